@@ -1,0 +1,190 @@
+"""Per-IP numbers for some addresses and networks: `10.0.0.1:5`, `10.0.0.0/8:100`, `[2001:db8::1]:5`, `[2001:db8::]/32:5`.
+
+Used for `kafka_connections_max_overrides`, `kafka_connection_rate_limit_overrides` and
+`max.connections.per.ip.overrides`. Of several entries that cover an address, the most specific one holds; a network's
+number holds for each address in it, not for all of them together.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+
+_MAPPED = bytes(10) + b"\xff\xff"  # the 96 bits before the IPv4 address in a v4-mapped IPv6 address (RFC 4291, 2.5.5.2)
+_BITS = {AF_INET: 32, AF_INET6: 128}
+_LARGEST = 2**63 - 1  # both vocabularies keep these numbers in 64 signed bits
+
+
+def normalise_ip(text: str) -> str:
+    """The one spelling of an IP address that pools, quotas and overrides are keyed by; ValueError if it is none.
+
+    v4-mapped IPv6 becomes IPv4, IPv6 is compressed and lower case, and a zone (`%eth0`) is dropped: the same peer on
+    another interface counts as the same address.
+    """
+    packed = _packed(text)
+    return inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed)
+
+
+def _packed(text: str) -> bytes:
+    if ":" not in text:
+        try:
+            return inet_pton(AF_INET, text)
+        except (OSError, ValueError):
+            raise ValueError(f"{text!r} is not an IP address") from None
+    try:
+        packed = inet_pton(AF_INET6, text.partition("%")[0])
+    except (OSError, ValueError):
+        raise ValueError(f"{text!r} is not an IP address") from None
+    return packed[12:] if packed.startswith(_MAPPED) else packed
+
+
+class Overrides:
+    """Which number holds for an address; immutable. `lookup` costs one dict probe per distinct prefix length at most."""
+
+    __slots__ = ("_exact", "_v4", "_v6", "entries")
+
+    def __init__(self, entries: Mapping[str, int]) -> None:
+        """`entries`: normalised address or `network/length` -> number, as `parse` makes them."""
+        self.entries: dict[str, int] = dict(entries)
+        self._exact: dict[str, int] = {}
+        v4: dict[int, dict[int, int]] = {}
+        v6: dict[int, dict[int, int]] = {}
+        for key, value in self.entries.items():
+            address, slash, length = key.partition("/")
+            if not slash:
+                self._exact[address] = value
+                continue
+            packed = _packed(address)
+            shift = len(packed) * 8 - int(length)
+            (v4 if len(packed) == 4 else v6).setdefault(shift, {})[int.from_bytes(packed) >> shift] = value
+        self._v4 = sorted(v4.items())  # least shift first: the longest prefix is found first
+        self._v6 = sorted(v6.items())
+
+    @classmethod
+    def parse(cls, entries: Iterable[str] | str) -> "Overrides":
+        """From a list of entries, or from its text: JSON or comma-separated. ValueError names the first bad entry."""
+        found: dict[str, int] = {}
+        for entry in _split(entries) if isinstance(entries, str) else entries:
+            key, value = _parse_entry(entry)
+            if found.setdefault(key, value) != value:
+                raise ValueError(f"override {entry!r}: {key} is listed twice, with {found[key]} and with {value}")
+        return cls(found)
+
+    def lookup(self, ip: str) -> int | None:
+        """The number that holds for `ip`, None where no entry covers it. `ip` is an address, in any spelling."""
+        value = self._exact.get(ip)
+        if value is not None:
+            return value
+        if ":" not in ip:
+            if not self._v4:
+                return None
+            address = int.from_bytes(_packed(ip))
+            networks = self._v4
+        else:
+            packed = _packed(ip)
+            value = self._exact.get(inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed))
+            if value is not None:
+                return value
+            address = int.from_bytes(packed)
+            networks = self._v4 if len(packed) == 4 else self._v6
+        for shift, by_prefix in networks:
+            value = by_prefix.get(address >> shift)
+            if value is not None:
+                return value
+        return None
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Overrides) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.entries.items()))
+
+    def __str__(self) -> str:
+        """Comma-separated entries that `parse` reads back as equal."""
+        return ",".join(f"{_spelled(key)}:{value}" for key, value in self.entries.items())
+
+    def __repr__(self) -> str:
+        return f"Overrides({str(self)!r})"
+
+
+NO_OVERRIDES = Overrides({})
+
+
+def _split(text: str) -> list[str]:
+    text = text.strip()
+    if not text.startswith("["):
+        return [part.strip() for part in text.split(",")] if text else []
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        # `[2001:db8::1]:5` also starts with a bracket, but its bracket closes before the colon and the number.
+        if text.endswith("]"):
+            raise ValueError(f"overrides {text!r} are neither a JSON list of strings nor comma-separated") from None
+        return [part.strip() for part in text.split(",")]
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise ValueError(f'overrides {text!r} must be a JSON list of strings such as "10.0.0.1:5"')
+    return parts
+
+
+def _parse_entry(entry: str) -> tuple[str, int]:
+    text = entry.strip()
+    target, colon, number = text.rpartition(":")
+    if not colon or not target:
+        raise ValueError(f"override {entry!r} is not of the form ip:number or network/length:number")
+    if not (number.isascii() and number.isdigit() and len(number) <= 19 and int(number) <= _LARGEST):
+        raise ValueError(f"override {entry!r}: {number!r} is not a whole number from 0 to {_LARGEST}")
+    return _parse_target(entry, target), int(number)
+
+
+def _parse_target(entry: str, target: str) -> str:
+    """`10.0.0.1`, `10.0.0.0/8`, `[v6]`, `[v6]/32` or `[v6/32]` -> the key in `entries`."""
+    if target.startswith("["):
+        inside, bracket, outside = target[1:].partition("]")
+        if not bracket or (outside and not outside.startswith("/")) or ("/" in inside and outside):
+            raise ValueError(
+                f"override {entry!r}: write an IPv6 address as [address]:number or [address]/length:number"
+            )
+        target = inside + outside
+    elif ":" in target:
+        raise ValueError(
+            f"override {entry!r}: write an IPv6 address in brackets, [address]:number, "
+            "because its last group and the number cannot be told apart"
+        )
+    address, slash, length = target.partition("/")
+    try:
+        packed = _packed(address)
+    except ValueError:
+        raise ValueError(
+            f"override {entry!r}: {address!r} is not an IP address (host names are not looked up)"
+        ) from None
+    family = AF_INET if len(packed) == 4 else AF_INET6
+    if not slash:
+        return inet_ntop(family, packed)
+    bits = _prefix_length(entry, length, _BITS[family], mapped=family == AF_INET and ":" in address)
+    if int.from_bytes(packed) & ((1 << (_BITS[family] - bits)) - 1):
+        network = (int.from_bytes(packed) >> (_BITS[family] - bits)) << (_BITS[family] - bits)
+        proper = f"{inet_ntop(family, network.to_bytes(len(packed)))}/{bits}"
+        raise ValueError(f"override {entry!r}: {target} has bits beyond its prefix; the network is {proper}")
+    if bits == _BITS[family]:
+        return inet_ntop(family, packed)
+    return f"{inet_ntop(family, packed)}/{bits}"
+
+
+def _prefix_length(entry: str, text: str, most: int, *, mapped: bool) -> int:
+    """A length written for a v4-mapped network counts the 96 bits of the mapping too."""
+    offset = 96 if mapped else 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and offset <= int(text) <= most + offset):
+        raise ValueError(f"override {entry!r}: prefix length {text!r} is not a number from {offset} to {most + offset}")
+    return int(text) - offset
+
+
+def _spelled(key: str) -> str:
+    if ":" not in key:
+        return key
+    address, slash, length = key.partition("/")
+    return f"[{address}]{slash}{length}"
