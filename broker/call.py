@@ -1,0 +1,47 @@
+"""One request in flight, and what a handlers module declares: which function answers which API in which versions."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from broker import wire
+
+
+class Call:
+    """What a handler knows of the request besides its body, and the response types of its version."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "ip", "listener", "port", "user")
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+        *,
+        user: str = "ANONYMOUS",
+        listener: str = "PLAINTEXT",
+        ip: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.user = user  # the name in the principal "User:<name>"; ANONYMOUS without SASL
+        self.listener = listener
+        self.ip = ip
+        self.port = port  # the client's
+
+    @property
+    def types(self) -> Any:
+        """`wire.types` of this API and version: `call.types.MetadataResponse(...)`."""
+        return wire.types(self.api_key, self.api_version)
+
+
+class Route(NamedTuple):
+    """`function(request, call)` returns the response, a coroutine that returns it, or None if none is to be sent."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+    function: Callable[[Any, Call], Any | Awaitable[Any]]
