@@ -1,0 +1,69 @@
+"""The few errors of Turnstile, each named by whose fault it is and what is done about it. Everything else is a bug.
+
+ClientFault       what a client sent is wrong: answer with its Kafka error, or close.
+ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep what is in force.
+CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
+PeerLost          a link ended: whatever its process held is void.
+DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
+CannotStart       the cluster can't be started as asked: one sentence for the user, exit code 1.
+RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
+"""
+
+
+class TurnstileError(Exception):
+    """Base of the errors below."""
+
+
+class ClientFault(TurnstileError):
+    """The client's mistake. `error` is a Kafka error name (`INVALID_REQUEST`), `message` says what was wrong."""
+
+    def __init__(self, error: str, message: str = "") -> None:
+        super().__init__(message or error)
+        self.error = error
+        self.message = message
+
+
+class ConfigInvalid(TurnstileError):
+    """A setting, quota or topic that can't be as asked; `str()` is one sentence naming setting, value and rule.
+
+    `rule` completes the sentence: "it must be ..." after a value, "is not a setting; ..." when `value` is None.
+    `error` is the Kafka error that the wire answers with.
+    """
+
+    def __init__(self, name: str, value: object, rule: str, *, error: str = "INVALID_CONFIG") -> None:
+        sentence = f"{name} {rule}" if value is None else f"{name} cannot be {_quoted(value)}: {rule}"
+        super().__init__(sentence if sentence.endswith((".", "?")) else sentence + ".")
+        self.name = name
+        self.value = value
+        self.rule = rule
+        self.error = error
+
+
+class CannotStart(TurnstileError):
+    """What keeps the cluster from starting, as one sentence for whoever started it."""
+
+
+class PeerLost(TurnstileError):
+    """The link to a peer ended before it answered."""
+
+
+class DeadlineExceeded(TurnstileError):
+    """The peer did not answer in time; whether it did what was asked is unknown."""
+
+
+class CannotStart(TurnstileError):
+    """The cluster can't be started as asked; `str()` is the sentence that says why and what to do."""
+
+
+class RemoteError(TurnstileError):
+    """The peer's function raised; nothing was done unless the method says otherwise."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return repr(text if len(text) <= 200 else text[:200] + "...")
