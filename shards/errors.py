@@ -39,10 +39,6 @@ class ConfigInvalid(TurnstileError):
         self.error = error
 
 
-class CannotStart(TurnstileError):
-    """What keeps the cluster from starting, as one sentence for whoever started it."""
-
-
 class PeerLost(TurnstileError):
     """The link to a peer ended before it answered."""
 
