@@ -7,7 +7,6 @@ PeerLost          a link ended: whatever its process held is void.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
 CannotStart       the cluster can't be started as asked: one sentence for the user, exit code 1.
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
-"""
 
 
 class TurnstileError(Exception):
