@@ -5,8 +5,8 @@ ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep 
 CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
 PeerLost          a link ended: whatever its process held is void.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
-CannotStart       the cluster can't be started as asked: one sentence for the user, exit code 1.
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
+"""
 
 
 class TurnstileError(Exception):
