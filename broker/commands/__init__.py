@@ -1,0 +1,1 @@
+"""The subcommands of turnstile, one module each; nothing is imported before its command runs."""

@@ -1,0 +1,83 @@
+"""From one frame to its answer: finds the handler, calls it, encodes what it returns.
+
+Most connections begin with the same few ApiVersions requests, byte for byte but for the correlation id. A request that
+was parsed once is recognised when it comes again, and its answer is patched instead of made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from broker import wire
+from broker.call import Call, Route
+
+if TYPE_CHECKING:
+    from broker.connection import Connection
+    from broker.handlers.api_versions import ApiVersionsCache
+
+_API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
+_MAX_RECOGNISED = 1024
+_MAX_RECOGNISED_BYTES = 256
+
+
+class Dispatcher:
+    """Answers frames with the functions of `routes`."""
+
+    def __init__(self, routes: Iterable[Route], api_versions: ApiVersionsCache) -> None:
+        self._routes = {route.api_key: route for route in routes}
+        self._api_versions = api_versions
+        self._recognised: dict[bytes, tuple[int, str | None]] = {}
+
+    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+        """The response as it goes out, a coroutine that returns it, or None if there is none (Produce with acks=0).
+
+        Raises wire.BadFrame, for which the connection is to be closed.
+        """
+        if frame[:2] == _API_VERSIONS:
+            return self._answer_api_versions(connection, frame)
+        api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
+        route = self._routes.get(api_key)
+        if route is None or not route.min_version <= version <= route.max_version:
+            raise wire.UnsupportedVersion(api_key, version, correlation_id)
+        request = wire.parse_body(frame, at, api_key, version)
+        connection.client_id = client_id
+        call = Call(
+            api_key,
+            version,
+            correlation_id,
+            client_id,
+            user=connection.user,
+            listener=connection.listener,
+            ip=connection.ip,
+            port=connection.port,
+        )
+        response = route.function(request, call)
+        if response is None:
+            return None
+        if inspect.iscoroutine(response):
+            return _finish(call, response)
+        return wire.encode_response(call, response)
+
+    def _answer_api_versions(self, connection: Connection, frame: bytes) -> bytes:
+        known = self._recognised.get(frame[2:4] + frame[8:])
+        if known is None:
+            known = self._recognise(frame)
+        version, connection.client_id = known
+        return self._api_versions.respond(version, int.from_bytes(frame[4:8], "big", signed=True))
+
+    def _recognise(self, frame: bytes) -> tuple[int, str | None]:
+        try:
+            api_key, version, _, client_id, at = wire.parse_header(frame)
+            wire.parse_body(frame, at, api_key, version)
+        except wire.UnsupportedVersion as fault:
+            return fault.api_version, None
+        if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
+            self._recognised[frame[2:4] + frame[8:]] = (version, client_id)
+        return version, client_id
+
+
+async def _finish(call: Call, response: Any) -> bytes | None:
+    made = await response
+    return None if made is None else wire.encode_response(call, made)

@@ -1,0 +1,1 @@
+"""One module per API family: each has routes(...), the table of the APIs and versions it answers."""

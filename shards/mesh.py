@@ -1,0 +1,438 @@
+"""Links between the processes of a broker, and to the coordinator: frames, calls and their deadlines.
+
+A peer is reached over two unix stream sockets, so that a large record never delays a token: `control` carries one-way
+messages (tokens, rates), `data` carries calls. The coordinator needs only one, for calls in both directions. A frame
+is a length (u32, big endian) and a msgpack array of everything that was queued during one pass of the loop.
+
+    [ONE_WAY, message...]            answered by nobody
+    [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]
+
+Invariants
+M1  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported down.
+M2  `peer_down` follows every `peer_up`; nothing of an incarnation is delivered before its `peer_up` or after its `peer_down`.
+M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
+M4  What waits to be written is bounded: beyond MAX_QUEUED bytes on its control link a peer counts as lost; calls wait for room.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import itertools
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgpack
+import trio
+
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError, TurnstileError
+from shards.poller import EPOLLIN, EPOLLOUT, Poller
+
+COORDINATOR = -1
+
+ONE_WAY, CALL, RESULT, FAILURE = range(4)
+CONTROL, DATA = "control", "data"
+
+MAX_FRAME = 256 << 20
+MAX_QUEUED = 64 << 20
+_READ_SIZE = 256 << 10
+
+Served = Callable[..., Any]
+
+
+class Hello(NamedTuple):
+    """Who speaks: the first frame on a fresh link, in both directions. `pid` and `epoch` name the incarnation."""
+
+    broker: int
+    shard: int
+    epoch: int
+    pid: int
+    channel: str
+
+
+class Link:
+    """One unix socket of a peer: framing, the queue of what waits to be written, and its one write per pass."""
+
+    def __init__(
+        self, sock: socket.socket, poller: Poller, on_message: Callable[[list[Any]], None], on_lost: Callable[[], None]
+    ) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self._poller = poller
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._queued: list[tuple[Any, ...]] = []
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
+        self.room = trio.Event()
+        self.room.set()
+        self.closed = False
+        poller.watch(sock.fileno(), self._ready, EPOLLIN)
+
+    def queue(self, message: tuple[Any, ...]) -> None:
+        self._queued.append(message)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return len(self._unsent)
+
+    def flush(self) -> None:
+        """Writes everything queued as one frame, as far as the socket takes it."""
+        if not self._queued or self.closed:
+            return
+        body = self._packer.pack(self._queued)
+        self._queued = []
+        frame = len(body).to_bytes(4, "big") + body
+        if self._unsent:
+            self._unsent += frame
+        else:
+            sent = self._send(frame)
+            if sent < len(frame) and not self.closed:
+                self._unsent += memoryview(frame)[sent:]
+                self._poller.change(self.sock.fileno(), EPOLLIN | EPOLLOUT)
+        if len(self._unsent) > MAX_QUEUED and self.room.is_set():
+            self.room = trio.Event()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._poller.forget(self.sock.fileno())
+        self.sock.close()
+        self.room.set()
+
+    def _send(self, data: bytes | bytearray) -> int:
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._lose()
+            return 0
+
+    def _ready(self, events: int) -> None:
+        if events & EPOLLOUT and self._unsent:
+            self._write_unsent()
+        if not self.closed:
+            self._read()
+
+    def _write_unsent(self) -> None:
+        del self._unsent[: self._send(self._unsent)]
+        if not self._unsent and not self.closed:
+            self._poller.change(self.sock.fileno(), EPOLLIN)
+            self.room.set()
+
+    def _read(self) -> None:
+        try:
+            data = self.sock.recv(_READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lose()
+            return
+        received = self._received
+        if received:
+            received += data
+            self._deliver(received)
+        else:
+            rest = self._deliver(data)
+            if rest < len(data):
+                received += memoryview(data)[rest:]
+
+    def _deliver(self, data: bytes | bytearray) -> int:
+        """Hands over each whole frame; returns where the rest begins (and cuts a bytearray there itself)."""
+        at = 0
+        end = len(data)
+        while end - at >= 4 and not self.closed:
+            size = int.from_bytes(data[at : at + 4], "big")
+            if size > MAX_FRAME:
+                self._lose()
+                break
+            if end - at - 4 < size:
+                break
+            with memoryview(data) as view, view[at + 4 : at + 4 + size] as frame:
+                messages = msgpack.unpackb(frame, raw=False, use_list=True, strict_map_key=False, max_bin_len=MAX_FRAME)
+            at += 4 + size
+            for message in messages:
+                self._on_message(message)
+        if isinstance(data, bytearray):
+            del data[:at]
+        return at
+
+    def _lose(self) -> None:
+        if not self.closed:
+            self.close()
+            self._on_lost()
+
+
+class Peer:
+    """One incarnation of another process: its links by channel and the calls that wait for its answers."""
+
+    def __init__(self, hello: Hello) -> None:
+        self.id = hello.shard
+        self.broker = hello.broker
+        self.epoch = hello.epoch
+        self.pid = hello.pid
+        self.links: dict[str, Link] = {}
+        self.calls: dict[int, _Outcome] = {}
+        self.when_lost: list[Callable[[], None]] = []
+        # Messages that overtook the hello of the other channel; delivered once the peer is announced.
+        self.early: list[tuple[Link, list[Any]]] = []
+        self.announced = False
+
+
+class _Outcome:
+    """Where a call waits: set once, by an answer or by the loss of the peer."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.value: Any = None
+        self.error: TurnstileError | None = None
+
+    def finish(self, value: Any = None, error: TurnstileError | None = None) -> None:
+        self.value, self.error = value, error
+        self.done.set()
+
+
+class Mesh:
+    """All links of one process. Peers are keyed by what `key_of` makes of their hello: the shard id inside a broker.
+
+    `on_up(peer)` and `on_down(peer)` tell of incarnations; `on_message(peer id, message)` gets one-way messages.
+    `channels` is how many links make a peer complete: two between shards, one to the coordinator.
+    """
+
+    def __init__(
+        self,
+        me: Hello,
+        poller: Poller,
+        nursery: trio.Nursery,
+        *,
+        key_of: Callable[[Hello], Any] = lambda hello: hello.shard,
+    ) -> None:
+        self.me = me
+        self._poller = poller
+        self._nursery = nursery
+        self._key_of = key_of
+        self._served: dict[str, Served] = {}
+        self._ids = itertools.count(1)
+        self._dirty: set[Link] = set()
+        self.peers: dict[Any, Peer] = {}
+        self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
+        self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
+        self.on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None
+        poller.at_end_of_pass(self.flush)
+
+    # Sending
+
+    def send(self, key: Any, message: tuple[Any, ...]) -> None:
+        """Queues a one-way message on the control link; dropped when the peer is down, which `on_down` has told."""
+        peer = self.peers.get(key)
+        if peer is not None and peer.announced:
+            link = peer.links.get(CONTROL) or peer.links[DATA]
+            self._queue(link, (ONE_WAY, message))
+            if link.unsent_bytes > MAX_QUEUED:
+                self._lost(key, peer)
+
+    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        """Calls `method` at a peer and returns its value.
+
+        Raises PeerLost when the peer is or goes down, DeadlineExceeded after `timeout_s`, RemoteError(code, sentence)
+        when the other side raised.
+        """
+        peer = self.peers.get(key)
+        if peer is None or not peer.announced:
+            raise PeerLost(f"{key} is down")
+        with trio.move_on_after(timeout_s):
+            link = peer.links[DATA]
+            if not link.room.is_set():
+                await link.room.wait()
+            call_id = next(self._ids)
+            outcome = peer.calls[call_id] = _Outcome()
+            try:
+                if link.closed:
+                    raise PeerLost(f"{key} went down")
+                self._queue(link, (CALL, call_id, method, args))
+                await outcome.done.wait()
+            finally:
+                peer.calls.pop(call_id, None)
+            if outcome.error is not None:
+                raise outcome.error
+            return outcome.value
+        raise DeadlineExceeded(f"{key} did not answer {method} within {timeout_s} s")
+
+    def serve(self, method: str, function: Served) -> None:
+        """Answers calls of `method` with `function(peer key, *args)`: a value, or a coroutine, run as a task."""
+        self._served[method] = function
+
+    def flush(self) -> None:
+        if self._dirty:
+            dirty, self._dirty = self._dirty, set()
+            for link in dirty:
+                link.flush()
+
+    def _queue(self, link: Link, message: tuple[Any, ...]) -> None:
+        link.queue(message)
+        self._dirty.add(link)
+        self._poller.touch()
+
+    # Links
+
+    async def dial(self, path: str, channels: Sequence[str]) -> None:
+        """Keeps a peer connected: dials its listening socket, which outlives it, and dials again whenever it is lost."""
+        while True:
+            lost = trio.Event()
+            for channel in channels:
+                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                await _connect(sock, path)
+                self.adopt(sock, channel, len(channels), lost.set)
+            await lost.wait()
+
+    def listen(self, sock: socket.socket, channels_of: Callable[[Hello], int]) -> None:
+        """Accepts links of peers that dial."""
+        sock.setblocking(False)
+
+        def ready(events: int) -> None:
+            try:
+                accepted, _ = sock.accept()
+            except OSError as fault:
+                if fault.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE):
+                    return
+                raise
+            self._adopt(accepted, None, channels_of, lambda: None)
+
+        self._poller.watch(sock.fileno(), ready)
+
+    def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> None:
+        """Takes a connected socket as `channel` of whoever answers at its other end."""
+        self._adopt(sock, channel, lambda hello: channels, on_lost)
+
+    def _adopt(
+        self, sock: socket.socket, channel: str | None, channels_of: Callable[[Hello], int], on_lost: Callable[[], None]
+    ) -> None:
+        """Exchanges hellos on a fresh socket; the side that dialled says first which channel it is."""
+        key: Any = None
+        peer: Peer | None = None
+
+        def received(message: list[Any]) -> None:
+            nonlocal key, peer
+            if peer is not None:
+                self._received(key, peer, link, message)
+                return
+            hello = Hello(*message)
+            key = self._key_of(hello)
+            if channel is None:
+                link.queue(self.me._replace(channel=hello.channel))
+                self._dirty.add(link)
+            peer = self._join(key, hello, link, channels_of(hello), on_lost)
+            if peer is None:
+                link.close()
+                on_lost()
+
+        def lost() -> None:
+            if peer is not None:
+                self._lost(key, peer)
+            else:
+                on_lost()
+
+        link = Link(sock, self._poller, received, lost)
+        if channel is not None:
+            self._queue(link, self.me._replace(channel=channel))
+
+    def _join(self, key: Any, hello: Hello, link: Link, channels: int, on_lost: Callable[[], None]) -> Peer | None:
+        """Adds a link to the incarnation that said hello: None for a stale one, while a newer one replaces the older."""
+        peer = self.peers.get(key)
+        if peer is not None and hello.epoch < peer.epoch:
+            return None
+        if peer is not None and (hello.epoch > peer.epoch or hello.channel in peer.links):
+            self._lost(key, peer)
+            peer = None
+        if peer is None:
+            peer = self.peers[key] = Peer(hello)
+        peer.links[hello.channel] = link
+        peer.when_lost.append(on_lost)
+        if len(peer.links) == channels:
+            peer.announced = True
+            self.on_up(key, peer)
+            early, peer.early = peer.early, []
+            for on, message in early:
+                self._received(key, peer, on, message)
+        return peer
+
+    def _lost(self, key: Any, peer: Peer) -> None:
+        """Closes what is left of an incarnation, fails its calls, and tells once."""
+        if self.peers.get(key) is peer:
+            del self.peers[key]
+        for link in peer.links.values():
+            if not link.closed:
+                link.close()
+        for outcome in list(peer.calls.values()):
+            outcome.finish(error=PeerLost(f"{key} went down"))
+        for tell in peer.when_lost:
+            tell()
+        if peer.announced:
+            peer.announced = False
+            self.on_down(key, peer)
+            self._poller.touch()
+
+    # Receiving
+
+    def _received(self, key: Any, peer: Peer, link: Link, message: list[Any]) -> None:
+        if not peer.announced:
+            peer.early.append((link, message))
+            return
+        kind = message[0]
+        if kind == ONE_WAY:
+            self.on_message(key, message[1])
+        elif kind == CALL:
+            self._serve(key, link, message[1], message[2], message[3])
+        else:
+            outcome = peer.calls.get(message[1])
+            if outcome is None:
+                return  # its caller gave up
+            if kind == RESULT:
+                outcome.finish(message[2])
+            else:
+                outcome.finish(error=RemoteError(message[2], message[3]))
+
+    def _serve(self, key: Any, link: Link, call_id: int, method: str, args: list[Any]) -> None:
+        function = self._served.get(method)
+        if function is None:
+            self._queue(link, (FAILURE, call_id, "UnknownMethod", f"{method} is not served here"))
+            return
+        try:
+            value = function(key, *args)
+        except TurnstileError as fault:
+            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
+            return
+        if inspect.iscoroutine(value):
+            self._nursery.start_soon(self._serve_slowly, link, call_id, value)
+        else:
+            self._queue(link, (RESULT, call_id, value))
+
+    async def _serve_slowly(self, link: Link, call_id: int, answer: Awaitable[Any]) -> None:
+        try:
+            value = await answer
+        except TurnstileError as fault:
+            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
+        else:
+            self._queue(link, (RESULT, call_id, value))
+
+
+async def _connect(sock: socket.socket, path: str) -> None:
+    """Connects to a listening socket which is always there; its backlog may be full for a moment while its owner restarts."""
+    sock.setblocking(False)
+    while True:
+        try:
+            sock.connect(path)
+            return
+        except BlockingIOError:
+            await trio.sleep(0.005)
+
+
+def _code(fault: TurnstileError) -> str:
+    """What names an error on its way through several processes: its class, as it was first raised."""
+    return fault.code if isinstance(fault, RemoteError) else type(fault).__name__

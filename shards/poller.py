@@ -1,0 +1,117 @@
+"""An epoll set of our own, which trio waits on as one descriptor.
+
+A trio task per connection costs several times what accepting the connection does: two system calls to arm and disarm
+each wait, and a task switch. Most events of a shard need no waiting at all, so they are plain callbacks, run in
+batches ("passes"); a trio task starts only for what must wait. What callbacks of a pass queue up (frames to other
+shards, journal records) goes out once, when `at_end_of_pass` runs.
+
+Invariants
+P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
+P2  A descriptor forgotten during a pass gets no further callback. Its number may be reused within the same pass, and the
+    new owner may then see an event meant for the old one: a callback believes only what reading or writing tells it.
+P3  The hooks of `at_end_of_pass` run after every pass, in the order they were added.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable
+
+import trio
+
+EPOLLIN = select.EPOLLIN
+EPOLLOUT = select.EPOLLOUT
+EPOLLET = select.EPOLLET
+EPOLLRDHUP = select.EPOLLRDHUP
+EPOLLHUP = select.EPOLLHUP
+EPOLLERR = select.EPOLLERR
+
+Callback = Callable[[int], None]
+
+# After this many passes in a row without waiting, trio's own tasks get a turn.
+_PASSES_BEFORE_YIELD = 4
+_EVENTS_PER_PASS = 512
+
+
+class Poller:
+    """Callbacks for readiness: `watch` a descriptor, `run` in a task, hooks after each pass.
+
+    `now_ns` is the monotonic time at which the current pass began (ns, one clock for all processes of the machine).
+    """
+
+    def __init__(self, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._epoll = select.epoll()
+        self._callbacks: dict[int, Callback] = {}
+        self._hooks: list[Callable[[], None]] = []
+        self._clock_ns = clock_ns
+        self._woken = trio.Event()
+        self.in_pass = False
+        self.now_ns = clock_ns()
+
+    def watch(self, fd: int, callback: Callback, events: int = EPOLLIN) -> None:
+        """Calls `callback(events)` whenever `fd` is ready for `events`."""
+        self._callbacks[fd] = callback
+        self._epoll.register(fd, events)
+
+    def change(self, fd: int, events: int) -> None:
+        self._epoll.modify(fd, events)
+
+    def forget(self, fd: int) -> None:
+        """Ends the callbacks of `fd`; for a descriptor about to be closed, which takes it out of the epoll set by itself."""
+        self._callbacks.pop(fd, None)
+
+    def unwatch(self, fd: int) -> None:
+        """Ends the callbacks of `fd`, which stays open."""
+        if self._callbacks.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def at_end_of_pass(self, hook: Callable[[], None]) -> None:
+        self._hooks.append(hook)
+
+    def touch(self) -> None:
+        """For tasks that are about to do what callbacks do: refreshes `now_ns` and makes the end-of-pass hooks run soon."""
+        if not self.in_pass:
+            self.now_ns = self._clock_ns()
+            self._woken.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serves callbacks until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_touched)
+            task_status.started()
+            fd = self._epoll.fileno()
+            while True:
+                await trio.lowlevel.wait_readable(fd)
+                for _ in range(_PASSES_BEFORE_YIELD):
+                    if not self.run_pass():
+                        break
+
+    def run_pass(self) -> bool:
+        """One pass over what is ready now; returns whether anything was."""
+        ready = self._epoll.poll(0, _EVENTS_PER_PASS)
+        if not ready:
+            return False
+        self.in_pass = True
+        self.now_ns = self._clock_ns()
+        callbacks = self._callbacks
+        for fd, events in ready:
+            callback = callbacks.get(fd)
+            if callback is not None:
+                callback(events)
+        for hook in self._hooks:
+            hook()
+        self.in_pass = False
+        return True
+
+    async def _run_touched(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken = trio.Event()
+            self.in_pass = True
+            for hook in self._hooks:
+                hook()
+            self.in_pass = False
+
+    def close(self) -> None:
+        self._epoll.close()

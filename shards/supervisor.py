@@ -1,0 +1,156 @@
+"""Starts the processes of a cluster, starts them again when they die, and ends them all.
+
+No event loop and no threads: everything the children need is imported before the first fork, so starting one costs a
+few milliseconds, and forking is safe. All sockets are bound here and stay open here, so a connection that arrives
+while a shard restarts waits in its backlog instead of being refused.
+
+Invariants
+S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
+S2  Every fork gets an epoch above all earlier ones of this data directory, so that nobody mistakes a dead incarnation's message.
+S3  A process that keeps dying ends the cluster with a sentence, instead of spinning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from shards.errors import CannotStart
+
+_PR_SET_PDEATHSIG = 1
+_WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_STOP_S = 8.0
+# A process may die this often within this time; more is a crash loop.
+_DEATHS, _WITHIN_S = 6, 10.0
+
+Main = Callable[[int], int]
+"""Runs one process until told to end; gets its epoch, returns its exit code."""
+
+
+class Child:
+    """One process to keep alive: `name` for messages, `main` to run, and the processes so far."""
+
+    def __init__(self, name: str, main: Main) -> None:
+        self.name = name
+        self.main = main
+        self.pid = 0
+        self.deaths: deque[float] = deque(maxlen=_DEATHS)
+
+    def spinning(self) -> bool:
+        return len(self.deaths) == _DEATHS and self.deaths[-1] - self.deaths[0] < _WITHIN_S
+
+
+class Supervisor:
+    """Runs `children` until SIGTERM, SIGINT or SIGHUP. The order given is the order to start; the reverse, to stop."""
+
+    def __init__(self, children: list[Child], epoch_file: Path, *, tell: Callable[[str], None]) -> None:
+        self._children = children
+        self._epoch_file = epoch_file
+        self._tell = tell
+        self._pid = os.getpid()
+
+    def start(self) -> None:
+        """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        for child in self._children:
+            self._fork(child)
+
+    def run(self) -> int:
+        """Restarts what dies until told to stop; returns the exit code: 0, or 1 after a crash loop."""
+        while True:
+            caught = signal.sigwait(_WATCHED)
+            if caught != signal.SIGCHLD:
+                self.stop()
+                return 0
+            for child in self._reap():
+                child.deaths.append(time.monotonic())
+                if child.spinning():
+                    self._tell(f"{child.name} died {_DEATHS} times within {_WITHIN_S:.0f} s; giving up")
+                    self.stop()
+                    return 1
+                self._fork(child)
+
+    def stop(self) -> None:
+        """Ends all children, shards before the coordinator that they report to; kills what does not end in time."""
+        for child in reversed(self._children):
+            self._signal(child, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_S
+        while any(child.pid for child in self._children):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                for child in self._children:
+                    self._signal(child, signal.SIGKILL)
+                deadline = float("inf")
+                continue
+            signal.sigtimedwait({signal.SIGCHLD}, min(left, 1.0))
+            self._reap(report=False)
+
+    def _signal(self, child: Child, number: signal.Signals) -> None:
+        if child.pid:
+            os.kill(child.pid, number)
+
+    def _reap(self, *, report: bool = True) -> list[Child]:
+        dead = []
+        for child in self._children:
+            if not child.pid:
+                continue
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            if pid:
+                child.pid = 0
+                dead.append(child)
+                if report:
+                    self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again")
+        return dead
+
+    def _fork(self, child: Child) -> None:
+        epoch = next_epoch(self._epoch_file)
+        pid = os.fork()
+        if pid:
+            child.pid = pid
+            return
+        code = 1
+        try:
+            die_with_parent(self._pid)
+            # A terminal's Ctrl-C reaches the whole group; the order in which to end is the supervisor's to decide.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+            code = child.main(epoch)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+
+def next_epoch(path: Path) -> int:
+    """The next epoch of a data directory: written before it is used, so that none is ever used twice."""
+    try:
+        epoch = int(path.read_text()) + 1
+    except FileNotFoundError:
+        epoch = 1
+    except ValueError:
+        raise CannotStart(f"{path} should hold one number; was it edited?") from None
+    aside = path.with_suffix(".new")
+    aside.write_text(f"{epoch}\n")
+    aside.rename(path)
+    return epoch
+
+
+def die_with_parent(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends; ends at once if that has already happened."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"ended with code {os.WEXITSTATUS(status)}"
