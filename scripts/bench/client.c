@@ -1,0 +1,261 @@
+/* The benchmarks' client: as little work per connection as a client can do, so that the server is what limits.
+ *
+ * Usage: client MODE PORT [name=value ...]; one JSON object on standard output at the end.
+ *   connect   connect, ApiVersions, read the answer, close; over and over. A connection closed before any byte was
+ *             answered counts as refused.
+ *   requests  keep `concurrency` connections and send small requests (Metadata v12 of no topics), one in flight each
+ *   idle      open `count` connections, ApiVersions on each, print the JSON, keep them until standard input ends
+ * Values: seconds=5 concurrency=64 sources=1000 (127.1.0.0 upward, one after the other) base=127.1.0.0 count=5000
+ *         pause_us=0 (wait after a refusal before this slot connects again) rst=0
+ *
+ * The client closes with a FIN, as real clients do, so the TIME_WAIT is its own; with a thousand source addresses no
+ * port is used twice within a run. rst=1 closes with SO_LINGER 0 instead, which leaves no TIME_WAIT at all: for one
+ * source address and many short connections. A refused connection was closed by the server first, either way.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef IP_BIND_ADDRESS_NO_PORT
+#define IP_BIND_ADDRESS_NO_PORT 24
+#endif
+
+/* ApiVersions v3 and Metadata v12 (no topics), client id "bench", with their length prefix. */
+static const unsigned char API_VERSIONS[] = {0, 0, 0, 27, 0, 18, 0, 3, 0, 0, 0, 1, 0, 5, 'b', 'e', 'n', 'c', 'h', 0,
+                                             6, 'b', 'e', 'n', 'c', 'h', 4, '1', '.', '0', 0};
+static const unsigned char METADATA[] = {0, 0, 0, 20, 0, 3, 0, 12, 0, 0, 0, 2, 0, 5, 'b', 'e', 'n', 'c', 'h', 0,
+                                         1, 0, 0, 0};
+
+struct slot {
+    int fd;
+    uint32_t got, want; /* bytes of the answer so far; its whole size, 0 until the length is known */
+    unsigned char head[4];
+    int sent, asking; /* asking: the request under way is METADATA */
+    int64_t started;
+};
+
+static int poller, port, sources = 1000, concurrency = 64, count = 5000, rst, pause_us;
+static double seconds = 5;
+static uint32_t base;
+static uint64_t next_source, answered, refused, failed, opened;
+static uint32_t *took; /* microseconds per answered or refused connection, or per request */
+static size_t took_count, took_room;
+
+static int64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+static void note(int64_t started) {
+    if (took_count == took_room) {
+        took_room = took_room ? took_room * 2 : 1 << 20;
+        took = realloc(took, took_room * sizeof *took);
+    }
+    took[took_count++] = (uint32_t)(now_us() - started);
+}
+
+static void shut(struct slot *s) {
+    close(s->fd);
+    s->fd = -1;
+}
+
+/* Sends the slot's request; when the handshake is still under way, waits for writability first. */
+static void ask(struct slot *s, int op) {
+    const unsigned char *frame = s->asking ? METADATA : API_VERSIONS;
+    ssize_t size = s->asking ? sizeof METADATA : sizeof API_VERSIONS;
+    s->got = s->want = 0;
+    s->sent = send(s->fd, frame, size, MSG_NOSIGNAL) == size;
+    if (op) {
+        struct epoll_event event = {.events = s->sent ? EPOLLIN : EPOLLIN | EPOLLOUT, .data.ptr = s};
+        epoll_ctl(poller, op, s->fd, &event);
+    }
+}
+
+static int start(struct slot *s) {
+    int one = 1;
+    struct sockaddr_in from = {.sin_family = AF_INET}, to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    from.sin_addr.s_addr = htonl(base + next_source++ % sources);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    s->started = now_us();
+    s->asking = 0;
+    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s->fd < 0)
+        return -1;
+    setsockopt(s->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (rst) {
+        struct linger now = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    }
+    if (bind(s->fd, (struct sockaddr *)&from, sizeof from) ||
+        (connect(s->fd, (struct sockaddr *)&to, sizeof to) && errno != EINPROGRESS)) {
+        shut(s);
+        return -1;
+    }
+    opened++;
+    ask(s, EPOLL_CTL_ADD);
+    return 0;
+}
+
+/* Reads what is there. 1: the answer is whole, 0: not yet, -1: closed before any of it came, -2: closed later. */
+static int take(struct slot *s) {
+    unsigned char chunk[8192];
+    ssize_t n = recv(s->fd, chunk, sizeof chunk, 0);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0)
+        return s->got ? -2 : -1;
+    for (ssize_t i = 0; i < n && s->got + i < 4; i++)
+        s->head[s->got + i] = chunk[i];
+    s->got += n;
+    if (!s->want && s->got >= 4)
+        s->want = 4 + (s->head[0] << 24 | s->head[1] << 16 | s->head[2] << 8 | s->head[3]);
+    return s->want && s->got >= s->want;
+}
+
+static int by_value(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void report(double elapsed) {
+    qsort(took, took_count, sizeof *took, by_value);
+    double p50 = took_count ? took[took_count / 2] : 0, p99 = took_count ? took[(size_t)(took_count * 0.99)] : 0;
+    printf("{\"seconds\": %.4f, \"opened\": %lu, \"answered\": %lu, \"refused\": %lu, \"failed\": %lu, "
+           "\"per_s\": %.1f, \"p50_us\": %.0f, \"p99_us\": %.0f}\n",
+           elapsed, opened, answered, refused, failed, (answered + refused) / elapsed, p50, p99);
+    fflush(stdout);
+}
+
+static void pump(struct slot *slots, int again, int requests, int64_t until) {
+    struct epoll_event events[256];
+    int open_now = 0;
+    for (int i = 0; i < concurrency; i++)
+        open_now += slots[i].fd >= 0;
+    while (open_now && now_us() < until) {
+        int n = epoll_wait(poller, events, 256, 100);
+        for (int i = 0; i < n; i++) {
+            struct slot *s = events[i].data.ptr;
+            if (!s->sent && (events[i].events & EPOLLOUT))
+                ask(s, EPOLL_CTL_MOD);
+            int state = take(s);
+            if (state == 0)
+                continue;
+            if (state > 0) {
+                note(s->started);
+                answered++;
+                if (requests) {
+                    s->asking = 1;
+                    s->started = now_us();
+                    ask(s, 0);
+                    continue;
+                }
+            } else if (state == -1) {
+                note(s->started);
+                refused++;
+            } else {
+                failed++;
+            }
+            shut(s);
+            if (state < 0 && pause_us)
+                usleep(pause_us);
+            if (!again || start(s))
+                open_now--;
+        }
+    }
+}
+
+static void option(const char *word) {
+    const char *value = strchr(word, '=');
+    size_t size = value ? (size_t)(value - word) : 0;
+#define IS(name) (size == strlen(name) && !strncmp(word, name, size))
+    if (IS("seconds")) seconds = atof(value + 1);
+    else if (IS("concurrency")) concurrency = atoi(value + 1);
+    else if (IS("sources")) sources = atoi(value + 1);
+    else if (IS("base")) base = ntohl(inet_addr(value + 1));
+    else if (IS("count")) count = atoi(value + 1);
+    else if (IS("pause_us")) pause_us = atoi(value + 1);
+    else if (IS("rst")) rst = atoi(value + 1);
+    else {
+        fprintf(stderr, "client: no such option: %s\n", word);
+        exit(2);
+    }
+}
+
+/* Opens `count` connections, `concurrency` at a time, and keeps each that was answered. */
+static void idle(void) {
+    struct slot *all = calloc(count, sizeof *all);
+    int64_t began = now_us();
+    for (int done = 0; done < count; done += concurrency) {
+        int some = count - done < concurrency ? count - done : concurrency;
+        for (int i = 0; i < some; i++)
+            if (start(&all[done + i]))
+                failed++;
+        for (int left = some; left > 0;) {
+            struct epoll_event events[256];
+            int n = epoll_wait(poller, events, 256, 5000);
+            if (n <= 0)
+                break;
+            for (int i = 0; i < n; i++) {
+                struct slot *s = events[i].data.ptr;
+                if (!s->sent && (events[i].events & EPOLLOUT))
+                    ask(s, EPOLL_CTL_MOD);
+                int state = take(s);
+                if (state == 0)
+                    continue;
+                state > 0 ? answered++ : refused++;
+                if (state > 0)
+                    epoll_ctl(poller, EPOLL_CTL_DEL, s->fd, NULL);
+                else
+                    shut(s);
+                left--;
+            }
+        }
+    }
+    report((now_us() - began) / 1e6);
+    for (char c; read(0, &c, 1) > 0;)
+        ;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        fprintf(stderr, "usage: client connect|requests|idle PORT [name=value ...]\n");
+        return 2;
+    }
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    base = 127u << 24 | 1u << 16;
+    port = atoi(argv[2]);
+    for (int i = 3; i < argc; i++)
+        option(argv[i]);
+    poller = epoll_create1(0);
+    if (!strcmp(argv[1], "idle")) {
+        idle();
+        return 0;
+    }
+    int requests = !strcmp(argv[1], "requests");
+    struct slot *slots = calloc(concurrency, sizeof *slots);
+    int64_t began = now_us();
+    for (int i = 0; i < concurrency; i++)
+        if (start(&slots[i])) {
+            slots[i].fd = -1;
+            failed++;
+        }
+    pump(slots, !requests, requests, began + (int64_t)(seconds * 1e6));
+    report((now_us() - began) / 1e6);
+    return 0;
+}

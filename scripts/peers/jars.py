@@ -1,0 +1,113 @@
+"""Kafka's own jars and command line tools, resolved by Maven from scripts/peers/kafka/pom.xml into build/peers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent.parent / "build" / "peers"
+# Tools live for a second or two: the quick compiler alone and shared class data start them in half the time.
+JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC", "-Xmx512m")
+
+
+class Missing(Exception):
+    """What a peer needs is not on this machine; the message says what, in words fit for a skipped test."""
+
+
+class Ran(NamedTuple):
+    """What one run of a tool left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+def classpath() -> str:
+    """Class path of Kafka's jars and of our launcher; resolves and compiles once. Raises Missing."""
+    pom, launcher = HERE / "kafka" / "pom.xml", HERE / "kafka" / "Tools.java"
+    made_of = hashlib.sha256(pom.read_bytes() + launcher.read_bytes()).hexdigest()
+    home = BUILD / "kafka"
+    stamp = home / "made-of"
+    if not stamp.exists() or stamp.read_text() != made_of:
+        _make(home, pom, launcher)
+        stamp.write_text(made_of)
+    return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
+
+
+def _make(home: Path, pom: Path, launcher: Path) -> None:
+    for command in ("mvn", "javac"):
+        if shutil.which(command) is None:
+            raise Missing(f"{command} is not installed, so Kafka's jars can't be had")
+    shutil.rmtree(home, ignore_errors=True)
+    (home / "classes").mkdir(parents=True)
+    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={home / 'jars'}"])
+    _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), str(launcher)])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip().splitlines() or ["no output"]
+        raise Missing(f"{command[0]} failed: {said[0]}")
+
+
+class Tools:
+    """Kafka's tools, in one JVM that stays up between them. A context manager; not for several threads."""
+
+    MAINS = {
+        "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+        "kafka-configs": "kafka.admin.ConfigCommand",
+        "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+        "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+        "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+        "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+        "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+        "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+        "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+        "kafka-storage": "kafka.tools.StorageTool",
+    }
+
+    def __init__(self) -> None:
+        self._jvm = subprocess.Popen(
+            ["java", *JVM_FLAGS, "-cp", classpath(), "Tools"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, tool: str, *args: str, stdin: str = "") -> Ran:
+        """Run `tool`, one of MAINS, with `args`; returns when it has ended."""
+        assert self._jvm.stdin is not None and self._jvm.stdout is not None
+        words = (self.MAINS[tool], stdin, *args)
+        self._jvm.stdin.write(" ".join(b64encode(word.encode()).decode() for word in words) + "\n")
+        self._jvm.stdin.flush()
+        answer = self._jvm.stdout.readline()
+        if not answer:
+            raise ChildProcessError(f"the JVM ended while it ran {tool}")
+        code, out, err = answer.rstrip("\n").split(" ")
+        return Ran(int(code), b64decode(out).decode(), b64decode(err).decode())
+
+    def close(self) -> None:
+        """End the JVM."""
+        assert self._jvm.stdin is not None and self._jvm.stdout is not None
+        self._jvm.stdin.close()
+        try:
+            self._jvm.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._jvm.kill()
+            self._jvm.wait()
+        self._jvm.stdout.close()
+
+    def __enter__(self) -> Tools:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
