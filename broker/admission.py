@@ -11,7 +11,7 @@ A2  `admitted` is journaled after the tokens are taken; a refused connection hol
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.metrics import ShardCounters, Talkers
 from journal.writer import Journal
@@ -19,8 +19,9 @@ from limits.overrides import normalise_ip
 from shards.poller import Poller
 from shards.tokens import ADMITTED, Refused, Tokens
 
-Admit = Callable[[int, str, int, tuple[str, ...]], None]
-"""Takes over an admitted descriptor: fd, ip, port, the pools of which it holds a token each."""
+Admit = Callable[[int, int, str, int, tuple[str, ...], int, float], None]
+"""Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each, the configuration
+version it was decided under, and the milliseconds from its arrival to the decision."""
 
 
 class Admission:
@@ -35,6 +36,7 @@ class Admission:
         counters: ShardCounters,
         talkers: Talkers,
         admit: Admit,
+        numbers: Iterator[int],
         *,
         fd_ceiling: int,
     ) -> None:
@@ -45,6 +47,7 @@ class Admission:
         self._counters = counters
         self._talkers = talkers
         self._admit = admit
+        self._numbers = numbers
         self._fd_ceiling = fd_ceiling
         self._listener_pool = f"listener:{listener}"
 
@@ -57,60 +60,58 @@ class Admission:
             self.no_descriptor(ip, port)
             return
         pools = ("broker", self._listener_pool, "ip:" + ip)
-        arrival = Arrival(self, fd, ip, port, pools, self._poller.now_ns)
+        arrival = Arrival(self, fd, next(self._numbers), ip, port, pools, self._poller.now_ns)
         decision = self._tokens.take(pools, arrival)
         if decision is ADMITTED:
-            self._admit(fd, ip, port, pools)
+            self._admit(fd, arrival.number, ip, port, pools, self._tokens.version, 0.0)
         elif decision is not None:
-            self.refuse(arrival, decision)
+            self._refuse(arrival, decision)
 
-    def admit(self, arrival: Arrival) -> None:
-        self._admit(arrival.fd, arrival.ip, arrival.port, arrival.pools)
+    def decided(self, arrival: Arrival, decision: Refused | object) -> None:
+        """The home has answered for a connection that had to wait."""
+        if isinstance(decision, Refused):
+            self._refuse(arrival, decision)
+        else:
+            waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
+            self._admit(arrival.fd, arrival.number, arrival.ip, arrival.port, arrival.pools, self._tokens.version, waited_ms)
 
-    def refuse(self, arrival: Arrival, refused: Refused) -> None:
-        reason = reason_of(refused)
-        now_ns = self._poller.now_ns
+    def _refuse(self, arrival: Arrival, refused: Refused) -> None:
         os.close(arrival.fd)
-        self._counters.refused(self.listener, reason)
-        self._talkers.add(arrival.ip)
-        self._journal.refused(
-            now_ns,
-            arrival.ip,
-            arrival.port,
-            self.listener,
-            reason,
-            (now_ns - arrival.at_ns) / 1e6,
-            refused.rule.name,
-            refused.rule.cap,
-            refused.version,
-        )
+        rule = refused.rule
+        waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
+        self._count(arrival.number, arrival.ip, arrival.port, reason_of(refused), rule.name, rule.cap or 0, refused.version, waited_ms)
 
     def no_descriptor(self, ip: str, port: int) -> None:
-        """A connection that was closed because this process has no descriptors left for it."""
-        self._counters.refused(self.listener, "fd_limit")
-        self._talkers.add(ip)
-        self._journal.refused(self._poller.now_ns, ip, port, self.listener, "fd_limit", 0.0, "RLIMIT_NOFILE", self._fd_ceiling, 0)
+        """A connection was closed because this process has no descriptors left for it."""
+        self._count(next(self._numbers), ip, port, "fd_limit", "RLIMIT_NOFILE", self._fd_ceiling, 0, 0.0)
+
+    def _count(
+        self, number: int, ip: str, port: int, reason: str, limit: str, value: float, version: int, waited_ms: float
+    ) -> None:
+        self._counters.refused(self.listener, reason)
+        self._talkers.add(ip, reason)
+        self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
 
 
 class Arrival:
     """A connection while it waits for its tokens."""
 
-    __slots__ = ("at_ns", "fd", "ip", "pools", "port", "_admission")
+    __slots__ = ("_admission", "at_ns", "fd", "ip", "number", "pools", "port")
 
-    def __init__(self, admission: Admission, fd: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int) -> None:
+    def __init__(
+        self, admission: Admission, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
+    ) -> None:
         self._admission = admission
         self.fd = fd
+        self.number = number
         self.ip = ip
         self.port = port
         self.pools = pools
         self.at_ns = at_ns
 
-    def decided(self, decision: object) -> None:
+    def decided(self, decision: Refused | object) -> None:
         """Called by the tokens when the home has answered."""
-        if isinstance(decision, Refused):
-            self._admission.refuse(self, decision)
-        else:
-            self._admission.admit(self)
+        self._admission.decided(self, decision)
 
 
 def reason_of(refused: Refused) -> str:

@@ -35,6 +35,7 @@ class Listener:
         self._no_descriptor = no_descriptor
         self._spare: int | None = _open_spare()
         self._accepting = False
+        self._exhausted = False
 
     def start(self) -> None:
         """Accepts, or accepts again."""
@@ -80,8 +81,15 @@ class Listener:
         try:
             self._spare = _open_spare()
         except OSError:
-            # Not even that one: the whole machine is out of descriptors. Accepting goes on with `start`.
+            # Not even that one: the whole machine is out of descriptors.
+            self._exhausted = True
             self.pause()
+
+    def resume_after_exhaustion(self) -> None:
+        """Accepts again after the machine ran out of descriptors; called now and then."""
+        if self._exhausted:
+            self._exhausted = False
+            self.start()
 
 
 def _open_spare() -> int:

@@ -220,6 +220,7 @@ class Mesh:
         self._served: dict[str, Served] = {}
         self._ids = itertools.count(1)
         self._dirty: set[Link] = set()
+        self._links: set[Link] = set()
         self.peers: dict[Any, Peer] = {}
         self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
@@ -273,6 +274,12 @@ class Mesh:
             dirty, self._dirty = self._dirty, set()
             for link in dirty:
                 link.flush()
+
+    def close(self) -> None:
+        """Closes every link, without telling anybody here."""
+        for link in self._links:
+            link.close()
+        self.peers.clear()
 
     def _queue(self, link: Link, message: tuple[Any, ...]) -> None:
         link.queue(message)
@@ -339,6 +346,7 @@ class Mesh:
                 on_lost()
 
         link = Link(sock, self._poller, received, lost)
+        self._links = {link, *(each for each in self._links if not each.closed)}
         if channel is not None:
             self._queue(link, self.me._replace(channel=channel))
 
