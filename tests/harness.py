@@ -1,0 +1,180 @@
+"""Starts real clusters for tests, through the command a user runs, and sees to it that nothing of them is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+TURNSTILE = str(Path(sys.executable).parent / "turnstile")
+T = TypeVar("T")
+
+
+class Cluster:
+    """A running `turnstile up`; `listeners[name][broker]` is (host, port)."""
+
+    def __init__(self, data_dir: Path, *options: str, brokers: int = 1, shards: int = 2) -> None:
+        self.data_dir = data_dir
+        command = [TURNSTILE, "up", "--json", "--data-dir", str(data_dir), "--admin-port", "0"]
+        command += ["--brokers", str(brokers), "--shards", str(shards)]
+        if "--listener" not in options and "--port" not in options:
+            command += ["--port", "0"]
+        self.errors = data_dir.with_suffix(".stderr")
+        with self.errors.open("ab") as errors:
+            self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
+        line = self._first_line()
+        self.started: dict[str, Any] = json.loads(line)
+        self.admin: str = self.started["admin"]
+        self.listeners: dict[str, list[tuple[str, int]]] = {}
+        for each in self.started["listeners"]:
+            host, _, port = each["address"].rpartition(":")
+            self.listeners.setdefault(each["name"], []).append((host.strip("[]"), int(port)))
+
+    def _first_line(self) -> str:
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], 30)
+        line = self.process.stdout.readline() if readable else ""
+        if not line.startswith("{"):
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            raise AssertionError(f"turnstile up said {line!r}: {self.errors.read_text()}")
+        return line
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Of broker 0, on the first listener."""
+        return next(iter(self.listeners.values()))[0]
+
+    @property
+    def bootstrap(self) -> str:
+        host, port = self.address
+        return f"{host}:{port}"
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.admin + path, timeout=10) as answer:
+            return json.load(answer)
+
+    def put(self, path: str, body: Any) -> Any:
+        request = urllib.request.Request(
+            self.admin + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def set(self, name: str, value: Any) -> None:
+        """Sets a setting; when this returns, it is enforced."""
+        self.put("/v1/cluster_config", {"upsert": {name: value}, "remove": []})
+
+    def unset(self, name: str) -> None:
+        self.put("/v1/cluster_config", {"upsert": {}, "remove": [name]})
+
+    def turnstile(self, *arguments: str, expect: int = 0) -> str:
+        """Runs a turnstile command against this cluster, as a user would."""
+        run = subprocess.run(
+            [TURNSTILE, *arguments],
+            env={**os.environ, "TURNSTILE_ADMIN": self.admin},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert run.returncode == expect, f"{arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
+        return run.stdout + run.stderr
+
+    def shard_pid(self, shard: int, broker: int = 0) -> int:
+        return next(
+            each["pid"] for each in self.get("/v1/shards")["shards"] if (each["broker"], each["shard"]) == (broker, shard)
+        )
+
+    def processes(self) -> list[int]:
+        """The supervisor and every process below it."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+    def stop(self) -> None:
+        """Ends the cluster as Ctrl-C does, and asserts that nothing of it is left."""
+        if self.process.poll() is None:
+            processes = self.processes()
+            self.process.send_signal(signal.SIGINT)
+            assert self.process.wait(timeout=20) == 0, self.errors.read_text()
+            assert [pid for pid in processes if _alive(pid)] == []
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def kill(self) -> None:
+        """The end nobody prepared for: kill -9 of the supervisor."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@contextmanager
+def running(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
+    """A cluster for one `with` block."""
+    cluster = Cluster(data_dir, *options, **size)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def until(condition: Callable[[], T], *, within_s: float = 10.0, what: str = "condition") -> T:
+    """Waits until `condition()` is true, asking again and again: for what other processes do, which no event here tells."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            value = condition()
+        except (OSError, urllib.error.URLError):
+            value = None  # type: ignore[assignment]
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not hold within {within_s} s")
+        time.sleep(0.01)
+
+
+def connect(address: tuple[str, int], ip: str | None = None) -> socket.socket:
+    """A TCP connection from `ip`, any address of 127.0.0.0/8."""
+    sock = socket.socket()
+    sock.settimeout(10)
+    if ip is not None:
+        sock.bind((ip, 0))
+    sock.connect(address)
+    return sock
+
+
+_API_VERSIONS = bytes.fromhex("00000011 0012 0000 00000001 0007 74657374696e67".replace(" ", ""))
+
+
+def admitted(sock: socket.socket) -> bool:
+    """Whether the broker let this connection in: it answers ApiVersions. A refused one is closed before any byte."""
+    try:
+        sock.sendall(_API_VERSIONS)
+        answer = sock.recv(4)
+    except (ConnectionResetError, BrokenPipeError):
+        return False
+    if not answer:
+        return False
+    rest = int.from_bytes(answer, "big")
+    while rest:
+        rest -= len(sock.recv(rest))
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
