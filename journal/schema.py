@@ -1,0 +1,90 @@
+"""The journal's columns, once, as plain data: needs neither pyarrow nor PySpark, so anybody may import it.
+
+An event belongs to one (broker, shard, epoch): a process incarnation. `seq` counts its events from 0 without a gap; a
+missing number means events that were lost, and whoever reads the journal must answer "unknown" there instead of
+guessing. `mono_ns` is CLOCK_MONOTONIC, one clock for all processes of a machine; `ts` is that plus a fixed offset per
+spool segment, so the two never disagree about an order within a segment.
+
+A token is journaled as taken (`admitted`) after it was taken, and as released (`closed`) before it is released. An
+interval [admitted, closed) therefore lies inside the time in which the token was really held, and a sweep over
+`mono_ns` that finds more open intervals than the cap has found a real violation.
+"""
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """One column. `type` is one of: timestamp (UTC, us), long, int, double, string."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("ts", "timestamp", "wall clock, UTC, microseconds: mono_ns plus the segment's offset"),
+    Column("mono_ns", "long", "CLOCK_MONOTONIC in nanoseconds, comparable between all processes of one machine"),
+    Column("seq", "long", "number of the event in its (broker, shard, epoch), from 0, gapless"),
+    Column("broker", "int", "broker id; -1: the coordinator"),
+    Column("shard", "int", "shard of that broker; -1: the coordinator"),
+    Column("epoch", "long", "incarnation of the process that wrote the event; only ever rises"),
+    Column("kind", "string", "what happened: one of KINDS"),
+    Column("conn", "long", "connection, unique within (broker, shard, epoch), from 1"),
+    Column("ip", "string", "client address; v4-mapped IPv6 as IPv4"),
+    Column("port", "int", "client port"),
+    Column("listener", "string", "listener name"),
+    Column("reason", "string", "refused: one of REASONS; closed: who ended it"),
+    Column("user", "string", "principal name, once known"),
+    Column("client_id", "string", "client id of the request header"),
+    Column("api", "string", "throttled: name of the request, e.g. Produce"),
+    Column("bytes", "long", "closed: bytes read and written; throttled: bytes or units recorded"),
+    Column("throttle_ms", "int", "throttled: milliseconds the channel is muted"),
+    Column("held_ms", "double", "admitted: accept to decision; refused: accept to close; closed: how long it was open"),
+    Column("limit", "string", "name of the setting or quota that decided"),
+    Column("limit_value", "double", "its value at that moment"),
+    Column("version", "long", "configuration version the decision was made under"),
+    Column("detail", "string", "JSON; its shape depends on the kind, see docs/journal.md"),
+)
+
+KINDS: tuple[str, ...] = (
+    "admitted",
+    "refused",
+    "closed",
+    "throttled",
+    "config",
+    "grant",
+    "reclaim",
+    "shard_up",
+    "shard_lost",
+    "authenticated",
+)
+"""`authenticated`: an admitted connection now also holds a token of its user's pool."""
+
+REASONS: tuple[str, ...] = (
+    "broker_cap",
+    "listener_cap",
+    "ip_cap",
+    "user_cap",
+    "ip_rate",
+    "core_rate",
+    "fd_limit",
+    "shard_unavailable",
+)
+
+CODE_OF_KIND: dict[str, int] = {kind: code for code, kind in enumerate(KINDS, start=1)}
+"""The byte a kind is in a spool record. 0 is no kind, so that a file's tail of zeros is never an event."""
+
+STRING_COLUMNS: tuple[str, ...] = (
+    "ip",
+    "listener",
+    "reason",
+    "user",
+    "client_id",
+    "api",
+    "limit",
+    "detail",
+)
+"""Columns that a spool record holds as 16-bit ids into the segment's dictionary, in record order; 0 is null."""
+
+COORDINATOR = -1
+"""broker and shard of the events that the coordinator writes."""
