@@ -1,4 +1,4 @@
-"""Per-IP numbers for some addresses and networks: `10.0.0.1:5`, `10.0.0.0/8:100`, `[2001:db8::1]:5`, `[2001:db8::]/32:5`.
+"""Per-IP numbers for addresses and networks: `10.0.0.1:5`, `10.0.0.0/8:100`, `[2001:db8::1]:5`, `[2001:db8::]/32:5`.
 
 Used for `kafka_connections_max_overrides`, `kafka_connection_rate_limit_overrides` and
 `max.connections.per.ip.overrides`. Of several entries that cover an address, the most specific one holds; a network's
@@ -38,7 +38,7 @@ def _packed(text: str) -> bytes:
 
 
 class Overrides:
-    """Which number holds for an address; immutable. `lookup` costs one dict probe per distinct prefix length at most."""
+    """Which number holds for an address; immutable. `lookup` costs at most a dict probe per distinct prefix length."""
 
     __slots__ = ("_exact", "_v4", "_v6", "entries")
 

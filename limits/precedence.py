@@ -1,0 +1,131 @@
+"""Which quota holds for a (user, client-id), and which clients share one: Kafka's eight levels.
+
+    1  user=u, client-id=c          5  user=<default>, client-id=<default>
+    2  user=u, client-id=<default>  6  user=<default>
+    3  user=u                       7  client-id=c
+    4  user=<default>, client-id=c  8  client-id=<default>
+
+Two questions, and Kafka answers them apart: under which *key* a client is metered (who shares a sensor), and which
+*limit* that key has. The key follows from the shapes of entity ever used for this quota type: with one shape in use it
+is that shape's, with several the first level that matches decides. A shape stays in use when its last quota is removed.
+
+An entity is written as over the wire and in scenarios: `{"user": "alice", "client-id": None}`, None naming the default.
+Source: ClientQuotaManager.DefaultQuotaCallback (Apache Kafka).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Entity = Mapping[str, str | None]
+Key = tuple[str, str]  # (user, client-id) that share one sensor; "" where the level does not tell them apart
+
+USER = "user"
+CLIENT_ID = "client-id"
+
+_CLIENT, _USER, _BOTH = 1, 2, 4  # shapes of entity
+_Place = tuple[int, str | None, str | None]  # shape, user, client-id; None: the default, or not part of the shape
+
+
+class Match(NamedTuple):
+    """`entity` whose quota holds (None: no quota), its `limit`, and the `key` metered under (None: not metered)."""
+
+    key: Key | None
+    entity: Entity | None
+    limit: float | None
+
+
+class QuotaTable:
+    """The quotas of one type. Every look-up is at most eight dict probes."""
+
+    __slots__ = ("_shapes", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[_Place, float] = {}
+        self._shapes = 0
+
+    def update(self, entity: Entity, value: float | None) -> None:
+        """Set or, with None, remove the quota of an entity. Removing one that is not set does nothing.
+
+        ValueError if the entity is not of user and client-id.
+        """
+        if not entity or entity.keys() - {USER, CLIENT_ID}:
+            raise ValueError(f"a client quota is set for user, client-id or both, not for {dict(entity)!r}")
+        place = _place(entity)
+        if value is None:
+            self._values.pop(place, None)
+            return
+        self._values[place] = value
+        self._shapes |= _BOTH if len(entity) == 2 else _USER if USER in entity else _CLIENT
+
+    @property
+    def in_use(self) -> bool:
+        """Whether any quota was ever set: before that nothing is recorded."""
+        return self._shapes != 0
+
+    def items(self) -> list[tuple[Entity, float]]:
+        """Every quota that is set."""
+        return [(_entity(place), value) for place, value in self._values.items()]
+
+    def key(self, user: str, client_id: str) -> Key:
+        """The key that this client is metered under."""
+        shapes = self._shapes
+        if shapes <= _CLIENT:
+            return ("", client_id)
+        if shapes == _USER:
+            return (user, "")
+        if shapes == _BOTH:
+            return (user, client_id)
+        values = self._values
+        if (_BOTH, user, client_id) in values or (_BOTH, user, None) in values:
+            return (user, client_id)
+        if (_USER, user, None) in values:
+            return (user, "")
+        if (_BOTH, None, client_id) in values or (_BOTH, None, None) in values:
+            return (user, client_id)
+        if (_USER, None, None) in values:
+            return (user, "")
+        return ("", client_id)
+
+    def limit(self, key: Key) -> float | None:
+        """The quota of a key; None where none is set. An empty user or client-id has none at the level of both."""
+        place = self._place_of(key)
+        return None if place is None else self._values[place]
+
+    def match(self, user: str, client_id: str) -> Match:
+        """Both answers at once, and the entity they came from: what `turnstile quota explain` shows."""
+        if not self._shapes:
+            return Match(None, None, None)
+        key = self.key(user, client_id)
+        place = self._place_of(key)
+        if place is None:
+            return Match(key, None, None)
+        return Match(key, _entity(place), self._values[place])
+
+    def _place_of(self, key: Key) -> _Place | None:
+        user, client_id = key
+        places: tuple[_Place, ...]
+        if user and client_id:
+            places = ((_BOTH, user, client_id), (_BOTH, user, None), (_BOTH, None, client_id), (_BOTH, None, None))
+        elif user:
+            places = ((_USER, user, None), (_USER, None, None))
+        elif client_id:
+            places = ((_CLIENT, None, client_id), (_CLIENT, None, None))
+        else:
+            return None
+        for place in places:
+            if place in self._values:
+                return place
+        return None
+
+
+def _place(entity: Entity) -> _Place:
+    if len(entity) == 2:
+        return (_BOTH, entity[USER], entity[CLIENT_ID])
+    return (_USER, entity[USER], None) if USER in entity else (_CLIENT, None, entity[CLIENT_ID])
+
+
+def _entity(place: _Place) -> Entity:
+    shape, user, client_id = place
+    if shape == _BOTH:
+        return {USER: user, CLIENT_ID: client_id}
+    return {USER: user} if shape == _USER else {CLIENT_ID: client_id}
