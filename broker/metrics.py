@@ -1,7 +1,7 @@
 """What each shard counts, in a file that outlives it, and who is refused most.
 
 A shard's counters are 64-bit slots in a mapped file that the supervisor made: killing the shard loses no count, and the
-coordinator reads them all without asking. Only the shard writes; a slot is 8 aligned bytes, so a reader never sees half.
+coordinator reads them all without asking. Only the shard writes; a slot is 8 aligned bytes: no reader sees half of one.
 
 C1  Slots only rise, except GAUGES and `open`, which the next incarnation sets back (`take_over`).
 C2  For each listener, admitted == closed + lost + open.

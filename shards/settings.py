@@ -171,18 +171,7 @@ class View:
 
     def _compute(self) -> set[str]:
         """Derive values and rules from the records; says which kinds of pool may now have another rule."""
-        mine = f"{self.broker}/"
-        layers = [(self.static, "/"), (self.static, mine), (self.dynamic, "/"), (self.dynamic, mine)]
-        self._set = {}
-        for records, prefix in layers:
-            for key, text in records.items():
-                if key.startswith(prefix):
-                    name = key[len(prefix) :]
-                    try:
-                        setting = broker_setting(name)
-                    except ConfigInvalid:
-                        continue  # written by a later release; what it means is unknown here
-                    self._set[name] = setting.kind.parse(text)
+        self._set = given(self.broker, self.static, self.dynamic)
         self._values = {name: setting.default for name, setting in BROKER.items()}
         self._values.update((name, value) for name, value in self._set.items() if name in BROKER)
         before = getattr(self, "_rules", None)
@@ -230,6 +219,22 @@ class View:
         """`connection_creation_rate` of an address, else of the default ip entity, else None: unlimited."""
         own = self._ip_quotas.get(ip)
         return own if own is not None else self._ip_quotas.get(None)
+
+
+def given(broker: int, static: Mapping[str, str], dynamic: Mapping[str, str]) -> dict[str, Value]:
+    """Every value that is set for a broker, by name: its own live one, else the cluster's, else the command line's."""
+    mine = f"{broker}/"
+    found: dict[str, Value] = {}
+    for records, prefix in ((static, "/"), (static, mine), (dynamic, "/"), (dynamic, mine)):
+        for key, text in records.items():
+            if key.startswith(prefix):
+                name = key[len(prefix) :]
+                try:
+                    setting = broker_setting(name)
+                except ConfigInvalid:
+                    continue  # written by a later release; what it means is unknown here
+                found[name] = setting.kind.parse(text)
+    return found
 
 
 class _Rules:

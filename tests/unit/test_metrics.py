@@ -3,9 +3,10 @@
 from collections import Counter
 
 import pytest
-from broker.metrics import BUCKETS, Layout, ShardCounters, Talkers, merge_top
 from hypothesis import given
 from hypothesis import strategies as st
+
+from broker.metrics import BUCKETS, Layout, ShardCounters, Talkers, merge_top
 
 
 @pytest.fixture
