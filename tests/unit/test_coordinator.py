@@ -1,0 +1,268 @@
+"""A change is told to be in force only when it is, whatever shards do; over direct calls, under a mock clock."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from shards.changes import Change
+from shards.coordinator import PART_BYTES, Coordinator, Member, _parts
+from shards.errors import ConfigInvalid, PeerLost
+from shards.follower import Follower
+from shards.settings import View
+from shards.store import Store
+
+MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
+
+
+class Shard:
+    """A shard process: a View behind a Follower, and how it behaves when a version arrives."""
+
+    def __init__(self, member: Member) -> None:
+        self.view = View(member[0])
+        self.follower = Follower(self.view, self._enforce)
+        self.stuck = False
+        self.delay_s = 0.0
+        self.parts: list[tuple[int, bool, bool]] = []
+        self.dones: list[Callable[[], None]] = []
+
+    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
+        if self.stuck:
+            self.dones.append(done)
+        else:
+            done()
+
+
+class Cluster:
+    """Shards that the coordinator reaches by plain calls."""
+
+    def __init__(self, nursery: trio.Nursery, store: Store, static: dict[str, str] | None = None) -> None:
+        self.nursery = nursery
+        self.shards: dict[Member, Shard] = {}
+        self.killed: list[Member] = []
+        self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
+
+    async def start(self, *members: Member) -> None:
+        for member in members or MEMBERS:
+            self.shards[member] = Shard(member)
+            await self.coordinator.connected(member)
+
+    def lose(self, member: Member) -> None:
+        self.shards.pop(member, None)
+        self.coordinator.disconnected(member)
+
+    async def request(self, member: Member, method: str, *args: object, timeout_s: float = 5.0) -> object:
+        shard = self.shards.get(member)
+        if shard is None:
+            raise PeerLost(str(member))
+        if method == "describe_connections":
+            return {"open": member[1]}
+        assert method == "apply"
+        await trio.sleep(shard.delay_s)
+        version, _, whole, more = args
+        shard.parts.append((version, whole, more))
+        return await shard.follower.apply(None, *args)
+
+    def kill(self, member: Member) -> None:
+        self.killed.append(member)
+        self.lose(member)
+
+    def versions(self) -> set[int]:
+        return {shard.view.version for shard in self.shards.values()}
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store(tmp_path / "cluster.sqlite")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def cluster(nursery, store):
+    return Cluster(nursery, store)
+
+
+async def set_cap(cluster: Cluster, value: str | None, who: str = "me") -> int:
+    return await cluster.coordinator.alter_settings(who, [["", "kafka_connections_max", value]])
+
+
+def caps(cluster: Cluster) -> list[int | None]:
+    return [shard.view.rule_of("broker").cap for shard in cluster.shards.values()]
+
+
+async def test_when_the_call_returns_every_shard_has_applied_it(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].delay_s = 0.5
+    before = cluster.coordinator.state.version
+    assert await set_cap(cluster, "7") == before + 1
+    assert caps(cluster) == [7, 7, 7]
+    assert cluster.versions() == {before + 1}
+
+
+async def test_a_refused_change_reaches_nobody_and_is_not_stored(cluster, store):
+    await cluster.start()
+    before = cluster.coordinator.state.version
+    with pytest.raises(ConfigInvalid):
+        await cluster.coordinator.alter_settings("me", [["", "kafka_connections_max", "7"], ["", "nope", "1"]])
+    assert caps(cluster) == [None] * 3
+    assert cluster.versions() == {before}
+    assert store.records() == []
+
+
+async def test_validating_only_changes_nothing(cluster):
+    await cluster.start()
+    await cluster.coordinator.alter_settings("me", [["", "kafka_connections_max", "7"]], True)
+    assert await cluster.coordinator.create_topics("me", [["t", 1, {}]], True) == [["", ""]]
+    assert caps(cluster) == [None] * 3
+    assert not cluster.coordinator.state.topics
+
+
+async def test_a_shard_that_does_not_acknowledge_is_killed_and_only_then_the_caller_told(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].stuck = True
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    await cluster.start((0, 1))
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, autojump_clock):
+    """After a coordinator restart a shard may be alive and not yet connected: it must not be forgotten."""
+    await cluster.start((0, 0), (0, 1))
+    returned = []
+
+    async def change() -> None:
+        returned.append(await set_cap(cluster, "7"))
+
+    cluster.nursery.start_soon(change)
+    await trio.testing.wait_all_tasks_blocked()
+    assert returned == []
+    await cluster.start((1, 0))
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(returned) == 1
+    assert cluster.killed == []
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_a_shard_that_never_comes_is_killed_at_the_deadline(cluster, autojump_clock):
+    await cluster.start((0, 0), (0, 1))
+    began = trio.current_time()
+    await set_cap(cluster, "7")
+    assert trio.current_time() - began == pytest.approx(2.0)
+    assert cluster.killed == [(1, 0)]
+
+
+async def test_a_shard_lost_during_a_push_gets_the_whole_state_when_it_is_back(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[1, 0].delay_s = 1.0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(set_cap, cluster, "7")
+        await trio.sleep(0.5)
+        cluster.lose((1, 0))
+        await cluster.start((1, 0))
+    assert cluster.killed == []
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_concurrent_changes_come_one_after_the_other(cluster, autojump_clock):
+    await cluster.start()
+    for n, shard in enumerate(cluster.shards.values()):
+        shard.delay_s = n / 10
+    versions: list[int] = []
+
+    async def change(value: int) -> None:
+        versions.append(await set_cap(cluster, str(value)))
+
+    before = cluster.coordinator.state.version
+    async with trio.open_nursery() as nursery:
+        for value in range(1, 8):
+            nursery.start_soon(change, value)
+    assert versions == list(range(before + 1, before + 8))
+    assert len(set(caps(cluster))) == 1
+    for shard in cluster.shards.values():
+        assert [version for version, _, _ in shard.parts] == list(range(before, before + 8))
+
+
+async def test_a_caller_that_goes_away_does_not_stop_the_push(cluster, autojump_clock):
+    await cluster.start()
+    for shard in cluster.shards.values():
+        shard.delay_s = 0.3
+    with trio.move_on_after(0.1):
+        await set_cap(cluster, "7")
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_the_same_value_again_is_no_new_version(cluster):
+    await cluster.start()
+    assert await set_cap(cluster, "7") == await set_cap(cluster, " 7 ")
+    assert len(cluster.coordinator.history()) == 2
+
+
+async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, store, nursery):
+    await cluster.start()
+    await cluster.coordinator.create_topics("me", [["t", 4, {}]])
+    version = await set_cap(cluster, "7")
+    second = Cluster(nursery, store)
+    assert second.coordinator.state.version == version
+    await second.start()
+    assert caps(second) == [7, 7, 7]
+    assert second.shards[0, 0].view.topics.partition_counts() == {"t": 4}
+    assert await set_cap(second, "8", who="admin") == version + 1
+    entry = second.coordinator.history(1)[0]
+    assert (entry["who"], entry["at"]) == ("admin", 1000.0)
+    assert entry["changes"] == [["setting", "/kafka_connections_max", "7", "8"]]
+
+
+async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(nursery, store):
+    first = Cluster(nursery, store, {"/kafka_connections_max": "5"})
+    await first.start()
+    assert caps(first) == [5, 5, 5]
+    version = await set_cap(first, "7")
+    assert caps(first) == [7, 7, 7]
+    same = Cluster(nursery, store, {"/kafka_connections_max": "5"})
+    assert same.coordinator.state.version == version
+    other = Cluster(nursery, store)
+    assert other.coordinator.state.version == version + 1
+    assert other.coordinator.history(1)[0]["changes"] == [["static", "/kafka_connections_max", "5", None]]
+
+
+async def test_a_large_state_arrives_in_parts_and_is_shown_whole(cluster, autojump_clock):
+    await cluster.start()
+    for batch in range(20):
+        await cluster.coordinator.create_topics("me", [[f"topic-{batch}-{n}", 20, {}] for n in range(500)])
+    await cluster.start((0, 0))
+    shard = cluster.shards[0, 0]
+    assert len(shard.parts) > 1
+    assert [more for _, _, more in shard.parts] == [True] * (len(shard.parts) - 1) + [False]
+    assert len(shard.view.topics) == 10_000
+
+
+def test_no_part_of_a_push_is_much_larger_than_the_bound():
+    delta: list[Change] = [("quota", str(n), {"k": 1.0}) for n in range(100_000)]
+    parts = list(_parts(delta))
+    assert [tuple(change) for part in parts for change in part] == delta
+    assert all(len(json.dumps(part)) < 1.2 * PART_BYTES for part in parts)
+    assert list(_parts([])) == [[]]
+
+
+async def test_shards_are_asked_together_and_who_does_not_answer_is_left_out(cluster):
+    await cluster.start()
+    del cluster.shards[0, 1]
+    assert await cluster.coordinator.ask_all("describe_connections") == {(0, 0): {"open": 0}, (1, 0): {"open": 0}}
+    assert cluster.coordinator.describe_shards()[0, 0] == cluster.coordinator.state.version
+
+
+async def test_producer_ids_are_never_given_twice(cluster, store, nursery):
+    first = cluster.coordinator.allocate_producer_ids(1000)
+    assert Cluster(nursery, store).coordinator.allocate_producer_ids(1000) == first + 1000
+
+
+async def test_its_methods_are_served_without_the_peer_that_calls(cluster):
+    await cluster.start()
+    served = {}
+    cluster.coordinator.serve_on(served.__setitem__)
+    assert await served["create_topics"]((0, 0), "User:a", [["t", 2, {}]], False) == [["", ""]]
+    assert await served["delete_topics"]((0, 0), "User:a", ["t"]) == [["", ""]]
+    assert isinstance(served["allocate_producer_ids"]((0, 0), 5), int)
