@@ -10,12 +10,13 @@ Whatever bytes come in, only BadFrame (or UnsupportedVersion, which is one) come
 import dataclasses
 import struct
 import sys
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
-from broker.codec import Compiler, Malformed, read_uvarint, skip_tags
+from broker.codec import Compiler
+from broker.primitives import Malformed, skip_tags
 
 
 class BadFrame(ValueError):
@@ -103,7 +104,7 @@ APIS = {
     74: Api("list_config_resources", 0, 1, 0),
     75: Api("describe_topic_partitions", 0, 0, 0),
 }
-"""The versions Apache Kafka 4.1 lists and kio has. A response's header is flexible with its request, ApiVersions' never."""
+"""What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
 
 MAX_THROTTLE_MS = 2**31 - 1
 _HEADER = struct.Struct(">hhih")
@@ -182,7 +183,9 @@ class Types:
 
     def _all_modules(self) -> list[ModuleType]:
         api = APIS[self._api_key]
-        return [_module(self._api_key, version, self._side) for version in range(api.max_version, api.min_version - 1, -1)]
+        return [
+            _module(self._api_key, version, self._side) for version in range(api.max_version, api.min_version - 1, -1)
+        ]
 
     def _refuse_unknown(self, class_name: str, names: list[str]) -> None:
         unknown = set(names) - _known_fields(self._api_key, self._side, class_name)
@@ -190,7 +193,7 @@ class Types:
             raise TypeError(f"no version of {class_name} has {', '.join(sorted(unknown))}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _known_fields(api_key: int, side: str, class_name: str) -> frozenset[str]:
     api = APIS[api_key]
     known: set[str] = set()
@@ -221,7 +224,7 @@ def _module(api_key: int, version: int, side: str) -> ModuleType:
             del sys.modules["hypothesis"]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _types(api_key: int, version: int, side: str) -> Types:
     api = APIS.get(api_key)
     if api is None or not api.min_version <= version <= api.max_version:
@@ -229,13 +232,13 @@ def _types(api_key: int, version: int, side: str) -> Types:
     return Types(api_key, version, side)
 
 
-@lru_cache(maxsize=None)
+@cache
 def types(api_key: int, version: int) -> Types:
     """The response classes of an API in a version."""
     return _types(api_key, version, "response")
 
 
-@lru_cache(maxsize=None)
+@cache
 def request_types(api_key: int, version: int) -> Types:
     return _types(api_key, version, "request")
 
