@@ -16,7 +16,7 @@ import json
 import os
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ RETRY_NS = 250_000_000
 MAX_TEXT_BYTES = 1024
 MAX_DETAIL_BYTES = 16 << 20
 DEFAULT_SPOOL_BYTES = 1 << 30
+LIMIT_KINDS = ("static", "setting", "quota")
+SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
+MASK = "[hidden]"
 
 _clock = time.monotonic_ns
 _EVENT = spool.EVENT.pack_into
@@ -191,13 +194,20 @@ class Journal:
         )  # fmt: skip
         self._end += ROW
 
-    def config(self, version: int, changes: list[Any], *, full: bool = False, acknowledged: bool = False) -> None:
-        """Version `version` is applied here (a shard), stored, or acknowledged by every shard (the coordinator).
+    def config(
+        self, version: int, changes: Iterable[Sequence[Any]], *, full: bool = False, acknowledged: bool = False
+    ) -> None:
+        """Version `version` is in force here. The coordinator writes it before it pushes, and acknowledged after.
 
         `changes` is the delta as pushed: [kind, key, value or None] each; `full`: it is the whole state, as a process
-        writes when it starts.
+        writes when it starts. Kept are limits, that is settings and quotas; credentials never get into a journal.
         """
-        self.add("config", version=version, detail={"changes": changes, "full": full, "acknowledged": acknowledged})
+        kept = [
+            [kind, key, MASK if any(word in key for word in SECRET_WORDS) and value is not None else value]
+            for kind, key, value in changes
+            if kind in LIMIT_KINDS
+        ]
+        self.add("config", version=version, detail={"changes": kept, "full": full, "acknowledged": acknowledged})
 
     def shard_lost(self, broker: int, shard: int, epoch: int) -> None:
         """The coordinator: that process died; its connections count as closed from its last event on."""

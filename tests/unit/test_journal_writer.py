@@ -153,3 +153,17 @@ def test_a_killed_process_loses_no_flushed_event(tmp_path: Path) -> None:
 def test_an_unknown_kind_is_a_bug(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         Journal(tmp_path, 0, 0, 1).add("imagined")
+
+
+def test_credentials_never_get_into_a_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, 0, 0, 1)
+    changes = [
+        ["setting", "/max.connections", "9"],
+        ["static", "/ssl.keystore.password", "hunter2"],
+        ["user", "alice", {"SCRAM-SHA-256": "hunter2"}],
+    ]
+    journal.config(1, changes, full=True)
+    journal.close()
+    detail = next(reader.events(tmp_path))["detail"]
+    assert "hunter2" not in detail
+    assert '["setting","/max.connections","9"]' in detail
