@@ -24,6 +24,7 @@ from heapq import heappop, heappush
 from limits.bucket import ConnectionBucket
 from limits.connection_settings import ConnectionSettings
 from limits.rate import Rate
+from limits.throttle import INT_MAX
 
 ADMITTED = "admitted"
 REFUSED = "refused"
@@ -80,7 +81,7 @@ class ConnectionGate:
         self._ip_quotas: dict[str, int] = {}
         self._ip_quota: int | None = None
         self._buckets: dict[str, ConnectionBucket] = {}
-        self._due: list[tuple[int, int, str, Connection]] = []  # (when, order, which wait, whose)
+        self.due: list[tuple[int, int, str, Connection]] = []  # a heap of (when, order, which wait, whose)
         self._order = 0
         self._parked: dict[Connection, None] = {}  # waiting for a slot, longest first
         self._oldest: deque[Connection] | None = None  # admitted on listeners that are not exempt; closed ones linger
@@ -103,7 +104,10 @@ class ConnectionGate:
         self._wake(now_ms)
 
     def set_ip_rate(self, ip: str | None, per_s: int | None) -> None:
-        """Quota `connection_creation_rate` of an address (None: the default entity); None removes it."""
+        """Quota `connection_creation_rate` of an address (None: the default entity); None removes it.
+
+        INT_MAX is no quota, as in Kafka; given to an address it exempts that address from the default.
+        """
         if ip is None:
             self._ip_quota = per_s
         elif per_s is None:
@@ -130,7 +134,7 @@ class ConnectionGate:
 
     def advance(self, *, now_ms: int) -> None:
         """Let every delay that ends until `now_ms` end, in order."""
-        due = self._due
+        due = self.due
         while due and due[0][0] <= now_ms:
             at_ms, _, wait, connection = heappop(due)
             acceptor = connection.acceptor
@@ -148,17 +152,13 @@ class ConnectionGate:
 
     def finish(self) -> None:
         """Let time run on until nothing more can happen; what is then undecided will never be, and says so."""
-        while self._due:
-            self.advance(now_ms=self._due[0][0])
+        while self.due:
+            self.advance(now_ms=self.due[0][0])
         for acceptor in self.acceptors.values():
             if acceptor.busy is not None:
                 for connection in (acceptor.busy, *acceptor.behind):
                     connection.outcome = WAITING
                     connection.reason = self._full(acceptor)
-
-    def next_ms(self) -> int | None:
-        """When `advance` has something to do."""
-        return self._due[0][0] if self._due else None
 
     def _begin(self, connection: Connection, acceptor: Acceptor, now_ms: int) -> None:
         if self._core_rates:
@@ -230,7 +230,7 @@ class ConnectionGate:
         """G3. Nothing is recorded for an address without a quota, but what was recorded before still counts."""
         ip = connection.ip
         quota = self._ip_quotas.get(ip, self._ip_quota)
-        if quota is None:
+        if quota is None or quota == INT_MAX:
             return True
         rate = self._ip_rates.get(ip)
         if rate is None:
@@ -255,7 +255,7 @@ class ConnectionGate:
         """
         quota = self._ip_quotas.get(connection.ip, self._ip_quota)
         rate = self._ip_rates[connection.ip]
-        if rate.charge(1, quota, now_ms=now_ms):
+        if quota is not None and rate.charge(1, quota, now_ms=now_ms):
             rate.record(-1, now_ms=now_ms)
             return _decide(connection, REFUSED, now_ms, "ip_rate")
         acceptor.rate.record(1, now_ms=now_ms)
@@ -309,16 +309,16 @@ class ConnectionGate:
         connection.acceptor.count -= 1
 
     def _full(self, acceptor: Acceptor) -> str | None:
-        """Which cap leaves this listener no slot."""
-        if acceptor.cap is not None and acceptor.count >= acceptor.cap:
-            return "listener_cap"
+        """Which cap leaves this listener no slot; the broker's where both do, as its own may only be inherited."""
         if self._cap is not None and self.count >= self._cap and not acceptor.exempt:
             return "broker_cap"
+        if acceptor.cap is not None and acceptor.count >= acceptor.cap:
+            return "listener_cap"
         return None
 
     def _wait(self, what: str, connection: Connection, until_ms: int) -> None:
         self._order += 1
-        heappush(self._due, (until_ms, self._order, what, connection))
+        heappush(self.due, (until_ms, self._order, what, connection))
 
 
 def _decide(connection: Connection, outcome: str, at_ms: int, reason: str) -> None:

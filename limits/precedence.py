@@ -35,11 +35,12 @@ class Match(NamedTuple):
 
 
 class QuotaTable:
-    """The quotas of one type. Every look-up is at most eight dict probes."""
+    """The quotas of one type. Every look-up is at most eight dict probes. `version` rises with every change."""
 
-    __slots__ = ("_shapes", "_values")
+    __slots__ = ("_shapes", "_values", "version")
 
     def __init__(self) -> None:
+        self.version = 0
         self._values: dict[_Place, float] = {}
         self._shapes = 0
 
@@ -50,6 +51,7 @@ class QuotaTable:
         """
         if not entity or entity.keys() - {USER, CLIENT_ID}:
             raise ValueError(f"a client quota is set for user, client-id or both, not for {dict(entity)!r}")
+        self.version += 1
         place = _place(entity)
         if value is None:
             self._values.pop(place, None)

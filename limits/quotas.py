@@ -21,6 +21,7 @@ REQUEST = "request_percentage"
 MUTATION = "controller_mutation_rate"
 
 IDLE_MS = 3_600_000  # Kafka drops a sensor nobody used for an hour
+_MOST_KNOWN = 100_000
 _PERCENT_PER_NANO = 100.0 / 1e9
 
 
@@ -45,6 +46,8 @@ class _Meter(Generic[Sensor]):
         self.table = QuotaTable() if table is None else table
         self.window = window
         self.sensors: dict[Key, Sensor] = {}
+        self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # what `_resolve` found at `_version`
+        self._version = self.table.version
 
     def update(self, entity: Entity, value: float | None) -> None:
         """Set or remove a quota; it holds from the next record on. ValueError for an entity that can have none."""
@@ -55,13 +58,23 @@ class _Meter(Generic[Sensor]):
         idle = [key for key, sensor in self.sensors.items() if now_ms - (sensor.idle_since_ms() or 0) >= idle_ms]
         for key in idle:
             del self.sensors[key]
+        self._known.clear()
         return len(idle)
 
-    def _sensor(self, key: Key) -> Sensor:
-        sensor = self.sensors.get(key)
-        if sensor is None:
-            sensor = self.sensors[key] = self.sensor(self.window)
-        return sensor
+    def _resolve(self, user: str, client_id: str) -> tuple[Sensor, float | None]:
+        """The sensor and the limit of a client, looked up anew after a change of any quota."""
+        if self._version != self.table.version or len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+            self._version = self.table.version
+        client = (user, client_id)
+        found = self._known.get(client)
+        if found is None:
+            key = self.table.key(user, client_id)
+            sensor = self.sensors.get(key)
+            if sensor is None:
+                sensor = self.sensors[key] = self.sensor(self.window)
+            found = self._known[client] = (sensor, self.table.limit(key))
+        return found
 
 
 class ProduceMeter(_Meter[Rate]):
@@ -72,17 +85,16 @@ class ProduceMeter(_Meter[Rate]):
 
     def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
         """Count `amount`; the client is to be muted for `throttle_ms` after it is answered."""
-        table = self.table
-        if not table.in_use:
+        if not self.table.in_use:
             return WITHIN
-        key = table.key(user, client_id)
-        throttle = self._sensor(key).charge(amount, table.limit(key), now_ms=now_ms, max_ms=self.max_throttle_ms)
+        sensor, limit = self._resolve(user, client_id)
+        throttle = sensor.charge(amount, limit, now_ms=now_ms, max_ms=self.max_throttle_ms)
         return Charged(True, throttle) if throttle else WITHIN
 
     def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
         """Count without asking (Kafka's recordNoThrottle): the next `record` takes it into account."""
         if self.table.in_use:
-            self._sensor(self.table.key(user, client_id)).record(amount, now_ms=now_ms)
+            self._resolve(user, client_id)[0].record(amount, now_ms=now_ms)
 
     def rate(self, user: str, client_id: str, *, now_ms: int) -> float:
         """The current rate of this client's key, per second; 0.0 if nothing is recorded."""
@@ -137,12 +149,9 @@ class MutationMeter(_Meter[TokenBucket]):
 
         So a strict record may empty the bucket far below zero and is yet not throttled: the next one pays.
         """
-        table = self.table
-        if not table.in_use:
+        if not self.table.in_use:
             return WITHIN
-        key = table.key(user, client_id)
-        bucket = self._sensor(key)
-        limit = table.limit(key)
+        bucket, limit = self._resolve(user, client_id)
         quota = float(LONG_MAX) if limit is None else limit  # what Kafka refills an unlimited client's bucket with
         if not strict:
             throttle = bucket.charge(amount, quota, now_ms=now_ms)

@@ -66,7 +66,7 @@ class Rate:
         if quota_per_s is None:
             return 0
         total = self._total() if self._rest is None or value.__class__ is float else self._rest + value
-        window_ms = self._window_ms(now_ms)
+        window_ms = self._stretched(now_ms - self._oldest)
         rate = total / (window_ms / 1000.0)
         if rate <= quota_per_s:
             return 0
@@ -77,7 +77,7 @@ class Rate:
         if not self._values:
             self._advance(now_ms)
         self._clear(now_ms)
-        return self._total() / (self._window_ms(now_ms) / 1000.0)
+        return self._total() / (self._stretched(now_ms - self._oldest) / 1000.0)
 
     def peek(self, *, now_ms: int) -> float:
         """What `measure` would answer, without changing anything: for metrics and explanations."""
@@ -133,9 +133,6 @@ class Rate:
         for value in self._values:
             total += value
         return total
-
-    def _window_ms(self, now_ms: int) -> int:
-        return self._stretched(now_ms - self._oldest)
 
     def _stretched(self, elapsed_ms: int) -> int:
         """R3."""
