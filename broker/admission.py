@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
+from shards.tokens import ADMITTED, Refused, Tokens
+
 from broker.metrics import ShardCounters, Talkers
 from journal.writer import Journal
 from limits.overrides import normalise_ip
 from shards.poller import Poller
-from shards.tokens import ADMITTED, Refused, Tokens
 
 Admit = Callable[[int, int, str, int, tuple[str, ...], int, float], None]
 """Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each, the configuration
@@ -73,13 +74,24 @@ class Admission:
             self._refuse(arrival, decision)
         else:
             waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
-            self._admit(arrival.fd, arrival.number, arrival.ip, arrival.port, arrival.pools, self._tokens.version, waited_ms)
+            self._admit(
+                arrival.fd, arrival.number, arrival.ip, arrival.port, arrival.pools, self._tokens.version, waited_ms
+            )
 
     def _refuse(self, arrival: Arrival, refused: Refused) -> None:
         os.close(arrival.fd)
         rule = refused.rule
         waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
-        self._count(arrival.number, arrival.ip, arrival.port, reason_of(refused), rule.name, rule.cap or 0, refused.version, waited_ms)
+        self._count(
+            arrival.number,
+            arrival.ip,
+            arrival.port,
+            reason_of(refused),
+            rule.name,
+            rule.cap or 0,
+            refused.version,
+            waited_ms,
+        )
 
     def no_descriptor(self, ip: str, port: int) -> None:
         """A connection was closed because this process has no descriptors left for it."""

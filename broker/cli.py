@@ -96,7 +96,9 @@ class _Listener(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from shards.plan import ListenerSpec
 
-        match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[A-Za-z0-9_.=/-]+)*)", str(value))
+        match = re.fullmatch(
+            r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[A-Za-z0-9_.=/-]+)*)", str(value)
+        )
         if match is None or int(match[3]) > 65535:
             self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
         options = tuple(option for option in match[4].split(",") if option)
@@ -106,17 +108,38 @@ class _Listener(click.ParamType):
 @turnstile.command()
 @click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="Brokers of the cluster.")
 @click.option("--shards", type=click.IntRange(1, 64), help="Shard processes of each broker.  [default: one per core]")
-@click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True,
-              help="Port of broker 0 on 127.0.0.1; broker b gets port + b. 0: any free port.")
-@click.option("--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="Port of the admin API.")
-@click.option("--admin-host", default="127.0.0.1", show_default=True,
-              help="Address of the admin API; any but loopback needs --admin-token.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="Port of broker 0 on 127.0.0.1; broker b gets port + b. 0: any free port.",
+)
+@click.option(
+    "--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="Port of the admin API."
+)
+@click.option(
+    "--admin-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of the admin API; any but loopback needs --admin-token.",
+)
 @click.option("--admin-token", envvar="TURNSTILE_ADMIN_TOKEN", help="Token that admin requests must carry.")
-@click.option("--data-dir", type=click.Path(file_okay=False, path_type=Path),
-              help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]")
-@click.option("--set", "settings", type=_Setting(), multiple=True, help="A setting, such as kafka_connections_max=1000.")
-@click.option("--listener", "listeners", type=_Listener(), multiple=True,
-              help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]",
+)
+@click.option(
+    "--set", "settings", type=_Setting(), multiple=True, help="A setting, such as kafka_connections_max=1000."
+)
+@click.option(
+    "--listener",
+    "listeners",
+    type=_Listener(),
+    multiple=True,
+    help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.",
+)
 @click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
 @click.option("--json", "json_lines", is_flag=True, help="Say what was started as one JSON line.")
@@ -131,7 +154,8 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
     """
-    from broker.up import Asked, check_settings, up
+    from broker.up import Asked, up
+    from shards.changes import static_settings
     from shards.errors import ConfigInvalid
     from shards.plan import ListenerSpec
 
@@ -141,7 +165,7 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError("an admin API beyond loopback needs --admin-token")
     try:
-        check_settings(settings)
+        static_settings(settings)
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
     asked = Asked(

@@ -22,7 +22,9 @@ Arrived = Callable[[int, str, int], None]
 class Listener:
     """Feeds `arrived(fd, ip, port)`. `no_descriptor()` is told of each connection that found no descriptor left."""
 
-    def __init__(self, sock: socket.socket, poller: Poller, arrived: Arrived, no_descriptor: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, sock: socket.socket, poller: Poller, arrived: Arrived, no_descriptor: Callable[[str, int], None]
+    ) -> None:
         sock.setblocking(False)
         # Accepted sockets inherit these.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

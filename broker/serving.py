@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from shards.tokens import Tokens
+
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.metrics import ShardCounters
 from journal.writer import Journal
 from shards.poller import Poller
-from shards.tokens import Tokens
 
 if TYPE_CHECKING:
     from broker.logs import Limited
@@ -46,7 +47,9 @@ class Serving:
         self._open = open_connections
         self._log = log
 
-    def admit(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], version: int, held_ms: float) -> None:
+    def admit(
+        self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], version: int, held_ms: float
+    ) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         self._journal.admitted(number, ip, port, self.listener, version, held_ms)
         self._counters.admitted(self.listener)

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from broker.metrics import Layout, ShardCounters
+from shards.changes import static_settings
 from shards.errors import CannotStart
 from shards.plan import COORDINATOR_MEMBER, ListenerSpec, Plan
 from shards.sockets import RunDir, bind_clients, bind_tcp
@@ -101,15 +103,17 @@ class _Cluster:
         from broker import control, process
 
         read_end, write_end = os.pipe()
-        coordinator = Child("the coordinator", partial(control.run, plan, run_dir, write_end))
-        shards = [
-            Child(f"shard {shard} of broker {broker}", partial(process.run, plan, run_dir, broker, shard, write_end))
-            for broker, shard in plan.members()
+        children = [
+            Child("the journal's converter", 0, partial(control.convert_journal, plan)),
+            Child("the coordinator", 1, partial(control.run, plan, run_dir, write_end)),
         ]
-        supervisor = Supervisor([coordinator, *shards], self.data_dir / "epoch", tell=_tell)
+        for broker, shard in plan.members():
+            name = f"shard {shard} of broker {broker}"
+            children.append(Child(name, 2, partial(process.run, plan, run_dir, broker, shard, write_end)))
+        supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell)
         supervisor.start()
         try:
-            limits = _await_ready(read_end, len(shards) + 1)
+            limits = _await_ready(read_end, 1 + plan.brokers * plan.shards)
         except BaseException:
             supervisor.stop()
             raise
@@ -130,12 +134,15 @@ class _Cluster:
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,
-            settings=asked.settings,
+            static=static_settings(asked.settings, endpoints),
             topics=asked.topics,
             client_sockets=client_sockets,
             admin_socket=admin,
         )
         plan.run_dir.mkdir(mode=0o700, exist_ok=True)
+        layout = Layout(endpoint.listener for endpoint in plan.endpoints)
+        for broker, shard in plan.members():
+            ShardCounters.create(ShardCounters.path(plan.run_dir, broker, shard), layout)
         run_dir = RunDir(plan.run_dir)
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
         return plan, run_dir
@@ -204,11 +211,15 @@ def _await_ready(read_end: int, processes: int) -> dict[str, str]:
     while ready < processes:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise CannotStart(f"{processes - ready} of {processes} processes did not come up within {_READY_WITHIN_S:.0f} s")
+            raise CannotStart(
+                f"{processes - ready} of {processes} processes did not come up within {_READY_WITHIN_S:.0f} s"
+            )
         caught = signal.sigtimedwait({signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}, 0)
         if caught:
             child = caught.si_signo == signal.SIGCHLD
-            raise CannotStart("a process ended while starting; it said why above" if child else "stopped before it was up")
+            raise CannotStart(
+                "a process ended while starting; it said why above" if child else "stopped before it was up"
+            )
         if not select.select([read_end], [], [], min(left, 0.1))[0]:
             continue
         received += os.read(read_end, 65536)
@@ -228,5 +239,3 @@ def _tell(sentence: str) -> None:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-

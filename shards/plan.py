@@ -33,7 +33,10 @@ class Endpoint:
 
 @dataclass
 class Plan:
-    """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor."""
+    """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
+
+    `static` are the settings of the command line, keyed as shards.changes.static_settings makes them.
+    """
 
     brokers: int
     shards: int
@@ -41,7 +44,7 @@ class Plan:
     endpoints: list[Endpoint]
     admin: tuple[str, int]
     admin_token: str | None = None
-    settings: list[tuple[str, str]] = field(default_factory=list)
+    static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
     # Open in the supervisor and in every child until it keeps only its own.
     client_sockets: dict[tuple[int, int], list[tuple[Endpoint, socket.socket]]] = field(default_factory=dict)

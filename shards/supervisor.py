@@ -33,10 +33,11 @@ Main = Callable[[int], int]
 
 
 class Child:
-    """One process to keep alive: `name` for messages, `main` to run, and the processes so far."""
+    """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier."""
 
-    def __init__(self, name: str, main: Main) -> None:
+    def __init__(self, name: str, stage: int, main: Main) -> None:
         self.name = name
+        self.stage = stage
         self.main = main
         self.pid = 0
         self.deaths: deque[float] = deque(maxlen=_DEATHS)
@@ -46,10 +47,10 @@ class Child:
 
 
 class Supervisor:
-    """Runs `children` until SIGTERM, SIGINT or SIGHUP. The order given is the order to start; the reverse, to stop."""
+    """Runs `children` until SIGTERM, SIGINT or SIGHUP."""
 
     def __init__(self, children: list[Child], epoch_file: Path, *, tell: Callable[[str], None]) -> None:
-        self._children = children
+        self._children = sorted(children, key=lambda child: child.stage)
         self._epoch_file = epoch_file
         self._tell = tell
         self._pid = os.getpid()
@@ -76,17 +77,20 @@ class Supervisor:
                 self._fork(child)
 
     def stop(self) -> None:
-        """Ends all children, shards before the coordinator that they report to; kills what does not end in time."""
-        for child in reversed(self._children):
+        """Ends all children, the last stage first, as they still report to earlier ones; kills what does not end in time."""
+        for stage in sorted({child.stage for child in self._children}, reverse=True):
+            self._stop([child for child in self._children if child.stage == stage])
+
+    def _stop(self, children: list[Child]) -> None:
+        for child in children:
             self._signal(child, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_S
-        while any(child.pid for child in self._children):
+        while any(child.pid for child in children):
             left = deadline - time.monotonic()
             if left <= 0:
-                for child in self._children:
+                for child in children:
                     self._signal(child, signal.SIGKILL)
-                deadline = float("inf")
-                continue
+                left = _STOP_S
             signal.sigtimedwait({signal.SIGCHLD}, min(left, 1.0))
             self._reap(report=False)
 

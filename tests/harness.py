@@ -94,7 +94,9 @@ class Cluster:
 
     def shard_pid(self, shard: int, broker: int = 0) -> int:
         return next(
-            each["pid"] for each in self.get("/v1/shards")["shards"] if (each["broker"], each["shard"]) == (broker, shard)
+            each["pid"]
+            for each in self.get("/v1/shards")["shards"]
+            if (each["broker"], each["shard"]) == (broker, shard)
         )
 
     def processes(self) -> list[int]:

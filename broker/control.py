@@ -1,0 +1,138 @@
+"""Main of the coordinator process, and of the journal's converter.
+
+poller          callbacks for the links
+└ mesh          one link to each shard
+  └ admin       HTTP; stopped first, so that nobody is told of a change that was not pushed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import trio
+
+from broker.logs import Limited
+from broker.process import keep_own_sockets
+from journal.writer import open_coordinator
+from shards.coordinator import Coordinator, Member
+from shards.errors import TurnstileError
+from shards.mesh import Hello, Mesh, Peer
+from shards.plan import COORDINATOR_MEMBER, Plan
+from shards.poller import Poller
+from shards.sockets import RunDir
+from shards.store import Store
+
+_TICK_S = 0.25
+
+
+def run(plan: Plan, run_dir: RunDir, ready: int, epoch: int) -> int:
+    """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
+    keep_own_sockets(plan, COORDINATOR_MEMBER)
+    try:
+        control = Control(plan, epoch)
+    except TurnstileError as fault:
+        os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
+        return 1
+    trio.run(control.serve, ready)
+    return 0
+
+
+def convert_journal(plan: Plan, epoch: int) -> int:
+    """Turns finished spools into Parquet parts until SIGTERM, then what is left."""
+    from journal import converter
+
+    keep_own_sockets(plan, (-2, -2))
+    stop, wake = os.pipe()
+    signal.signal(signal.SIGTERM, lambda number, frame: os.close(wake))
+    log = Limited(process="converter")
+    converter.run(plan.journal_dir, stop=stop, log=lambda sentence: log.warning(sentence))
+    return 0
+
+
+class Control:
+    """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
+
+    def __init__(self, plan: Plan, epoch: int) -> None:
+        self.plan = plan
+        self.log = Limited(process="coordinator")
+        self.poller = Poller()
+        self.journal = open_coordinator(plan.journal_dir, epoch)
+        self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
+        self.peers: dict[Member, Peer] = {}
+        self.mesh: Mesh
+        self.coordinator = Coordinator(
+            Store(plan.data_dir / "cluster.sqlite"), self, plan.members(), static=plan.static
+        )
+
+    # What the coordinator needs of its shards
+
+    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
+
+    def kill(self, member: Member) -> None:
+        """Ends a shard that does not acknowledge; the supervisor starts it again. An open link proves whose pid it is."""
+        peer = self.peers.get(member)
+        if peer is not None:
+            self.log.warning("shard did not acknowledge in time; ending it", broker=member[0], shard=member[1])
+            os.kill(peer.pid, signal.SIGKILL)
+
+    async def serve(self, ready: int) -> None:
+        """Runs everything until SIGTERM."""
+        self.poller.at_end_of_pass(self.journal.flush)
+        with trio.open_signal_receiver(signal.SIGTERM) as signals:
+            async with trio.open_nursery() as outer:
+                await outer.start(self.poller.run)
+                async with trio.open_nursery() as meshing:
+                    self.mesh = Mesh(self.hello, self.poller, meshing, key_of=lambda hello: (hello.broker, hello.shard))
+                    self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
+                    self.mesh.on_down = self._shard_down
+                    self.coordinator.serve_on(self.mesh.serve)
+                    self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
+                    meshing.start_soon(self._tick)
+                    async with trio.open_nursery() as admin:
+                        admin.start_soon(self._begin, ready, admin)
+                        async for _ in signals:
+                            break
+                        admin.cancel_scope.cancel()
+                    meshing.cancel_scope.cancel()
+                self.mesh.close()
+                self.journal.close()
+                outer.cancel_scope.cancel()
+
+    async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
+        """Creates the topics asked for, which waits for every shard; then says so, and opens the admin API."""
+        wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
+        if wanted:
+            await self.coordinator.create_topics("turnstile up", wanted)
+        report = json.dumps({"limits": self._limits()}) + "\n"
+        os.write(ready, report.encode())
+        from broker.http import serve_admin
+
+        nursery.start_soon(serve_admin, self)
+
+    def _limits(self) -> dict[str, str]:
+        return {}
+
+    # Shards come and go
+
+    def _shard_up(self, nursery: trio.Nursery, member: Member, peer: Peer) -> None:
+        self.peers[member] = peer
+        self.journal.add(
+            "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
+        )
+        nursery.start_soon(self.coordinator.connected, member)
+
+    def _shard_down(self, member: Member, peer: Peer) -> None:
+        if self.peers.get(member) is peer:
+            del self.peers[member]
+        self.journal.shard_lost(member[0], member[1], peer.epoch)
+        self.coordinator.disconnected(member)
+
+    async def _tick(self) -> None:
+        while True:
+            await trio.sleep(_TICK_S)
+            self.journal.tick(time.monotonic_ns())

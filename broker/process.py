@@ -1,0 +1,249 @@
+"""Main of one shard process: builds its parts and runs them in nested nurseries, innermost stopped first.
+
+poller            callbacks for sockets and links        outlives everybody who sends or writes
+└ journal         ticks, parts                           last to write: everybody inside writes to it
+  └ mesh          links to peers and coordinator         outlives connections, which still give tokens back
+    └ connections one task per request that waits        shutdown gives them a moment, then cancels
+      └ acceptors one callback per listener              shutdown pauses them at once
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import trio
+from shards.tokens import Tokens
+
+from broker.admission import Admission
+from broker.connection import Connection
+from broker.dispatch import Dispatcher
+from broker.kafka import Kafka
+from broker.listener import Listener
+from broker.logs import Limited
+from broker.metrics import Layout, ShardCounters, Talkers
+from broker.serving import Serving
+from journal.writer import Journal
+from shards.follower import Follower
+from shards.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
+from shards.plan import COORDINATOR_MEMBER, Plan
+from shards.poller import Poller
+from shards.settings import View
+from shards.sockets import RunDir
+
+_TICK_S = 0.25
+_GRACE_S = 1.0
+# Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
+_RESERVED_DESCRIPTORS = 512
+
+
+def run(plan: Plan, run_dir: RunDir, broker: int, shard: int, ready: int, epoch: int) -> int:
+    """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
+    keep_own_sockets(plan, (broker, shard))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    trio.run(Shard(plan, run_dir, broker, shard, epoch).serve, ready)
+    return 0
+
+
+def keep_own_sockets(plan: Plan, member: tuple[int, int]) -> None:
+    """Closes what belongs to the other processes; the supervisor keeps it open for them."""
+    for other, listening in plan.client_sockets.items():
+        if other != member:
+            for _, sock in listening:
+                sock.close()
+    for other, sock in plan.mesh_sockets.items():
+        if other != member:
+            sock.close()
+    if member != COORDINATOR_MEMBER and plan.admin_socket is not None:
+        plan.admin_socket.close()
+
+
+class Shard:
+    """One shard process: its parts, and how they are wired."""
+
+    def __init__(self, plan: Plan, run_dir: RunDir, broker: int, shard: int, epoch: int) -> None:
+        self.plan = plan
+        self.run_dir = run_dir
+        self.broker = broker
+        self.shard = shard
+        self.hello = Hello(broker, shard, epoch, os.getpid(), "")
+        self.log = Limited(broker=broker, shard=shard)
+        self.poller = Poller()
+        self.journal = Journal(plan.journal_dir, broker, shard, epoch)
+        self.counters = ShardCounters(
+            ShardCounters.path(plan.run_dir, broker, shard), Layout(endpoint.listener for endpoint in plan.endpoints)
+        )
+        self.counters.take_over(epoch)
+        self.talkers = Talkers()
+        self.view = View(broker)
+        self.tokens = Tokens(shard, plan.shards, send=self._send, rule_of=self.view.rule_of)
+        self.connections: dict[int, Connection] = {}
+        self.listeners: list[Listener] = []
+        self._numbers = iter(range(1, 1 << 62))
+        self.follower = Follower(self.view, self._enforce)
+        self.mesh: Mesh
+        self.kafka: Kafka
+
+    async def serve(self, ready: int) -> None:
+        """Runs everything until SIGTERM, then stops from the inside out."""
+        # The order matters: what a pass did is on its way to disk before the tokens it freed are on their way to others.
+        self.poller.at_end_of_pass(self.tokens.flush)
+        self.poller.at_end_of_pass(self.journal.flush)
+        with trio.open_signal_receiver(signal.SIGTERM) as signals:
+            async with trio.open_nursery() as outer:
+                await outer.start(self.poller.run)
+                async with trio.open_nursery() as journalling:
+                    journalling.start_soon(self._tick)
+                    async with trio.open_nursery() as meshing:
+                        self._join_mesh(meshing)
+                        await self.follower.ready.wait()
+                        async with trio.open_nursery() as connecting:
+                            self._start_listening(connecting)
+                            _say_ready(ready)
+                            async for _ in signals:
+                                break
+                            await self._stop_connections()
+                            connecting.cancel_scope.cancel()
+                        self.kafka.close()
+                        self._end_of_pass()
+                        meshing.cancel_scope.cancel()
+                    journalling.cancel_scope.cancel()
+                self.journal.close()
+                outer.cancel_scope.cancel()
+
+    # Mesh and configuration
+
+    def _join_mesh(self, nursery: trio.Nursery) -> None:
+        """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
+        mesh = self.mesh = Mesh(self.hello, self.poller, nursery)
+        mesh.on_message = self.tokens.receive
+        mesh.on_up = self._peer_up
+        mesh.on_down = self._peer_down
+        mesh.serve("apply", self.follower.apply)
+        mesh.serve("describe_tokens", lambda peer: self.tokens.describe())
+        mesh.serve("describe_refusals", lambda peer: self.talkers.top())
+        mesh.serve("describe_connections", self._describe_connections)
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, nursery, self.log)
+        mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
+        nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
+        for lower in range(self.shard):
+            nursery.start_soon(mesh.dial, self.run_dir.address((self.broker, lower)), (CONTROL, DATA))
+
+    def _send(self, peer: int, message: tuple[Any, ...]) -> None:
+        self.mesh.send(peer, message)
+
+    def _peer_up(self, key: int, peer: Peer) -> None:
+        if key != COORDINATOR:
+            self.tokens.peer_up(key, peer.epoch)
+
+    def _peer_down(self, key: int, peer: Peer) -> None:
+        if key != COORDINATOR:
+            self.log.warning("peer lost", peer=key, epoch=peer.epoch)
+            self.tokens.peer_down(key)
+        else:
+            self.follower.coordinator_lost()
+
+    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
+        """The view has become `version`: calls `done` once no token of an older one is left to be spent here."""
+        self.poller.touch()
+
+        def enforced() -> None:
+            self.counters.set("version", version)
+            self.journal.config(version, self.follower.delta, full=self.follower.whole)
+            done()
+
+        self.tokens.apply(version, enforced)
+
+    # Connections
+
+    def _start_listening(self, nursery: trio.Nursery) -> None:
+        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions)
+        ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS
+        for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
+            serving = Serving(
+                endpoint.listener,
+                sock.family,
+                dispatcher,
+                self.tokens,
+                self.poller,
+                self.journal,
+                self.counters,
+                self.connections,
+                nursery.start_soon,
+                self.log,
+                max_frame_bytes=self.view.get("socket.request.max.bytes"),
+            )
+            admission = Admission(
+                endpoint.listener,
+                self.tokens,
+                self.poller,
+                self.journal,
+                self.counters,
+                self.talkers,
+                serving.admit,
+                self._numbers,
+                fd_ceiling=max(ceiling, 64),
+            )
+            listener = Listener(sock, self.poller, admission.arrived, admission.no_descriptor)
+            self.listeners.append(listener)
+            listener.start()
+
+    async def _stop_connections(self) -> None:
+        """Accepts no more, lets what is being answered finish for a moment, and closes everything."""
+        for listener in self.listeners:
+            listener.pause()
+        self.poller.touch()
+        for connection in [each for each in self.connections.values() if not each.busy]:
+            connection.close("shutdown")
+        with trio.move_on_after(_GRACE_S):
+            while self.connections:
+                await trio.sleep(0.01)
+                for connection in [each for each in self.connections.values() if not each.busy]:
+                    connection.close("shutdown")
+        for connection in list(self.connections.values()):
+            connection.close("shutdown")
+
+    def _describe_connections(self, peer: int) -> dict[str, Any]:
+        by_ip: dict[str, int] = {}
+        for connection in self.connections.values():
+            by_ip[connection.ip] = by_ip.get(connection.ip, 0) + 1
+        top = sorted(by_ip.items(), key=lambda item: -item[1])[:100]
+        return {"open": len(self.connections), "ips": len(by_ip), "top": top}
+
+    # Time
+
+    async def _tick(self) -> None:
+        """What is due without any event: deadlines and idle tokens, quiet spools, gauges."""
+        while True:
+            await trio.sleep(_TICK_S)
+            self.poller.touch()
+            self.tokens.tick(self.poller.now_ns / 1e9)
+            self.journal.tick(self.poller.now_ns)
+            for listener in self.listeners:
+                listener.resume_after_exhaustion()
+            self._set_gauges()
+
+    def _set_gauges(self) -> None:
+        totals = self.tokens.totals()
+        self.counters.set("tokens_in_use", totals.in_use)
+        self.counters.set("tokens_cached", totals.cached)
+        self.counters.set("pools", totals.pools)
+
+    def _end_of_pass(self) -> None:
+        self.tokens.flush()
+        self.journal.flush()
+        self.mesh.flush()
+
+
+def _say_ready(ready: int) -> None:
+    """Tells the supervisor's side of the pipe; nobody listens there any more when this is a restart."""
+    try:
+        os.write(ready, json.dumps({}).encode() + b"\n")
+    except BrokenPipeError:
+        pass

@@ -1,0 +1,150 @@
+"""Storms while limits change and processes are killed: what the journal proves afterwards, and what the driver saw."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from harness import TURNSTILE, admitted, connect, running, until
+
+from journal.reader import events
+
+NAME = "kafka_connections_max_per_ip"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with running(tmp_path / "data", "--set", f"{NAME}=50", shards=2) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def storm(cluster, *options):
+    """`turnstile load` in the background; yields a dict that holds its report once the block has ended."""
+    command = [TURNSTILE, "load", "--json", "--bootstrap", cluster.bootstrap, "--sources", "127.1.0.0/29", *options]
+    report = {}
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "TURNSTILE_ADMIN": cluster.admin},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield report
+        out, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        report.update(json.loads(out))
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def journal(cluster):
+    """Every event so far; waits until what has happened is written."""
+    time.sleep(0)  # a pass of the loop writes its events before it answers anybody
+    return sorted(events(cluster.data_dir / "journal"), key=lambda event: event["mono_ns"])
+
+
+def sweep(happened, cap_at):
+    """The instants at which an address had more connections open than `cap_at(event)`, in the order of the clock.
+
+    A token is journaled as taken after it is and as released before it is, so what this finds has really happened.
+    """
+    now_open = Counter()
+    of_process = {}
+    beyond = []
+    for event in happened:
+        key = (event["broker"], event["shard"], event["epoch"])
+        if event["kind"] == "admitted":
+            now_open[event["ip"]] += 1
+            of_process.setdefault(key, {})[event["conn"]] = event["ip"]
+            if now_open[event["ip"]] > cap_at(event):
+                beyond.append(event)
+        elif event["kind"] == "closed":
+            now_open[event["ip"]] -= 1
+            del of_process[key][event["conn"]]
+        elif event["kind"] == "shard_lost":
+            detail = json.loads(event["detail"])
+            for ip in of_process.pop((detail["broker"], detail["shard"], detail["epoch"]), {}).values():
+                now_open[ip] -= 1
+    return beyond
+
+
+def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster):
+    caps = []
+    with storm(cluster, "--connections", "3000", "--rate", "1000", "--hold", "0.3"):
+        for value in (50, 5, 20, 2, 40, 1):
+            time.sleep(0.3)  # the storm goes on
+            cluster.set(NAME, str(value))
+            caps.append((time.monotonic_ns(), value))
+    happened = journal(cluster)
+    opened = Counter()
+    beyond = []
+    for event in happened:
+        in_force = [value for at, value in caps if at <= event["mono_ns"]]
+        if event["kind"] == "admitted":
+            opened[event["ip"]] += 1
+            # Over a lowered cap many may still be open; nobody may come in.
+            if in_force and opened[event["ip"]] > in_force[-1]:
+                beyond.append(event)
+        elif event["kind"] == "closed":
+            opened[event["ip"]] -= 1
+    assert beyond == []
+    assert sum(event["kind"] == "refused" for event in happened) > 100
+
+
+def test_a_shard_killed_in_a_storm(cluster):
+    with storm(cluster, "--connections", "4000", "--rate", "1000", "--hold", "0.2") as report:
+        time.sleep(1)
+        pid = cluster.shard_pid(1)
+        os.kill(pid, signal.SIGKILL)
+        killed = time.monotonic()
+        until(lambda: cluster.shard_pid(1) not in (pid, None), within_s=5, what="a successor")
+        assert time.monotonic() - killed < 5
+    assert report["reconciled"], report
+    assert sweep(journal(cluster), lambda event: 50) == []
+    until(lambda: sum(each["connections"] for each in cluster.get("/v1/shards")["shards"]) == 0, what="all closed")
+    held = [connect(cluster.address, "127.1.0.1") for _ in range(120)]
+    assert sum(map(admitted, held)) == 50, "its tokens are free again, no more and no fewer"
+    for sock in held:
+        sock.close()
+
+
+def test_the_coordinator_killed_in_a_storm(cluster):
+    held = [connect(cluster.address, "127.1.0.77") for _ in range(10)]
+    assert all(map(admitted, held))
+    cluster.set("kafka_connections_max_overrides", ["127.1.0.88:3"])
+    with storm(cluster, "--connections", "3000", "--rate", "1000", "--hold", "0.2") as report:
+        time.sleep(0.5)
+        before = cluster.get("/v1/cluster")["coordinator_pid"]
+        os.kill(before, signal.SIGKILL)
+        until(lambda: cluster.get("/v1/cluster")["coordinator_pid"] != before, what="a new coordinator")
+    assert all(map(admitted, held)), "connections stay open"
+    assert sweep(journal(cluster), lambda event: 50) == []
+    assert cluster.get("/v1/cluster_config?key=kafka_connections_max_overrides") == {
+        "kafka_connections_max_overrides": ["127.1.0.88:3"]
+    }
+    cluster.set(NAME, "3")
+    more = [connect(cluster.address, "127.1.0.99") for _ in range(10)]
+    assert sum(map(admitted, more)) == 3
+    assert report["broken"] == 0
+    for sock in held + more:
+        sock.close()
+
+
+def test_every_process_event_is_numbered_without_a_gap(cluster):
+    with storm(cluster, "--connections", "2000", "--hold", "0"):
+        pass
+    by_process = {}
+    for event in journal(cluster):
+        by_process.setdefault((event["broker"], event["shard"], event["epoch"]), []).append(event["seq"])
+    for numbers in by_process.values():
+        assert sorted(numbers) == list(range(len(numbers)))
+    assert Path(cluster.data_dir / "journal").is_dir()

@@ -1,0 +1,189 @@
+"""Frames however they arrive, answers in order, and connections that end while something is under way."""
+
+import socket
+from contextlib import contextmanager
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker import wire
+from broker.connection import Connection
+from shards.poller import Poller
+
+
+class Echo:
+    """The serving side of a connection, which answers each frame with itself; `slow` frames only when told to."""
+
+    listener = "PLAINTEXT"
+    max_frame_bytes = 1000
+
+    def __init__(self, nursery=None):
+        self.poller = Poller()
+        self.ended = []
+        self.faults = []
+        self.frames = []
+        self.go = trio.Event()
+        if nursery is not None:
+            self.start_soon = nursery.start_soon
+
+    def answer(self, connection, frame):
+        self.frames.append(frame)
+        if frame.startswith(b"slow"):
+            return self._later(frame)
+        if frame.startswith(b"bad"):
+            raise wire.BadFrame("bad")
+        if frame.startswith(b"mute"):
+            return None
+        return framed(frame)
+
+    async def _later(self, frame):
+        await self.go.wait()
+        return framed(frame)
+
+    def malformed(self, connection, why):
+        self.faults.append(why)
+
+    def closed(self, connection, why):
+        self.ended.append(why)
+
+
+def framed(body):
+    return len(body).to_bytes(4, "big") + body
+
+
+@contextmanager
+def serving():
+    echo = Echo()
+    client, connection = open_connection(echo)
+    try:
+        yield echo, client, connection
+    finally:
+        client.close()
+        connection.close()
+        echo.poller.close()
+
+
+@pytest.fixture
+def served():
+    with serving() as all_three:
+        yield all_three
+
+
+def open_connection(echo):
+    client, server = socket.socketpair()
+    client.setblocking(False)
+    return client, Connection(echo, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+
+
+def passes(echo):
+    while echo.poller.run_pass():
+        pass
+
+
+def received(client):
+    try:
+        return client.recv(1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+@given(
+    st.lists(st.binary(max_size=40).filter(lambda body: body[:3] not in (b"slo", b"bad", b"mut")), max_size=6),
+    st.data(),
+)
+def test_frames_are_the_same_however_they_are_cut(bodies, data):
+    stream = b"".join(map(framed, bodies))
+    at = 0
+    answers = b""
+    with serving() as (echo, client, _):
+        while at < len(stream):
+            step = data.draw(st.integers(1, len(stream) - at))
+            client.sendall(stream[at : at + step])
+            at += step
+            passes(echo)
+            answers += received(client)
+        assert echo.frames == bodies
+        assert answers == stream
+
+
+def test_an_oversized_frame_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall((1001).to_bytes(4, "big"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"]
+    assert client.recv(1) == b""
+
+
+def test_a_negative_length_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(b"\xff\xff\xff\xff")
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["negative length"]
+
+
+def test_a_frame_that_is_no_request_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"bad") + framed(b"never served"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.frames == [b"bad"]
+
+
+def test_a_request_without_an_answer_is_followed_by_the_next(served):
+    echo, client, _ = served
+    client.sendall(framed(b"mute") + framed(b"one"))
+    passes(echo)
+    assert received(client) == framed(b"one")
+
+
+def test_the_end_of_the_stream_is_reported_once(served):
+    echo, client, connection = served
+    client.close()
+    passes(echo)
+    connection.close()
+    assert echo.ended == ["client"]
+
+
+def test_an_answer_larger_than_the_socket_takes_goes_out_whole_and_first(served):
+    echo, client, connection = served
+    large = b"x" * 3_000_000
+    connection.send(large)
+    client.sendall(framed(b"next"))
+    got = b""
+    while len(got) < len(large) + 8:
+        passes(echo)
+        got += received(client)
+    assert got == large + framed(b"next")
+
+
+async def test_requests_behind_a_slow_one_wait_for_it():
+    async with trio.open_nursery() as nursery:
+        echo = Echo(nursery)
+        client, connection = open_connection(echo)
+        client.sendall(framed(b"slow") + framed(b"fast"))
+        passes(echo)
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.frames == [b"slow"] and received(client) == b""
+        echo.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert received(client) == framed(b"slow") + framed(b"fast")
+        connection.close()
+        client.close()
+        echo.poller.close()
+
+
+async def test_a_client_that_leaves_during_a_slow_request_is_closed_at_once():
+    async with trio.open_nursery() as nursery:
+        echo = Echo(nursery)
+        client, _ = open_connection(echo)
+        client.sendall(framed(b"slow"))
+        passes(echo)
+        client.close()
+        passes(echo)
+        assert echo.ended == ["client"]
+        echo.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.ended == ["client"]
+        echo.poller.close()
