@@ -45,3 +45,9 @@ class Route(NamedTuple):
     min_version: int
     max_version: int
     function: Callable[[Any, Call], Any | Awaitable[Any]]
+
+    @classmethod
+    def of(cls, api_key: int, function: Callable[[Any, Call], Any | Awaitable[Any]]) -> "Route":
+        """A route for all versions of the API that `wire` knows."""
+        api = wire.APIS[api_key]
+        return cls(api_key, api.min_version, api.max_version, function)

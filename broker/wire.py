@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from broker.codec import Compiler
-from broker.primitives import Malformed, skip_tags
+from broker.primitives import Buffer, Malformed, skip_tags
 
 
 class BadFrame(ValueError):
@@ -123,7 +123,7 @@ class Versioned(Protocol):
 # --- headers ------------------------------------------------------------------------------------------------------
 
 
-def parse_header(frame: bytes | memoryview) -> tuple[int, int, int, str | None, int]:
+def parse_header(frame: Buffer) -> tuple[int, int, int, str | None, int]:
     """(api_key, api_version, correlation_id, client_id, where the body starts).
 
     Raises UnsupportedVersion for APIs and versions outside APIS (it carries the correlation id), BadFrame otherwise.
@@ -243,12 +243,12 @@ def request_types(api_key: int, version: int) -> Types:
     return _types(api_key, version, "request")
 
 
-def parse_body(frame: bytes | memoryview, offset: int, api_key: int, version: int) -> Any:
+def parse_body(frame: Buffer, offset: int, api_key: int, version: int) -> Any:
     """The request that starts at `offset` and fills the frame to its end; raises BadFrame."""
     return _parse(request_types(api_key, version).top, frame, offset)
 
 
-def _parse(message: Any, frame: bytes | memoryview, offset: int) -> Any:
+def _parse(message: Any, frame: Buffer, offset: int) -> Any:
     try:
         parsed, at = message.read(frame, offset, len(frame))
     except _FOREIGN as fault:
@@ -286,7 +286,7 @@ def encode_request(call: Versioned, request: Any, client_id: str | None = None) 
     return struct.pack(">i", len(body)) + body
 
 
-def parse_response(frame: bytes | memoryview, api_key: int, version: int) -> tuple[int, Any]:
+def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]:
     """(correlation id, response) of a frame without its length; raises BadFrame."""
     try:
         (correlation_id,) = struct.unpack_from(">i", frame)

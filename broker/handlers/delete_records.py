@@ -1,0 +1,39 @@
+"""DeleteRecords (21), versions 0-2: KIP-107. Moves a partition's start offset up; offset -1 means to the end."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from broker.call import Call, Route
+from broker.partitions import Answer, Partitions, then
+
+DELETE_RECORDS = 21
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    def delete_records(request: Any, call: Call) -> Any:
+        items = [
+            (topic.name, each.partition_index, each.offset) for topic in request.topics for each in topic.partitions
+        ]
+        answers = partitions.ask("delete_before", items)
+        return then(answers, partial(_respond, request, call))
+
+    return [Route.of(DELETE_RECORDS, delete_records)]
+
+
+def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+    types = call.types
+    answered = iter(answers)
+
+    def partition(index: int) -> Any:
+        code, low_watermark = next(answered)
+        return types.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
+
+    return types.DeleteRecordsResponse(
+        topics=[
+            types.DeleteRecordsTopicResult(
+                name=topic.name, partitions=[partition(each.partition_index) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )

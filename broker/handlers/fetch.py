@@ -1,0 +1,97 @@
+"""Fetch (1), versions 4-18: KIP-74 (response limit), KIP-98 (isolation), KIP-227 (sessions), KIP-320, KIP-516.
+
+Sessions are refused the way a broker with a full cache does: a full fetch is answered with session id 0, so that the
+client asks for everything each time. There is one replica and no transaction, so high watermark, last stable offset
+and log end are one. Not emulated: followers, KIP-392's closest replica, diverging epochs, KIP-951's leader hints.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from broker import codes
+from broker.call import Call, Route
+from broker.partitions import Answer, Partitions, then
+from broker.primitives import from_timedelta
+from broker.reading import Reader, Wanted
+
+FETCH = 1
+TOPIC_IDS_SINCE = 13
+READ_COMMITTED = 1
+FULL_EPOCHS = (0, -1)  # of a fetch that names every partition
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    reader = Reader(partitions)
+    view = partitions.view
+
+    def fetch(request: Any, call: Call) -> Any:
+        error = _session_error(request)
+        if error:
+            return call.types.FetchResponse(error_code=error, session_id=0, responses=())
+        by_id = call.api_version >= TOPIC_IDS_SINCE
+        wanted = []
+        for topic in request.topics:
+            name = partitions.name_of(topic.topic_id) if by_id else topic.topic
+            wanted += [
+                Wanted(
+                    name,
+                    partition.partition,
+                    getattr(partition, "current_leader_epoch", -1),
+                    partition.fetch_offset,
+                    partition.partition_max_bytes,
+                )
+                for partition in topic.partitions
+            ]
+        max_bytes = min(request.max_bytes, view.get("fetch.max.bytes"))
+        answers = reader.fetch(
+            wanted,
+            max_bytes=max_bytes,
+            min_bytes=min(request.min_bytes, max_bytes),
+            wait_ms=from_timedelta(request.max_wait),
+            who=f"{call.ip} {call.port}",
+        )
+        return then(answers, partial(_respond, request, call))
+
+    return [Route.of(FETCH, fetch)]
+
+
+def _session_error(request: Any) -> int:
+    session_id = getattr(request, "session_id", 0)
+    if session_id:
+        return codes.FETCH_SESSION_ID_NOT_FOUND
+    return codes.NONE if getattr(request, "session_epoch", -1) in FULL_EPOCHS else codes.INVALID_FETCH_SESSION_EPOCH
+
+
+def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+    types = call.types
+    answered = iter(answers)
+    by_id = call.api_version >= TOPIC_IDS_SINCE
+    aborted = () if getattr(request, "isolation_level", 0) == READ_COMMITTED else None
+    topics = [
+        types.FetchableTopicResponse(
+            topic=None if by_id else topic.topic,
+            topic_id=topic.topic_id if by_id else None,
+            partitions=[
+                _partition(types, partition.partition, next(answered), aborted, by_id) for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return types.FetchResponse(error_code=codes.NONE, session_id=0, responses=topics)
+
+
+def _partition(types: Any, index: int, answer: Answer, aborted: tuple[()] | None, by_id: bool) -> Any:
+    code, high_watermark, start_offset, batches = answer
+    if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
+        code = codes.UNKNOWN_TOPIC_ID
+    return types.PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=start_offset,
+        aborted_transactions=aborted,
+        records=batches,
+        preferred_read_replica=-1,
+    )

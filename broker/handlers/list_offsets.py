@@ -1,0 +1,55 @@
+"""ListOffsets (2), versions 1-10: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (tiers).
+
+Timestamps that stand for something: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start
+of what is kept locally, which is all, -5 the end of what is tiered: nothing. A compressed batch is not looked into:
+what is found in it is its first record.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from broker import codes
+from broker.call import Call, Route
+from broker.partitions import Answer, Partitions, then
+from broker.storage import LEADER_EPOCH
+
+LIST_OFFSETS = 2
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    def list_offsets(request: Any, call: Call) -> Any:
+        items = [
+            (topic.name, each.partition_index, getattr(each, "current_leader_epoch", -1), each.timestamp)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        answers = partitions.ask("offset_at", items)
+        return then(answers, partial(_respond, request, call))
+
+    return [Route.of(LIST_OFFSETS, list_offsets)]
+
+
+def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+    types = call.types
+    answered = iter(answers)
+    return types.ListOffsetsResponse(
+        topics=[
+            types.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_partition(types, each.partition_index, next(answered)) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(types: Any, index: int, answer: Answer) -> Any:
+    code, timestamp, offset = answer
+    return types.ListOffsetsPartitionResponse(
+        partition_index=index,
+        error_code=code,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=-1 if code != codes.NONE or offset < 0 else LEADER_EPOCH,
+    )

@@ -1,0 +1,67 @@
+"""DescribeLogDirs (35), versions 1-4: KIP-113, KIP-827 (space on the volume). One directory for all partitions."""
+
+import os
+from typing import Any
+
+from broker import codes
+from broker.call import Call, Route
+from broker.partitions import Partitions
+
+DESCRIBE_LOG_DIRS = 35
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    def describe_log_dirs(request: Any, call: Call) -> Any:
+        types = call.types
+        sizes = partitions.sizes()
+        topics = [
+            types.DescribeLogDirsTopic(
+                name=name,
+                partitions=[
+                    types.DescribeLogDirsPartition(
+                        partition_index=number,
+                        partition_size=sizes.get((name, number), 0),
+                        offset_lag=0,
+                        is_future_key=False,
+                    )
+                    for number in numbers
+                ],
+            )
+            for name, numbers in _asked(request, partitions).items()
+        ]
+        total_bytes, usable_bytes = _volume(partitions.directory)
+        directory = types.DescribeLogDirsResult(
+            error_code=codes.NONE,
+            log_dir=os.path.abspath(partitions.directory),
+            topics=topics,
+            total_bytes=total_bytes,
+            usable_bytes=usable_bytes,
+        )
+        return types.DescribeLogDirsResponse(error_code=codes.NONE, results=[directory])
+
+    return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs)]
+
+
+def _asked(request: Any, partitions: Partitions) -> dict[str, list[int]]:
+    """The partitions of this broker that the request names, by topic; null names all."""
+    topics = partitions.view.topics
+    named = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
+    asked = {}
+    for name in topics.names() if named is None else named:
+        found = topics.get(name)
+        if found is None:
+            continue
+        numbers = [number for number, leader in enumerate(found.leaders) if leader == partitions.broker]
+        kept = numbers if named is None else [number for number in numbers if number in named[name]]
+        if kept:
+            asked[name] = kept
+    return asked
+
+
+def _volume(directory: str) -> tuple[int, int]:
+    """(bytes in all, bytes free to us) of the volume; -1 and -1 if nobody can tell."""
+    try:
+        volume = os.statvfs(directory)
+    except OSError:
+        return -1, -1
+    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

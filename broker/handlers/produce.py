@@ -1,0 +1,88 @@
+"""Produce (0), versions 3-13: KIP-98 (idempotence), KIP-467 (which record is bad), KIP-516 (topic ids).
+
+A batch is appended at its partition's home and stays as it came. acks=0 is not answered, and closes the connection if
+something failed, so that the producer asks for metadata again. acks=1 and acks=-1 are one thing: there is one replica.
+Not emulated: transactions (a transactional batch is refused), KIP-951's hints about the new leader.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from broker import codes
+from broker.call import Call, Route
+from broker.partitions import Answer, Partitions, then
+from broker.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
+from shards.errors import ClientFault
+
+PRODUCE = 0
+ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    def produce(request: Any, call: Call) -> Any:
+        items = []
+        for topic in request.topic_data:
+            name = partitions.name_of(topic.topic_id) if call.api_version >= TOPIC_IDS_SINCE else topic.name
+            items += [(name, partition.index, partition.records) for partition in topic.partition_data]
+        refused = _refused(request, call, items)
+        if refused is not None:
+            return _respond(request, call, [refused] * len(items))
+        answers = partitions.ask("append", items)
+        return then(answers, partial(_respond, request, call))
+
+    return [Route.of(PRODUCE, produce)]
+
+
+def _refused(request: Any, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:
+    """What every partition is answered if the request as a whole can't be served."""
+    if request.acks not in (-1, 0, 1):
+        return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
+    if request.transactional_id is not None:
+        return codes.INVALID_TXN_STATE, -1, -1, -1, "Transactions are not served here.", ()
+    if call.api_version < ZSTD_SINCE and any(_is_zstd(records) for _, _, records in items):
+        return codes.UNSUPPORTED_COMPRESSION_TYPE, -1, -1, -1, "Produce has zstd since version 7.", ()
+    return None
+
+
+def _is_zstd(records: bytes | None) -> bool:
+    return records is not None and len(records) > ATTRIBUTES_AT + 1 and records[ATTRIBUTES_AT + 1] & COMPRESSION == ZSTD
+
+
+def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+    if request.acks == 0:
+        for code, _, _, _, message, _ in answers:
+            if code:
+                raise ClientFault("PRODUCE_FAILED", f"Produce with acks=0 failed with error {code}: {message}")
+        return None
+    types = call.types
+    answered = iter(answers)
+    topics = []
+    for topic in request.topic_data:
+        by_id = call.api_version >= TOPIC_IDS_SINCE
+        made = [_partition(types, partition.index, next(answered), by_id) for partition in topic.partition_data]
+        topics.append(
+            types.TopicProduceResponse(
+                name=None if by_id else topic.name,
+                topic_id=topic.topic_id if by_id else None,
+                partition_responses=made,
+            )
+        )
+    return types.ProduceResponse(responses=topics)
+
+
+def _partition(types: Any, index: int, answer: Answer, by_id: bool) -> Any:
+    code, base_offset, append_time_ms, start_offset, message, bad = answer
+    if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
+        code = codes.UNKNOWN_TOPIC_ID
+    return types.PartitionProduceResponse(
+        index=index,
+        error_code=code,
+        base_offset=base_offset,
+        log_append_time=append_time_ms,
+        log_start_offset=start_offset,
+        record_errors=[
+            types.BatchIndexAndErrorMessage(batch_index=each, batch_index_error_message=message) for each in bad
+        ],
+        error_message=message or None,
+    )
