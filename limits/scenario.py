@@ -11,7 +11,6 @@ S6  A `mutation` without `strict` is strict. An absent user or client_id is an e
 """
 
 import json
-from collections import deque
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
@@ -72,7 +71,6 @@ class Scenario:
     """The broker being replayed: made of what was set until the first connect or record, then changed live."""
 
     def __init__(self) -> None:
-        self.answers: deque[str | Pending] = deque()
         self._now_ms = 0
         self._settings = ConnectionSettings(("PLAINTEXT",))
         self._inter_broker: str | None = None
@@ -83,7 +81,7 @@ class Scenario:
         self._meters: dict[str, ProduceMeter | MutationMeter] = {}
         self._connections: dict[object, Connection] = {}
         self._ips: dict[str, str] = {}
-        self._doing: dict[str, Callable[[Event, int], None]] = {
+        self._doing: dict[str, Callable[[Event, int], str | Pending | None]] = {
             "connect": self._connect,
             "close": self._close,
             "record": self._record,
@@ -92,8 +90,8 @@ class Scenario:
             "setup": self._setup,
         }
 
-    def take(self, event: Event) -> None:
-        """One line's event. ValueError if it makes no sense, ChangeRefused if a broker would refuse it."""
+    def take(self, event: Event) -> "str | Pending | None":
+        """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as S2 says."""
         if event.__class__ is not dict:
             raise ValueError("it is not a JSON object")
         now_ms = event.get("at")
@@ -109,14 +107,14 @@ class Scenario:
             do = self._doing[event["do"]]
         except (KeyError, TypeError):
             raise ValueError(f'"do" is {event.get("do")!r}; it must be one of {", ".join(self._doing)}') from None
-        do(event, now_ms)
+        return do(event, now_ms)
 
     def finish(self) -> None:
         """Let time run on (S5)."""
         if self._gate is not None:
             self._gate.finish()
 
-    def _connect(self, event: Event, now_ms: int) -> None:
+    def _connect(self, event: Event, now_ms: int) -> str | Pending:
         gate = self._gate or self._start()
         name = event.get("id")
         listener: Any = event.get("listener")
@@ -135,9 +133,8 @@ class Scenario:
         self._connections[name] = connection = Connection(acceptor, ip)
         gate.connect(connection, now_ms=now_ms)
         if connection.outcome == ADMITTED and isinstance(name, str):
-            self.answers.append(f'{{"id":{quoted(name)},"outcome":"admitted","at":{now_ms},"reason":null}}')
-        else:
-            self.answers.append(Pending(name, connection))
+            return f'{{"id":{quoted(name)},"outcome":"admitted","at":{now_ms},"reason":null}}'
+        return Pending(name, connection)
 
     def _close(self, event: Event, now_ms: int) -> None:
         name = event.get("id")
@@ -150,7 +147,7 @@ class Scenario:
         assert self._gate is not None
         self._gate.close(connection, now_ms=now_ms)
 
-    def _record(self, event: Event, now_ms: int) -> None:
+    def _record(self, event: Event, now_ms: int) -> str:
         if not self._meters:
             self._start_meters()
         kind = event.get("quota")
@@ -172,10 +169,9 @@ class Scenario:
         else:
             charged = meter.record(user, client_id, amount, now_ms=now_ms)
         if charged is WITHIN:
-            self.answers.append(_WITHIN)
-        else:
-            outcome = "accepted" if charged.accepted else "refused"
-            self.answers.append(f'{{"outcome":"{outcome}","throttle_ms":{charged.throttle_ms}}}')
+            return _WITHIN
+        outcome = "accepted" if charged.accepted else "refused"
+        return f'{{"outcome":"{outcome}","throttle_ms":{charged.throttle_ms}}}'
 
     def _set(self, event: Event, now_ms: int) -> None:
         name = event.get("name")
