@@ -94,12 +94,12 @@ def illegal_name(name: str) -> str:
 
 
 def create_partitions(state: State, wanted: Sequence[Sequence[Any]]) -> tuple[list[Change], list[Result]]:
-    """`wanted`: [name, total partitions]."""
+    """`wanted`: [name, total partitions] and maybe a leader per added partition."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     placed = sum(len(topic["leaders"]) for topic in state.topics.values())
-    for name, total, *_ in wanted:
+    for name, total, *more in wanted:
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
         if topic is None:
@@ -112,7 +112,7 @@ def create_partitions(state: State, wanted: Sequence[Sequence[Any]]) -> tuple[li
         elif total - now > MAX_PARTITIONS_PER_REQUEST:
             results.append(["POLICY_VIOLATION", "Excessively large number of partitions per request."])
         else:
-            added = [(placed + n) % state.brokers for n in range(total - now)]
+            added = more[0] if more and more[0] else [(placed + n) % state.brokers for n in range(total - now)]
             placed += len(added)
             delta.append(("topic", name, {**topic, "leaders": [*topic["leaders"], *added]}))
             results.append(_OK)

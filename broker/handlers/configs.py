@@ -1,0 +1,292 @@
+"""DescribeConfigs 1-4, AlterConfigs 0-2, IncrementalAlterConfigs 0-1 (KIP-133, KIP-226, KIP-339), of brokers and topics.
+
+Resource "" of type broker is the default for all brokers. Kafka's codes and messages where its answer depends on the
+request alone; for a bad value the sentence is Turnstile's own, which names setting, value and rule: INVALID_REQUEST
+for a broker, INVALID_CONFIG for a topic, as Kafka has it, and INVALID_CONFIG for a name that is no setting (Kafka
+keeps unknown broker settings for plugins). A request is one change of the configuration: what is valid of it becomes
+one version. Broker loggers, client metrics and group configs are described as empty and can't be altered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from broker import codes
+from broker.call import Call, Route
+from broker.cluster import Cluster
+from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
+from shards.catalog import Setting, broker_setting, canonical_name, topic_setting
+from shards.errors import ConfigInvalid
+from shards.settings import View
+from shards.topics import illegal_name
+from shards.values import ConfigType
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+Resource = tuple[int, str]
+Change = list[Any]  # [broker id as text, "" for all; or topic] , name, value or None
+
+
+class Refused(Exception):
+    """A resource of a request is refused, with a Kafka code and a sentence; the others are not."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Edit(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
+    handler = _Configs(cluster, view, mesh)
+    return [
+        Route(32, 1, 4, handler.describe),
+        Route(33, 0, 2, handler.replace),
+        Route(44, 0, 1, handler.alter),
+    ]
+
+
+class _Configs:
+    def __init__(self, cluster: Cluster, view: View, mesh: Requests) -> None:
+        self._cluster = cluster
+        self._view = view
+        self._mesh = mesh
+
+    # --- DescribeConfigs ---------------------------------------------------------------------------------------
+
+    def describe(self, request: Any, call: Call) -> Any:
+        types = call.types
+        results = []
+        for resource in request.resources:
+            keys = set(resource.configuration_keys or ())
+            code, message, entries = codes.NONE, "", ()
+            try:
+                found = self._entries(resource.resource_type, resource.resource_name)
+                entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
+            except Refused as refused:
+                code, message = refused.code, refused.message
+            results.append(
+                types.DescribeConfigsResult(
+                    error_code=code, error_message=message, resource_type=resource.resource_type,
+                    resource_name=resource.resource_name, configs=entries,
+                )
+            )  # fmt: skip
+        return types.DescribeConfigsResponse(results=tuple(results))
+
+    def _entries(self, kind: int, name: str) -> Iterable[Entry]:
+        if kind == TOPIC:
+            topic = self._view.topics.get(name)
+            if illegal := illegal_name(name):
+                raise Refused(codes.INVALID_TOPIC_EXCEPTION, illegal)
+            if topic is None:
+                raise Refused(codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+            return topic_entries(self._view, topic.configs)
+        if kind == BROKER:
+            if not name:
+                return default_entries(self._view)
+            if _broker_id(name) != self._cluster.me:
+                expected = f"expected {self._cluster.me} or empty string, but received {name}"
+                raise Refused(codes.INVALID_REQUEST, f"Unexpected broker id, {expected}")
+            return broker_entries(self._view)
+        if kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
+            return ()
+        raise Refused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
+
+    # --- IncrementalAlterConfigs, AlterConfigs -----------------------------------------------------------------
+
+    async def alter(self, request: Any, call: Call) -> Any:
+        asked = [
+            ((r.resource_type, r.resource_name), [Edit(c.name, c.config_operation, c.value) for c in r.configs])
+            for r in request.resources
+        ]
+        faults = await self._change(asked, call, request.validate_only)
+        return call.types.IncrementalAlterConfigsResponse(responses=_responses(call, asked, faults))
+
+    async def replace(self, request: Any, call: Call) -> Any:
+        """What is not named goes back to its default."""
+        asked = []
+        for r in request.resources:
+            edits = [Edit(config.name, SET, config.value) for config in r.configs]
+            named = {canonical_name(edit.name) for edit in edits}
+            others = [name for name in self._own(r.resource_type, r.resource_name) if name not in named]
+            asked.append(((r.resource_type, r.resource_name), edits + [Edit(name, DELETE, None) for name in others]))
+        faults = await self._change(asked, call, request.validate_only)
+        return call.types.AlterConfigsResponse(responses=_responses(call, asked, faults))
+
+    def _own(self, kind: int, name: str) -> list[str]:
+        """The configs that this very resource has."""
+        if kind == TOPIC:
+            topic = self._view.topics.get(name)
+            return [*topic.configs] if topic is not None else []
+        prefix = f"{name}/"
+        return [key[len(prefix) :] for key in self._view.dynamic if kind == BROKER and key.startswith(prefix)]
+
+    async def _change(
+        self, asked: Sequence[tuple[Resource, list[Edit]]], call: Call, validate_only: bool
+    ) -> dict[Resource, Refused]:
+        faults: dict[Resource, Refused] = {}
+        wanted: dict[Resource, list[Change]] = {}
+        times = Counter(resource for resource, _ in asked)
+        for resource, edits in asked:
+            try:
+                if times[resource] > 1:
+                    raise Refused(codes.INVALID_REQUEST, "Each resource must appear at most once.")
+                wanted[resource] = self._changes(resource, edits)
+            except Refused as refused:
+                faults[resource] = refused
+        for kind, method in ((BROKER, "alter_settings"), (TOPIC, "alter_topic_configs")):
+            of_kind = {resource: changes for resource, changes in wanted.items() if resource[0] == kind}
+            faults |= await self._ask(method, of_kind, call, validate_only)
+        return faults
+
+    async def _ask(
+        self, method: str, wanted: dict[Resource, list[Change]], call: Call, validate_only: bool
+    ) -> dict[Resource, Refused]:
+        """Has valid resources changed together, as one version; each of several is checked on its own first."""
+        faults: dict[Resource, Refused] = {}
+        who = changed_by(call)
+        if len(wanted) > 1 or validate_only:
+            for resource, changes in wanted.items():
+                try:
+                    await ask_coordinator(self._mesh, method, who, changes, True)
+                except Unable as unable:
+                    faults[resource] = _refused(resource, changes, unable)
+        together = [change for resource, changes in wanted.items() if resource not in faults for change in changes]
+        if not together or validate_only:
+            return faults
+        try:
+            await ask_coordinator(self._mesh, method, who, together, False)
+        except Unable as unable:
+            faults |= {r: _refused(r, changes, unable) for r, changes in wanted.items() if r not in faults}
+        return faults
+
+    def _changes(self, resource: Resource, edits: Sequence[Edit]) -> list[Change]:
+        """What the coordinator is to be asked for. Raises Refused."""
+        kind, name = resource
+        self._check_resource(kind, name)
+        if len({edit.name for edit in edits}) < len(edits):
+            raise Refused(codes.INVALID_REQUEST, "Error due to duplicate config keys")
+        nulls = [edit.name for edit in edits if edit.value is None and edit.operation != DELETE]
+        if nulls:
+            raise Refused(codes.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        changes = []
+        for edit in edits:
+            if edit.operation not in (SET, DELETE, APPEND, SUBTRACT):
+                raise Refused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
+            value = None if edit.operation == DELETE else edit.value
+            if edit.operation in (APPEND, SUBTRACT):
+                value = self._edited_list(kind, name, edit)
+            changes.append([name, edit.name, value])
+        return changes
+
+    def _check_resource(self, kind: int, name: str) -> None:
+        if kind == TOPIC:
+            if not name:
+                raise Refused(codes.INVALID_REQUEST, "Default topic resources are not allowed.")
+            if name not in self._view.topics:
+                raise Refused(codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        elif kind == BROKER:
+            # Any broker of the cluster takes a change for any other: the coordinator is one for all.
+            if name and not 0 <= _broker_id(name) < self._cluster.brokers:
+                last = self._cluster.brokers - 1
+                raise Refused(codes.INVALID_REQUEST, f"Unexpected broker id, expected 0 to {last}, but received {name}")
+        elif kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
+            what = {BROKER_LOGGER: "Broker loggers", CLIENT_METRICS: "Client metrics", GROUP: "Group configs"}[kind]
+            raise Refused(codes.INVALID_REQUEST, f"{what} can't be altered here.")
+        else:
+            raise Refused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
+
+    def _edited_list(self, kind: int, name: str, edit: Edit) -> str:
+        """The resource's list, or the one it inherits, with entries added or taken away."""
+        setting = _setting(kind, edit.name)
+        if setting.kind.kafka is not ConfigType.LIST:
+            what = "APPEND" if edit.operation == APPEND else "SUBTRACT"
+            if kind == BROKER:
+                message = f"Config value {what.lower()} is not allowed for config key: {edit.name}"
+            else:
+                message = f"Can't {what} to key {edit.name} because its type is not LIST."
+            raise Refused(codes.INVALID_CONFIG, message)
+        entries = [word for word in self._current(kind, name, edit.name, setting).split(",") if word]
+        given = [word.strip() for word in (edit.value or "").split(",") if word.strip()]
+        if edit.operation == SUBTRACT:
+            return ",".join(word for word in entries if word not in given)
+        return ",".join([*entries, *(word for word in given if word not in entries)])
+
+    def _current(self, kind: int, name: str, key: str, setting: Setting) -> str:
+        view = self._view
+        if kind == TOPIC:
+            return setting.kind.spell(view.topic_get(name, key))
+        layers = [(view.dynamic, f"{name}/"), (view.dynamic, "/"), (view.static, f"{name}/"), (view.static, "/")]
+        found = next((records[prefix + key] for records, prefix in layers if prefix + key in records), None)
+        return found if found is not None else setting.kind.spell(setting.default)
+
+
+def _setting(kind: int, name: str) -> Setting:
+    try:
+        return topic_setting(name) if kind == TOPIC else broker_setting(canonical_name(name))
+    except ConfigInvalid as fault:
+        raise Refused(codes.INVALID_CONFIG, str(fault)) from None
+
+
+def _broker_id(name: str) -> int:
+    if not name.removeprefix("-").isdigit():
+        raise Refused(codes.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    return int(name)
+
+
+def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> Refused:
+    """The coordinator's sentence under the code that Kafka gives such a fault."""
+    code = unable.code
+    if code == codes.INVALID_CONFIG and resource[0] == BROKER and _all_known(changes):
+        code = codes.INVALID_REQUEST
+    return Refused(code, unable.message)
+
+
+def _all_known(changes: Sequence[Change]) -> bool:
+    try:
+        for _, name, _ in changes:
+            broker_setting(canonical_name(name))
+    except ConfigInvalid:
+        return False
+    return True
+
+
+def _responses(call: Call, asked: Sequence[tuple[Resource, Any]], faults: dict[Resource, Refused]) -> tuple[Any, ...]:
+    responses = []
+    for (kind, name), _ in asked:
+        fault = faults.get((kind, name))
+        responses.append(
+            call.types.AlterConfigsResourceResponse(
+                error_code=fault.code if fault else codes.NONE,
+                error_message=fault.message if fault else None,
+                resource_type=kind,
+                resource_name=name,
+            )
+        )
+    return tuple(responses)
+
+
+def _shown(types: Any, request: Any, entry: Entry) -> Any:
+    documented = getattr(request, "include_documentation", False)
+    return types.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=False,
+        synonyms=tuple(
+            types.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (entry.synonyms if request.include_synonyms else ())
+        ),
+        config_type=entry.type,
+        documentation=entry.doc if documented else None,
+    )

@@ -1,0 +1,197 @@
+"""Metadata 0-13 and DescribeTopicPartitions 0: what topics there are, and which broker leads which partition.
+
+By name, all of them, or by id from version 12 (KIP-516). Topics that do not exist are created on the way if client
+and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
+waits for the topic and has its leaders. Each broker is shown at the endpoint of the listener the request came by.
+A topic has one replica, its leader. Not emulated: authorization, internal topics, racks beyond showing broker.rack.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from broker import codes
+from broker.call import Call, Route
+from broker.cluster import Cluster
+from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
+from shards.errors import ClientFault
+from shards.settings import Topic, View
+from shards.topics import illegal_name
+
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_TOPIC_OPERATIONS = 3576
+"""Bits of AclOperation: read, write, create, delete, alter, describe, describe and alter configs."""
+ALL_CLUSTER_OPERATIONS = 8096
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+MAX_PARTITIONS = 2000
+"""Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
+
+
+def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
+    handler = _Metadata(cluster, view, mesh)
+    return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
+
+
+class _Metadata:
+    def __init__(self, cluster: Cluster, view: View, mesh: Requests) -> None:
+        self._cluster = cluster
+        self._view = view
+        self._mesh = mesh
+
+    # --- Metadata ----------------------------------------------------------------------------------------------
+
+    def metadata(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        wanted = request.topics
+        # Until version 1 could say null, no topics meant all of them.
+        if wanted is None or (not wanted and call.api_version == 0):
+            return self._response(request, call, [self._found(call, request, topic) for topic in self._all()])
+        if call.api_version >= 10:
+            ids = [topic.topic_id for topic in wanted if topic.topic_id]
+            if call.api_version < 12 and (ids or any(topic.name is None for topic in wanted)):
+                raise ClientFault("INVALID_REQUEST", "topics by id need version 12")
+            if ids:
+                return self._response(request, call, [self._by_id(call, request, topic_id) for topic_id in ids])
+        names = [*dict.fromkeys(topic.name for topic in wanted)]
+        missing = [name for name in names if name not in self._view.topics and not illegal_name(name)]
+        if missing and getattr(request, "allow_auto_topic_creation", True) and self._creates():
+            return self._create(request, call, names, missing)
+        return self._response(request, call, [self._by_name(call, request, name, {}) for name in names])
+
+    def _creates(self) -> bool:
+        return bool(self._view.get("auto.create.topics.enable"))
+
+    def _all(self) -> list[Topic]:
+        return sorted(self._view.topics)
+
+    async def _create(self, request: Any, call: Call, names: Sequence[str], missing: Sequence[str]) -> Any:
+        wanted = [[name, -1, {}] for name in missing]
+        try:
+            results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
+        except Unable:
+            failed = dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
+        else:
+            failed = {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
+        return self._response(request, call, [self._by_name(call, request, name, failed) for name in names])
+
+    def _response(self, request: Any, call: Call, topics: Sequence[Any]) -> Any:
+        types, cluster = call.types, self._cluster
+        brokers = []
+        for broker in range(cluster.brokers):
+            host, port = cluster.endpoint(broker, call.listener)
+            brokers.append(
+                types.MetadataResponseBroker(node_id=broker, host=host, port=port, rack=cluster.rack(broker))
+            )
+        allowed = getattr(request, "include_cluster_authorized_operations", False)
+        return types.MetadataResponse(
+            brokers=tuple(brokers),
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.controller,
+            topics=tuple(topics),
+            cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
+            error_code=codes.NONE,
+        )
+
+    def _found(self, call: Call, request: Any, topic: Topic) -> Any:
+        types = call.types
+        partitions = tuple(
+            types.MetadataResponsePartition(
+                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
+                isr_nodes=(leader,), offline_replicas=(),
+            )
+            for n, leader in enumerate(topic.leaders)
+        )  # fmt: skip
+        return types.MetadataResponseTopic(
+            error_code=codes.NONE,
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=False,
+            partitions=partitions,
+            topic_authorized_operations=_operations(request),
+        )
+
+    def _missing(self, call: Call, code: int, name: str | None, topic_id: uuid.UUID | None, operations: int) -> Any:
+        return call.types.MetadataResponseTopic(
+            error_code=code,
+            name=name,
+            topic_id=topic_id,
+            is_internal=False,
+            partitions=(),
+            topic_authorized_operations=operations,
+        )
+
+    def _by_id(self, call: Call, request: Any, topic_id: uuid.UUID) -> Any:
+        topic = self._view.topics.by_id(topic_id)
+        if topic is not None:
+            return self._found(call, request, topic)
+        return self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
+
+    def _by_name(self, call: Call, request: Any, name: str, failed: dict[str, int]) -> Any:
+        topic = self._view.topics.get(name)
+        if topic is not None:
+            return self._found(call, request, topic)
+        if illegal_name(name):
+            code = codes.INVALID_TOPIC_EXCEPTION
+        else:
+            code = failed.get(name, codes.UNKNOWN_TOPIC_OR_PARTITION)
+        return self._missing(call, code, name, None, _operations(request))
+
+    # --- DescribeTopicPartitions (KIP-966) -----------------------------------------------------------------------
+
+    def describe_partitions(self, request: Any, call: Call) -> Any:
+        """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
+        types = call.types
+        cursor = request.cursor
+        names = sorted({topic.name for topic in request.topics}) or self._view.topics.names()
+        names = [name for name in names if cursor is None or name >= cursor.topic_name]
+        room = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
+        topics: list[Any] = []
+        for name in names:
+            start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+            if room == 0:
+                following = types.Cursor(topic_name=name, partition_index=start)
+                return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
+            count = self._describe_partitions_of(call, name, start, room, topics)
+            room -= count
+            topic = self._view.topics.get(name)
+            if topic is not None and start + count < len(topic.leaders):
+                following = types.Cursor(topic_name=name, partition_index=start + count)
+                return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
+        return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=None)
+
+    def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Any]) -> int:
+        """Adds one topic with at most `room` partitions from `start` on; how many it had."""
+        types = call.types
+        topic = self._view.topics.get(name)
+        if topic is None:
+            code = codes.INVALID_TOPIC_EXCEPTION if illegal_name(name) else codes.UNKNOWN_TOPIC_OR_PARTITION
+            leaders: list[tuple[int, int]] = []
+        else:
+            code = codes.NONE
+            leaders = [*enumerate(topic.leaders)][start : start + room]
+        partitions = tuple(
+            types.DescribeTopicPartitionsResponsePartition(
+                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
+                isr_nodes=(leader,), offline_replicas=(),
+                # Java's admin client fails on null here.
+                eligible_leader_replicas=(), last_known_elr=(),
+            )
+            for n, leader in leaders
+        )  # fmt: skip
+        topics.append(
+            types.DescribeTopicPartitionsResponseTopic(
+                error_code=code,
+                name=name,
+                topic_id=topic.id if topic is not None else None,
+                is_internal=False,
+                partitions=partitions,
+                topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+            )
+        )
+        return len(partitions)
+
+
+def _operations(request: Any) -> int:
+    wanted = getattr(request, "include_topic_authorized_operations", False)
+    return ALL_TOPIC_OPERATIONS if wanted else OPERATIONS_UNKNOWN
