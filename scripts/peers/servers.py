@@ -74,7 +74,9 @@ def kafka(settings: Mapping[str, str] | None = None, *, heap: str = "1g") -> Ite
         port, properties = free_port(), Path(home) / "server.properties"
         properties.write_text(_properties(home, port, free_port(), settings or {}))
         with Tools() as tools:
-            made = tools("kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone")
+            made = tools(
+                "kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone"
+            )
         if made.code != 0:
             raise RuntimeError(f"Kafka's storage can't be formatted: {made.err or made.out}")
         with open(Path(home) / "out.log", "wb") as log:

@@ -1,0 +1,64 @@
+"""Raw sockets as the engine needs them: connect without waiting, from a chosen source address.
+
+The source takes its port only in connect (IP_BIND_ADDRESS_NO_PORT), where the whole four-tuple counts: one address
+then has some 28,000 ports for each broker, not for all of them together.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+
+Address = tuple[socket.AddressFamily, tuple[str, int]]
+
+IP_BIND_ADDRESS_NO_PORT = 24  # Linux; the socket module has no name for it before 3.12
+LINGER_0 = struct.pack("ii", 1, 0)
+NO_WAIT = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+
+
+class DriverError(Exception):
+    """The driver can't run as asked; the message is one sentence for the user."""
+
+
+class PutOff(Exception):
+    """This machine has nothing left to connect with just now; `files`: descriptors, else ports."""
+
+    def __init__(self, *, files: bool) -> None:
+        super().__init__("no file descriptor left" if files else "no source port left")
+        self.files = files
+
+
+def api_versions_request(client_id: str = "turnstile-load") -> bytes:
+    """ApiVersions v3 with its length, as a client's first request. A broker too old for it answers with error 35."""
+    name = client_id.encode()
+    header = struct.pack(">hhih", 18, 3, 1, len(name)) + name + b"\0"
+    body = bytes([len(name) + 1]) + name + b"\x021\0"
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def connect(target: Address, source: str | None, *, rst: bool) -> tuple[socket.SocketType, int]:
+    """A socket on its way to `target`, and the errno of what already went wrong, 0 for nothing.
+
+    With `rst` its close will send a RST. Raises PutOff, and DriverError when `source` is none of this machine's.
+    """
+    try:
+        sock = socket.SocketType(target[0], NO_WAIT)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise PutOff(files=True) from None
+        raise
+    if source is not None:
+        try:
+            sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            sock.bind((source, 0))
+        except OSError as error:
+            sock.close()
+            raise DriverError(f"Can't connect from {source}: {error.strerror or error}.") from None
+    if rst:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+    failed = sock.connect_ex(target[1])
+    if failed == errno.EADDRNOTAVAIL:
+        sock.close()
+        raise PutOff(files=False)
+    return sock, 0 if failed == errno.EINPROGRESS else failed
