@@ -70,7 +70,8 @@ def _get(url: str, timeout_s: float) -> str:
 
 def parse(exposition: str) -> Counters | None:
     """Counters from the Prometheus text format, summed over shards and listeners; None when they are not in it."""
-    admitted, refused, found = 0, {}, False
+    refused: dict[str, int] = {}
+    admitted, found = 0, False
     for line in exposition.splitlines():
         sample = _SAMPLE.match(line)
         if sample is None or sample["name"] not in (ADMITTED, REFUSED):

@@ -75,7 +75,8 @@ def load(bootstrap: str, admin: str | None, scenario: str | None, listing: bool,
     """
     from rich.console import Console
 
-    from load import report, scenario as scenarios
+    from load import report
+    from load import scenario as scenarios
     from load.run import run
     from load.sockets import DriverError
     from load.spec import SpecInvalid
@@ -116,7 +117,8 @@ def _scenario(name: str | None, options: dict[str, Any]) -> Scenario:
     """The scenario that the options ask for. Raises SpecInvalid or ValueError, with a sentence."""
     from dataclasses import replace
 
-    from load import connlog, scenario as scenarios
+    from load import connlog
+    from load import scenario as scenarios
     from load.sources import Sources
     from load.spec import Group, Scenario
 

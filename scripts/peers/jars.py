@@ -57,23 +57,24 @@ def _run(command: list[str]) -> None:
         raise Missing(f"{command[0]} failed: {said[0]}")
 
 
+MAINS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+}
+
+
 class Tools:
     """Kafka's tools, in one JVM that stays up between them. A context manager; not for several threads."""
-
-    MAINS = {
-        "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-        "kafka-configs": "kafka.admin.ConfigCommand",
-        "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-        "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
-        "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
-        "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
-        "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-        "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-        "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
-        "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
-        "kafka-storage": "kafka.tools.StorageTool",
-    }
 
     def __init__(self) -> None:
         self._jvm = subprocess.Popen(
@@ -86,7 +87,7 @@ class Tools:
     def __call__(self, tool: str, *args: str, stdin: str = "") -> Ran:
         """Run `tool`, one of MAINS, with `args`; returns when it has ended."""
         assert self._jvm.stdin is not None and self._jvm.stdout is not None
-        words = (self.MAINS[tool], stdin, *args)
+        words = (MAINS[tool], stdin, *args)
         self._jvm.stdin.write(" ".join(b64encode(word.encode()).decode() for word in words) + "\n")
         self._jvm.stdin.flush()
         answer = self._jvm.stdout.readline()
