@@ -8,12 +8,12 @@ G3  After `State.put(delta)` every broker's settings satisfy every rule, so shar
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shards.catalog import BROKER, broker_setting, canonical_name, listener_of, parse
+from shards.catalog import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
 from shards.errors import ConfigInvalid
 from shards.plan import Endpoint
 from shards.quotas import Entity, check_quota, entity_of, key_of_entity
 from shards.settings import given
-from shards.values import INT_MAX, Value
+from shards.values import Value
 
 Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000
@@ -180,6 +180,14 @@ def shadowed(state: State) -> list[tuple[str, str, str]]:
     ]
 
 
+def limits_in_force(state: State) -> dict[str, str]:
+    """The limits that are set for the whole cluster, by name, as people read them."""
+    found = given(-1, state.static, state.settings)
+    names = [*LIMITS, *(name for name in found if listener_of(name))]
+    rows = {name: (broker_setting(name), found[name]) for name in names if name in found}
+    return {name: row.kind.spell(value) for name, (row, value) in rows.items() if value != row.default}
+
+
 # ---- quotas and users
 
 
@@ -220,8 +228,3 @@ def users_delta(state: State, changes: Sequence[Sequence[Any]]) -> list[Change]:
         elif known.pop(mechanism, None) is None:
             raise ConfigInvalid("user", name, f"it has no {mechanism} credential", error="RESOURCE_NOT_FOUND")
     return [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
-
-
-def unlimited(value: Value) -> bool:
-    """Whether a limit's value means that there is none."""
-    return value is None or value == INT_MAX or (hasattr(value, "entries") and not value)

@@ -82,17 +82,6 @@ def describe_entity(entity: Entity) -> str:
     return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in reversed(entity))
 
 
-def precedence(user: str, client_id: str) -> list[Entity]:
-    """The eight entities that may hold a client's quota, the first match wins (seed 004; Kafka's
-    DefaultQuotaCallback). An empty user or client-id has no (user, client-id) level of its own."""
-    users: list[str | None] = [user, None]
-    found: list[Entity] = []
-    for name in users:
-        found += [(("client-id", client), ("user", name)) for client in (client_id, None)]
-        found.append((("user", name),))
-    return [*found, (("client-id", client_id),), (("client-id", None),)]
-
-
 def _refused(name: str, message: str) -> ConfigInvalid:
     error = ConfigInvalid(name, None, message, error="INVALID_REQUEST")
     error.args = (message,)  # Kafka's own sentence, word for word

@@ -1,75 +1,15 @@
 """A change is told to be in force only when it is, whatever shards do; over direct calls, under a mock clock."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 import trio
+from direct import Cluster
 
 from shards.changes import Change
-from shards.coordinator import PART_BYTES, Coordinator, Member, _parts
-from shards.errors import ConfigInvalid, PeerLost
-from shards.follower import Follower
-from shards.settings import View
+from shards.coordinator import PART_BYTES, _parts
+from shards.errors import ConfigInvalid
 from shards.store import Store
-
-MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
-
-
-class Shard:
-    """A shard process: a View behind a Follower, and how it behaves when a version arrives."""
-
-    def __init__(self, member: Member) -> None:
-        self.view = View(member[0])
-        self.follower = Follower(self.view, self._enforce)
-        self.stuck = False
-        self.delay_s = 0.0
-        self.parts: list[tuple[int, bool, bool]] = []
-        self.dones: list[Callable[[], None]] = []
-
-    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
-        if self.stuck:
-            self.dones.append(done)
-        else:
-            done()
-
-
-class Cluster:
-    """Shards that the coordinator reaches by plain calls."""
-
-    def __init__(self, nursery: trio.Nursery, store: Store, static: dict[str, str] | None = None) -> None:
-        self.nursery = nursery
-        self.shards: dict[Member, Shard] = {}
-        self.killed: list[Member] = []
-        self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
-
-    async def start(self, *members: Member) -> None:
-        for member in members or MEMBERS:
-            self.shards[member] = Shard(member)
-            await self.coordinator.connected(member)
-
-    def lose(self, member: Member) -> None:
-        self.shards.pop(member, None)
-        self.coordinator.disconnected(member)
-
-    async def request(self, member: Member, method: str, *args: object, timeout_s: float = 5.0) -> object:
-        shard = self.shards.get(member)
-        if shard is None:
-            raise PeerLost(str(member))
-        if method == "describe_connections":
-            return {"open": member[1]}
-        assert method == "apply"
-        await trio.sleep(shard.delay_s)
-        version, _, whole, more = args
-        shard.parts.append((version, whole, more))
-        return await shard.follower.apply(None, *args)
-
-    def kill(self, member: Member) -> None:
-        self.killed.append(member)
-        self.lose(member)
-
-    def versions(self) -> set[int]:
-        return {shard.view.version for shard in self.shards.values()}
 
 
 @pytest.fixture
@@ -80,8 +20,8 @@ def store(tmp_path):
 
 
 @pytest.fixture
-async def cluster(nursery, store):
-    return Cluster(nursery, store)
+async def cluster(store):
+    return Cluster(store)
 
 
 async def set_cap(cluster: Cluster, value: str | None, who: str = "me") -> int:
@@ -128,7 +68,7 @@ async def test_a_shard_that_does_not_acknowledge_is_killed_and_only_then_the_cal
     assert caps(cluster) == [7, 7, 7]
 
 
-async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, autojump_clock):
+async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, nursery, autojump_clock):
     """After a coordinator restart a shard may be alive and not yet connected: it must not be forgotten."""
     await cluster.start((0, 0), (0, 1))
     returned = []
@@ -136,7 +76,7 @@ async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, autojump_c
     async def change() -> None:
         returned.append(await set_cap(cluster, "7"))
 
-    cluster.nursery.start_soon(change)
+    nursery.start_soon(change)
     await trio.testing.wait_all_tasks_blocked()
     assert returned == []
     await cluster.start((1, 0))
@@ -200,11 +140,11 @@ async def test_the_same_value_again_is_no_new_version(cluster):
     assert len(cluster.coordinator.history()) == 2
 
 
-async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, store, nursery):
+async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, store):
     await cluster.start()
     await cluster.coordinator.create_topics("me", [["t", 4, {}]])
     version = await set_cap(cluster, "7")
-    second = Cluster(nursery, store)
+    second = Cluster(store)
     assert second.coordinator.state.version == version
     await second.start()
     assert caps(second) == [7, 7, 7]
@@ -215,15 +155,15 @@ async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, sto
     assert entry["changes"] == [["setting", "/kafka_connections_max", "7", "8"]]
 
 
-async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(nursery, store):
-    first = Cluster(nursery, store, {"/kafka_connections_max": "5"})
+async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(store):
+    first = Cluster(store, {"/kafka_connections_max": "5"})
     await first.start()
     assert caps(first) == [5, 5, 5]
     version = await set_cap(first, "7")
     assert caps(first) == [7, 7, 7]
-    same = Cluster(nursery, store, {"/kafka_connections_max": "5"})
+    same = Cluster(store, {"/kafka_connections_max": "5"})
     assert same.coordinator.state.version == version
-    other = Cluster(nursery, store)
+    other = Cluster(store)
     assert other.coordinator.state.version == version + 1
     assert other.coordinator.history(1)[0]["changes"] == [["static", "/kafka_connections_max", "5", None]]
 
@@ -254,9 +194,9 @@ async def test_shards_are_asked_together_and_who_does_not_answer_is_left_out(clu
     assert cluster.coordinator.describe_shards()[0, 0] == cluster.coordinator.state.version
 
 
-async def test_producer_ids_are_never_given_twice(cluster, store, nursery):
+async def test_producer_ids_are_never_given_twice(cluster, store):
     first = cluster.coordinator.allocate_producer_ids(1000)
-    assert Cluster(nursery, store).coordinator.allocate_producer_ids(1000) == first + 1000
+    assert Cluster(store).coordinator.allocate_producer_ids(1000) == first + 1000
 
 
 async def test_its_methods_are_served_without_the_peer_that_calls(cluster):

@@ -1,0 +1,175 @@
+"""`/metrics`: what Redpanda, Kafka's JMX exporter and Turnstile call the counters, in the Prometheus text format.
+
+Redpanda's names are its own. Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its
+MBeans: `kafka.server:type=socket-server-metrics` attribute `connection-accept-rate` becomes
+`kafka_server_socket_server_metrics_connection_accept_rate`, and so on. Rates are over Kafka's quota window.
+What only shards know (quota rates of users, accept rates of IPs) they report as gauges, each with its name and labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, REASONS
+from broker.sampler import Member, Sample, Sampler
+
+Label = dict[str, str]
+Gauge = Sequence[Any]  # [name, {label: value}, number], from a shard's describe_gauges
+_ACCEPT = "kafka_server_socket_server_metrics_"
+
+
+class Page:
+    """Collects families in order and writes them out."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, tuple[str, str, list[str]]] = {}
+
+    def add(self, name: str, kind: str, what: str, labels: Mapping[str, Any], value: float, suffix: str = "") -> None:
+        lines = self._families.setdefault(name, (kind, what, []))[2]
+        text = ",".join(f'{key}="{_escaped(str(word))}"' for key, word in labels.items())
+        lines.append(f"{name}{suffix}{{{text}}} {_number(value)}" if text else f"{name}{suffix} {_number(value)}")
+
+    def __str__(self) -> str:
+        out: list[str] = []
+        for name, (kind, what, lines) in self._families.items():
+            out += [f"# HELP {name} {what}", f"# TYPE {name} {kind}", *lines]
+        return "\n".join(out) + "\n"
+
+
+def exposition(sampler: Sampler, window_s: float, gauges: Mapping[Member, Iterable[Gauge]], uptime_s: float) -> str:
+    """The whole page, as of now. `window_s`: what rates and averages are over."""
+    window = sampler.window(window_s)
+    now = window[1]
+    page = Page()
+    for member in now.slots:
+        _shard(page, sampler, now, member)
+    _histogram(page, sampler, now)
+    for broker in sorted({broker for broker, _ in now.slots}):
+        _broker(page, sampler, window, broker, [member for member in now.slots if member[0] == broker])
+    _reported(page, gauges)
+    page.add("turnstile_uptime_seconds", "gauge", "Seconds since the coordinator started.", {}, uptime_s)
+    return str(page)
+
+
+def _shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
+    shard = {"broker": str(member[0]), "shard": str(member[1])}
+    only = [member]
+
+    def count(name: str, what: str, value: int, **labels: str) -> None:
+        page.add(name, "counter", what, {**labels, **shard}, value)
+
+    def gauge(name: str, what: str, value: int, **labels: str) -> None:
+        page.add(name, "gauge", what, {**labels, **shard}, value)
+
+    def total(name: str, listener: str | None = None) -> int:
+        return sampler.total(now, name, listener, only)
+
+    count("vectorized_kafka_rpc_connections_rejected_total", "Connections refused for a limit, as Redpanda names it.",
+          sum(sampler.refused(now, None, only).values()))
+    gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", total("open"))
+    count("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", total("admitted"))
+    count("vectorized_kafka_rpc_connections_wait_rate_total",
+          "Connections that waited for a rate limit, as Redpanda names it.", total("rate_waits"))
+    for listener in sampler.layout.listeners:
+        for reason in REASONS:
+            count("turnstile_connections_refused_total", "Connections refused, by what refused them.",
+                  total(f"refused_{reason}", listener), reason=reason, listener=listener)
+        for name, what in (("admitted", "Connections admitted."), ("closed", "Connections that ended."),
+                           ("lost", "Connections that ended with their killed shard.")):
+            count(f"turnstile_connections_{name}_total", what, total(name, listener), listener=listener)
+        gauge("turnstile_connections_open", "Connections open now.", total("open", listener), listener=listener)
+    for path in PATHS:
+        count("turnstile_decisions_total", "Admission decisions, by where they were taken.",
+              total(f"decisions_{path}"), path=path)
+    for state in ("in_use", "cached"):
+        gauge("turnstile_tokens", "Connection tokens held here, of all pools.", total(f"tokens_{state}"), state=state)
+    gauge("turnstile_pools", "Pools this shard keeps memory for.", total("pools"))
+    for name, what in (("waiting", "Connections waiting for a token or a rate."),
+                       ("held", "Connections held before they are refused, for the rate of their IP."),
+                       ("muted", "Channels muted by a quota (the delay queue's size).")):
+        gauge(f"turnstile_{name}", what, total(name))
+    for name, what in (("reclaims", "Times a home asked holders for idle tokens."),
+                       ("borrows", "Requests for tokens sent to a home."),
+                       ("grants", "Tokens granted to other shards."),
+                       ("malformed", "Connections closed for a frame that was no request."),
+                       ("requests", "Kafka requests answered."),
+                       ("auth_failures", "Failed authentications."),
+                       ("events", "Journal events written.")):
+        count(f"turnstile_{name}_total", what, total(name))
+    count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_in"), direction="in")
+    count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_out"), direction="out")
+    gauge("turnstile_config_version", "Configuration version in force on this shard.", total("version"))
+    gauge("turnstile_shard_epoch", "Incarnation of this shard.", total("epoch"))
+
+
+def _histogram(page: Page, sampler: Sampler, now: Sample) -> None:
+    """Latencies, summed over shards."""
+    for name, key, what in (
+        ("turnstile_rpc_seconds", "rpc", "Time until a home answered a borrow."),
+        ("turnstile_connect_seconds", "connect", "Time from accept to the decision."),
+    ):
+        first = sampler.layout.at[key]
+        slots = [sum(each[first + n] for each in now.slots.values()) for n in range(BUCKETS + 1)]
+        running = 0
+        for bound, count in zip((*BUCKET_BOUNDS_S, math.inf), slots[:BUCKETS], strict=True):
+            running += count
+            page.add(name, "histogram", what, {"le": _number(bound)}, running, "_bucket")
+        page.add(name, "histogram", what, {}, slots[BUCKETS] / 1e9, "_sum")
+        page.add(name, "histogram", what, {}, running, "_count")
+
+
+def _broker(page: Page, sampler: Sampler, window: tuple[Sample, Sample], number: int, members: list[Member]) -> None:
+    """KIP-612's metrics of one broker."""
+    seconds = window[1].mono_s - window[0].mono_s
+    broker = {"broker": str(number)}
+    accepted = 0
+    for listener in sampler.layout.listeners:
+        labels = {**broker, "listener": listener}
+
+        def rise(name: str, listener: str = listener) -> int:
+            return sampler.rise(window, name, listener, members)
+
+        arrived = rise("admitted") + sum(rise(f"refused_{reason}") for reason in REASONS)
+        accepted += arrived
+        page.add(f"{_ACCEPT}connection_accept_rate", "gauge", "Connections accepted per second (KIP-612).", labels,
+                 _ratio(arrived, seconds, 0.0))
+        page.add(f"{_ACCEPT}connection_accept_throttle_time", "gauge",
+                 "Average delay in ms of accepting, by broker and listener rates (KIP-612).", labels,
+                 _ratio(rise("accept_throttle_ms"), rise("accept_throttles"), math.nan))
+        page.add(f"{_ACCEPT}ip_connection_accept_throttle_time", "gauge",
+                 "Average delay in ms of connections over the rate of their IP (KIP-612).", labels,
+                 _ratio(rise("ip_throttle_ms"), rise("ip_throttles"), math.nan))
+        page.add("kafka_network_acceptor_acceptorblocked_percent", "gauge",
+                 "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent).", labels,
+                 _ratio(rise("blocked_ns") / 1e9 / len(members), seconds, 0.0))
+    page.add(f"{_ACCEPT}broker_connection_accept_rate", "gauge", "Connections accepted per second (KIP-612).", broker,
+             _ratio(accepted, seconds, 0.0))
+
+
+def _reported(page: Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:
+    """Gauges that shards report, as they are; the same name and labels from two shards of a broker add up."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for (broker, _), reported in gauges.items():
+        for name, labels, value in reported:
+            key = (name, tuple(sorted({**labels, "broker": str(broker)}.items())))
+            found[key] = found.get(key, 0.0) + value
+    for (name, named), value in sorted(found.items()):
+        page.add(name, "gauge", "Reported by shards.", dict(named), value)
+
+
+def _ratio(part: float, whole: float, empty: float) -> float:
+    return part / whole if whole > 0 else empty
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf"
+    if math.isnan(value):
+        return "NaN"
+    return repr(int(value)) if float(value).is_integer() else repr(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
