@@ -4,8 +4,8 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (metrics.Talkers.top)
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
-    describe_tokens       [{"pool", "in_use", "cached"}] of the pools it holds tokens of; for pools at home there also
-                          "home": true, "cap" (null: unlimited), "limit" (the setting's name), "granted" ({shard: n})
+    describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
+                          (shards.describe.describe)
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
 """
@@ -100,26 +100,22 @@ class Admin:
         return {"by": by, "total": sum(reasons.values()), "admitted": admitted, "refusals": rows}
 
     async def tokens(self) -> dict[str, Any]:
-        """Every pool that is in use: what its home says, and what each shard holds of it."""
+        """The pools most in use: what the home of each says, and what every shard holds of it."""
         pools: dict[tuple[int, str], dict[str, Any]] = {}
         answers = await self.coordinator.ask_all("describe_tokens")
-        for (broker, shard), rows in answers.items():
-            for row in rows:
-                kind, _, key = row["pool"].partition(":")
-                pool = pools.setdefault(
-                    (broker, row["pool"]),
-                    {"broker": broker, "kind": kind, "key": key, "cap": None, "limit": "", "home": None,
-                     "in_use": 0, "cached": 0, "holders": []},
-                )  # fmt: skip
-                if row.get("home"):
-                    pool.update(home=shard, cap=row.get("cap"), limit=row.get("limit", ""))
-                in_use, cached = row.get("in_use", 0), row.get("cached", 0)
-                pool["in_use"] += in_use
-                pool["cached"] += cached
-                if in_use or cached:
-                    pool["holders"].append({"shard": shard, "in_use": in_use, "cached": cached})
+        for (broker, shard), answer in answers.items():
+            for row in answer["home"]:
+                pool = _pool(pools, broker, row["pool"])
+                pool.update(home=shard, **{key: row[key] for key in ("cap", "limit", "mode", "waiting", "free")})
+                _hold(pool, shard, row["in_use"], 0)
+            for row in answer["holds"]:
+                _hold(_pool(pools, broker, row["pool"]), shard, row["in_use"], row["cached"])
         ranked = sorted(pools.values(), key=lambda pool: (-pool["in_use"], pool["kind"], pool["key"]))
-        return {"pools": ranked, "totals": self.sampler.totals(self.sampler.now())["tokens"]}
+        return {
+            "pools": ranked,
+            "truncated": any(answer["truncated"] for answer in answers.values()),
+            "totals": self.sampler.totals(self.sampler.now())["tokens"],
+        }
 
     async def live(self, since: float) -> dict[str, Any]:
         """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""
@@ -219,6 +215,20 @@ class Admin:
         )
         gauges = await self.coordinator.ask_all("describe_gauges")
         return exposition(self.sampler, float(samples * seconds), gauges, time.monotonic() - self._started_s)
+
+
+def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:
+    kind, _, key = pool.partition(":")
+    blank = {"broker": broker, "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "", "free": None,
+             "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip
+    return pools.setdefault((broker, pool), blank)
+
+
+def _hold(pool: dict[str, Any], shard: int, in_use: int, cached: int) -> None:
+    pool["in_use"] += in_use
+    pool["cached"] += cached
+    if in_use or cached:
+        pool["holders"].append({"shard": shard, "in_use": in_use, "cached": cached})
 
 
 def _level(entity: Mapping[str, str | None]) -> dict[str, str | None]:

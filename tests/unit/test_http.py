@@ -190,6 +190,27 @@ async def test_refusals_by_everything_add_up(api):
     assert (status, answer["message"]) == (400, "by cannot be 'colour': it must be one of ip, listener, reason, shard.")
 
 
+async def test_a_pools_tokens_are_put_together_from_its_home_and_its_holders(api):
+    at_home = {"pool": "ip:10.0.0.1", "cap": 50, "limit": "kafka_connections_max_per_ip", "in_use": 3, "free": 40,
+               "granted": {1: 7}, "mode": "open", "waiting": 0}  # fmt: skip
+    held = {"pool": "ip:10.0.0.1", "home": 0, "in_use": 2, "cached": 5, "tight": False}
+    tables = {
+        (0, 0): {"home": [at_home], "holds": [], "truncated": False},
+        (0, 1): {"home": [], "holds": [held], "truncated": True},
+        (1, 0): {"home": [{**at_home, "in_use": 9}], "holds": [], "truncated": False},
+    }
+    api.cluster.answers["describe_tokens"] = lambda member: tables[member]
+    tokens = await api.get("/v1/tokens")
+    assert [(pool["broker"], pool["in_use"], pool["cached"], pool["cap"]) for pool in tokens["pools"]] == [
+        (1, 9, 0, 50),
+        (0, 5, 5, 50),
+    ]
+    pool = tokens["pools"][1]
+    assert (pool["kind"], pool["key"], pool["home"], pool["limit"]) == ("ip", "10.0.0.1", 0, "kafka_connections_max_per_ip")
+    assert pool["holders"] == [{"shard": 0, "in_use": 3, "cached": 0}, {"shard": 1, "in_use": 2, "cached": 5}]
+    assert tokens["truncated"]
+
+
 async def test_shards_and_health_follow_who_is_connected(api):
     assert await api.get("/healthz") == {"status": "ok"}
     api.cluster.lose((0, 1))
