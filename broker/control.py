@@ -17,12 +17,15 @@ import trio
 
 from broker.logs import Limited
 from broker.process import keep_own_sockets
+from broker.redpanda import EVERY_BROKER
 from journal.writer import open_coordinator
+from shards.catalog import BROKER, LIMITS
 from shards.coordinator import Coordinator, Member
 from shards.errors import TurnstileError
 from shards.mesh import Hello, Mesh, Peer
 from shards.plan import COORDINATOR_MEMBER, Plan
 from shards.poller import Poller
+from shards.settings import given
 from shards.sockets import RunDir
 from shards.store import Store
 
@@ -47,7 +50,7 @@ def convert_journal(plan: Plan, epoch: int) -> int:
 
     keep_own_sockets(plan, (-2, -2))
     stop, wake = os.pipe()
-    signal.signal(signal.SIGTERM, lambda number, frame: os.close(wake))
+    signal.signal(signal.SIGTERM, lambda number, frame: os.write(wake, b"!"))
     log = Limited(process="converter")
     converter.run(plan.journal_dir, stop=stop, log=lambda sentence: log.warning(sentence))
     return 0
@@ -115,7 +118,14 @@ class Control:
         nursery.start_soon(serve_admin, self)
 
     def _limits(self) -> dict[str, str]:
-        return {}
+        """The limits in force, by name, as text."""
+        state = self.coordinator.state
+        found = given(EVERY_BROKER, state.static, state.settings)
+        return {
+            name: BROKER[name].kind.spell(found[name])
+            for name in LIMITS
+            if name in found and found[name] != BROKER[name].default
+        }
 
     # Shards come and go
 

@@ -63,19 +63,25 @@ class Dispatcher:
     def _answer_api_versions(self, connection: Connection, frame: bytes) -> bytes:
         known = self._recognised.get(frame[2:4] + frame[8:])
         if known is None:
-            known = self._recognise(frame)
+            return self._answer_new_api_versions(connection, frame)
         version, connection.client_id = known
         return self._api_versions.respond(version, int.from_bytes(frame[4:8], "big", signed=True))
 
-    def _recognise(self, frame: bytes) -> tuple[int, str | None]:
+    def _answer_new_api_versions(self, connection: Connection, frame: bytes) -> bytes:
+        """The first of its kind: parsed and checked, and remembered if there was nothing to object to."""
         try:
-            api_key, version, _, client_id, at = wire.parse_header(frame)
-            wire.parse_body(frame, at, api_key, version)
+            api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:
-            return fault.api_version, None
+            return self._api_versions.respond(fault.api_version, fault.correlation_id)
+        request = wire.parse_body(frame, at, api_key, version)
+        connection.client_id = client_id
+        call = Call(api_key, version, correlation_id, client_id)
+        response = self._routes[api_key].function(request, call)
+        if response.error_code:
+            return wire.encode_response(call, response)
         if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
             self._recognised[frame[2:4] + frame[8:]] = (version, client_id)
-        return version, client_id
+        return self._api_versions.respond(version, correlation_id)
 
 
 async def _finish(call: Call, response: Any) -> bytes | None:

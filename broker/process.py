@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import signal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ from shards.sockets import RunDir
 
 _TICK_S = 0.25
 _GRACE_S = 1.0
+_TOP_CONNECTED = 100
 # Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
 
@@ -82,7 +84,16 @@ class Shard:
         self.counters.take_over(epoch)
         self.talkers = Talkers()
         self.view = View(broker)
-        self.tokens = Tokens(shard, plan.shards, send=self._send, rule_of=self.view.rule_of)
+        self.tokens = Tokens(
+            shard,
+            plan.shards,
+            epoch=epoch,
+            send=self._send,
+            rule_of=self.view.rule_of,
+            on_grant=self._granted,
+            on_reclaim=self._reclaimed,
+        )
+        self._counted: dict[str, int] = {}
         self.connections: dict[int, Connection] = {}
         self.listeners: list[Listener] = []
         self._numbers = iter(range(1, 1 << 62))
@@ -104,6 +115,7 @@ class Shard:
                         self._join_mesh(meshing)
                         await self.follower.ready.wait()
                         async with trio.open_nursery() as connecting:
+                            await connecting.start(self.kafka.run)
                             self._start_listening(connecting)
                             _say_ready(ready)
                             async for _ in signals:
@@ -129,7 +141,7 @@ class Shard:
         mesh.serve("describe_tokens", lambda peer: self.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.talkers.top())
         mesh.serve("describe_connections", self._describe_connections)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, nursery, self.log)
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh)
         mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         for lower in range(self.shard):
@@ -144,7 +156,6 @@ class Shard:
 
     def _peer_down(self, key: int, peer: Peer) -> None:
         if key != COORDINATOR:
-            self.log.warning("peer lost", peer=key, epoch=peer.epoch)
             self.tokens.peer_down(key)
         else:
             self.follower.coordinator_lost()
@@ -158,7 +169,8 @@ class Shard:
             self.journal.config(version, self.follower.delta, full=self.follower.whole)
             done()
 
-        self.tokens.apply(version, enforced)
+        self.kafka.view_changed(changed)
+        self.tokens.apply(version, enforced, changed)
 
     # Connections
 
@@ -210,11 +222,9 @@ class Shard:
             connection.close("shutdown")
 
     def _describe_connections(self, peer: int) -> dict[str, Any]:
-        by_ip: dict[str, int] = {}
-        for connection in self.connections.values():
-            by_ip[connection.ip] = by_ip.get(connection.ip, 0) + 1
-        top = sorted(by_ip.items(), key=lambda item: -item[1])[:100]
-        return {"open": len(self.connections), "ips": len(by_ip), "top": top}
+        """How many are open, of how many addresses, and the addresses with most of them."""
+        by_ip = Counter(connection.ip for connection in self.connections.values())
+        return {"open": len(self.connections), "ips": len(by_ip), "top": by_ip.most_common(_TOP_CONNECTED)}
 
     # Time
 
@@ -230,10 +240,26 @@ class Shard:
             self._set_gauges()
 
     def _set_gauges(self) -> None:
-        totals = self.tokens.totals()
-        self.counters.set("tokens_in_use", totals.in_use)
-        self.counters.set("tokens_cached", totals.cached)
-        self.counters.set("pools", totals.pools)
+        tokens, counters = self.tokens, self.counters
+        totals = tokens.totals()
+        counters.set("tokens_in_use", totals.in_use)
+        counters.set("tokens_cached", totals.cached)
+        counters.set("pools", totals.pools)
+        for name, value in (
+            ("decisions_home", tokens.decided_home),
+            ("decisions_cached", tokens.decided_cached),
+            ("decisions_rpc", tokens.decided_rpc),
+            ("borrows", tokens.borrows),
+            ("reclaims", tokens.reclaims),
+        ):
+            counters.add(name, value - self._counted.get(name, 0))
+            self._counted[name] = value
+
+    def _granted(self, pool: str, peer: int, tokens: int) -> None:
+        self.journal.add("grant", detail={"pool": pool, "to": peer, "tokens": tokens}, version=self.tokens.version)
+
+    def _reclaimed(self, pool: str, peer: int, tokens: int) -> None:
+        self.journal.add("reclaim", detail={"pool": pool, "from": peer, "tokens": tokens}, version=self.tokens.version)
 
     def _end_of_pass(self) -> None:
         self.tokens.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import uuid
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -131,6 +133,7 @@ class _Cluster:
             brokers=asked.brokers,
             shards=asked.shards,
             data_dir=self.data_dir,
+            cluster_id=_cluster_id(self.data_dir),
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,
@@ -200,6 +203,14 @@ def _lock(data_dir: Path) -> int:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def _cluster_id(data_dir: Path) -> str:
+    """The id clients are told: made once for a data directory, 22 characters of base64 as Kafka's are."""
+    path = data_dir / "cluster-id"
+    if not path.exists():
+        path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
+    return path.read_text().strip()
 
 
 def _await_ready(read_end: int, processes: int) -> dict[str, str]:

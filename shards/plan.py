@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Plan:
     brokers: int
     shards: int
     data_dir: Path
+    cluster_id: str
     endpoints: list[Endpoint]
     admin: tuple[str, int]
     admin_token: str | None = None
@@ -62,6 +64,18 @@ class Plan:
     def endpoints_of(self, listener: str) -> list[Endpoint]:
         """The endpoint of each broker on one listener, by broker id."""
         return [endpoint for endpoint in self.endpoints if endpoint.listener == listener]
+
+    def about(self) -> dict[str, Any]:
+        """What the admin API tells of the cluster as a whole."""
+        return {
+            "cluster_id": self.cluster_id,
+            "data_dir": str(self.data_dir),
+            "brokers": self.brokers,
+            "shards": self.shards,
+            "listeners": [
+                {"broker": each.broker, "name": each.listener, "address": str(each)} for each in self.endpoints
+            ],
+        }
 
     def members(self) -> list[tuple[int, int]]:
         """(broker, shard) of every shard process."""

@@ -120,9 +120,8 @@ class Supervisor:
         code = 1
         try:
             die_with_parent(self._pid)
-            # A terminal's Ctrl-C reaches the whole group; the order in which to end is the supervisor's to decide.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            # A terminal's Ctrl-C reaches its whole group; the order in which to end is the supervisor's to decide.
+            os.setpgid(0, 0)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
             code = child.main(epoch)
         except BaseException:

@@ -1,0 +1,87 @@
+"""The Kafka side of one shard: its partitions and groups, the handlers over them, and what they do as time passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from broker.call import Route
+from broker.cluster import Cluster
+from broker.group_home import GroupCalls, GroupHome
+from broker.handlers import (
+    api_versions,
+    cluster,
+    delete_records,
+    fetch,
+    find_coordinator,
+    groups,
+    init_producer_id,
+    list_offsets,
+    log_dirs,
+    metadata,
+    offset_for_leader_epoch,
+    offsets,
+    produce,
+    topics,
+)
+from broker.handlers.api_versions import ApiVersionsCache
+from broker.offsets import Offsets
+from broker.partitions import Partitions
+from shards.homes import home_of
+from shards.mesh import Mesh
+from shards.plan import Plan
+from shards.settings import View
+
+_RETAIN_EVERY_S = 5.0
+
+
+class Kafka:
+    """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
+
+    def __init__(self, plan: Plan, broker: int, shard: int, view: View, mesh: Mesh) -> None:
+        directory = plan.data_dir / f"b{broker}"
+        shown = Cluster(view, broker, plan.brokers, plan.cluster_id)
+        self._view = view
+        self._partitions = Partitions(
+            broker=broker, shard=shard, shards=plan.shards, directory=str(directory), view=view, mesh=mesh
+        )
+        self._offsets = Offsets(directory / "groups", lambda group: home_of(f"group:{group}", plan.shards) == shard)
+        self._groups = GroupHome(self._offsets, view)
+        self._groups.serve_on(mesh)
+        calls = GroupCalls(self._groups, mesh, shard, plan.shards, home_of)
+        self.routes: list[Route] = [
+            *produce.routes(self._partitions),
+            *fetch.routes(self._partitions),
+            *list_offsets.routes(self._partitions),
+            *delete_records.routes(self._partitions),
+            *offset_for_leader_epoch.routes(self._partitions),
+            *log_dirs.routes(self._partitions),
+            *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
+            *metadata.routes(shown, view, mesh),
+            *cluster.routes(shown, view),
+            *topics.routes(shown, view, mesh),
+            *find_coordinator.routes(shown),
+            *groups.routes(shown, calls),
+            *offsets.routes(shown, calls, view),
+        ]
+        self.api_versions = ApiVersionsCache(self.routes)
+        self.routes += api_versions.routes(self.api_versions)
+
+    def view_changed(self, changed: frozenset[str]) -> None:
+        """The view has become another version: topics may be gone, or be others under the same name."""
+        if "topic" in changed:
+            self._partitions.view_changed()
+
+    async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled: group deadlines, and retention of logs."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._groups.run)
+            task_status.started()
+            while True:
+                await trio.sleep(_RETAIN_EVERY_S)
+                self._partitions.retain()
+
+    def close(self) -> None:
+        self._partitions.close()
+        self._offsets.close()
