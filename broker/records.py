@@ -104,6 +104,8 @@ def _check_contents(batch: Batch) -> None:
         raise Rejected(codes.INVALID_RECORD, f"{batch.record_count} records do not fit into {batch.size} bytes.")
     if batch.attributes & CONTROL:
         raise Rejected(codes.INVALID_RECORD, "Clients may not write control records.")
+    if batch.attributes & TRANSACTIONAL:
+        raise Rejected(codes.INVALID_TXN_STATE, "Transactions are not served here.")
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise Rejected(codes.INVALID_RECORD, "A batch with a producer id needs an epoch and a sequence number.")
 
