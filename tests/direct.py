@@ -1,15 +1,21 @@
 """Stand-ins for shard processes, reached by plain calls: the coordinator, its admin API and the CLI without a cluster."""
 
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import trio
 
+from broker.admin import Admin
 from shards.coordinator import Coordinator, Member
 from shards.errors import PeerLost, RemoteError
 from shards.follower import Follower
 from shards.settings import View
 from shards.store import Store
 
+LISTENERS = ["EXTERNAL", "INTERNAL"]
 MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
 
 
@@ -68,3 +74,34 @@ class Cluster:
 
     def versions(self) -> set[int]:
         return {shard.view.version for shard in self.shards.values()}
+
+
+class Api:
+    """A running admin API, the stand-in shards behind it, and a client of it."""
+
+    def __init__(self, cluster: Cluster, admin: Admin, url: str) -> None:
+        self.cluster = cluster
+        self.admin = admin
+        self.url = url
+
+    async def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+        def call() -> tuple[int, Any]:
+            data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+            request = urllib.request.Request(self.url + path, data, headers or {}, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=5) as response:
+                    status, text, kind = response.status, response.read().decode(), response.headers["content-type"]
+            except urllib.error.HTTPError as error:
+                with error:
+                    status, text, kind = error.code, error.read().decode(), error.headers["content-type"]
+            return status, json.loads(text) if kind == "application/json" else text
+
+        return await trio.to_thread.run_sync(call)
+
+    async def get(self, path: str) -> Any:
+        status, body = await self.ask("GET", path)
+        assert status == 200, body
+        return body
+
+    async def put(self, path: str, body: Any) -> tuple[int, Any]:
+        return await self.ask("PUT", path, body)

@@ -1,82 +1,12 @@
 """The admin API over a real socket: Redpanda's bodies, errors in one sentence, and the token."""
 
-import json
-import socket
-import urllib.error
-import urllib.request
 from base64 import b64encode
-from typing import Any
 
 import pytest
-import trio
-from direct import MEMBERS, Cluster
+from direct import MEMBERS
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.admin import Admin
-from broker.http import serve
-from broker.metrics import Layout, ShardCounters, Talkers
-from shards.store import Store
-
-LISTENERS = ["EXTERNAL", "INTERNAL"]
-
-
-class Api:
-    """A running admin API, the stand-in shards behind it, and a client of it."""
-
-    def __init__(self, cluster: Cluster, admin: Admin, url: str) -> None:
-        self.cluster = cluster
-        self.admin = admin
-        self.url = url
-
-    async def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
-        def call() -> tuple[int, Any]:
-            data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-            request = urllib.request.Request(self.url + path, data, headers or {}, method=method)
-            try:
-                with urllib.request.urlopen(request, timeout=5) as response:
-                    status, text, kind = response.status, response.read().decode(), response.headers["content-type"]
-            except urllib.error.HTTPError as error:
-                with error:
-                    status, text, kind = error.code, error.read().decode(), error.headers["content-type"]
-            return status, json.loads(text) if kind == "application/json" else text
-
-        return await trio.to_thread.run_sync(call)
-
-    async def get(self, path: str) -> Any:
-        status, body = await self.ask("GET", path)
-        assert status == 200, body
-        return body
-
-    async def put(self, path: str, body: Any) -> tuple[int, Any]:
-        return await self.ask("PUT", path, body)
-
-
-@pytest.fixture
-async def start_api(tmp_path, nursery):
-    """Starts an admin API with shards behind it; everything ends with the test."""
-    opened: list[Any] = []
-
-    async def start(token: str | None = None, static: dict[str, str] | None = None) -> Api:
-        for member in MEMBERS:
-            ShardCounters.create(ShardCounters.path(tmp_path, *member), Layout(LISTENERS))
-        store = Store(tmp_path / "cluster.sqlite")
-        cluster = Cluster(store, static)
-        await cluster.start()
-        admin = Admin(cluster.coordinator, tmp_path, LISTENERS)
-        listening = socket.create_server(("127.0.0.1", 0))
-        opened.extend([store, listening, *admin.counters.values()])
-        nursery.start_soon(serve, admin, listening.fileno(), token)
-        return Api(cluster, admin, f"http://127.0.0.1:{listening.getsockname()[1]}")
-
-    yield start
-    nursery.cancel_scope.cancel()
-    for one in opened:
-        one.close()
-
-
-@pytest.fixture
-async def api(start_api):
-    return await start_api()
+from broker.metrics import Talkers
 
 
 async def test_a_setting_goes_in_as_rpk_sends_it_and_comes_out_typed(api):
