@@ -52,12 +52,15 @@ def up(asked: Asked, *, detach: bool) -> int:
         os.close(read_end)
         _detached(asked, write_end)
     os.close(write_end)
+    lines = []
     with os.fdopen(read_end) as told:
-        lines = told.read().splitlines()
-    if not lines or lines[-1] != "ok":
-        raise CannotStart("\n".join(lines) or "the cluster ended before it answered")
-    print("\n".join(lines[:-1]))
-    return 0
+        # Not until the end of the stream: the cluster's processes have inherited its other end.
+        for line in told:
+            if line == "ok\n":
+                print("".join(lines), end="")
+                return 0
+            lines.append(line)
+    raise CannotStart("".join(lines).strip() or "the cluster ended before it answered")
 
 
 def _detached(asked: Asked, report: int) -> None:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 
 import click
 
-from broker.commands.admin import admin_options, call
+from broker.commands.admin_client import AdminClient, Failed, show_json, with_cluster
+
+_END_WITHIN_S = 30.0
 
 
 @click.command()
-@admin_options
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def status(admin: str, token: str | None, as_json: bool) -> None:
+@with_cluster
+def status(cluster: AdminClient, as_json: bool) -> None:
     """Show the processes of a running cluster, and how many connections each has open."""
-    cluster = call(admin, token, "GET", "/v1/cluster")
-    shards = call(admin, token, "GET", "/v1/shards")["shards"]
+    about = cluster.get("/v1/cluster")
+    shards = cluster.get("/v1/shards")["shards"]
     if as_json:
-        click.echo(json.dumps({**cluster, "admin": admin, "members": shards}))
+        show_json({**about, "members": shards})
         return
-    click.echo(f"Turnstile at {admin} (pid {cluster['pid']}, coordinator {cluster['coordinator_pid']})")
-    for listener in cluster["listeners"]:
+    click.echo(f"Turnstile at {cluster.url} (pid {about['pid']}, coordinator {about['coordinator_pid']})")
+    for listener in about["listeners"]:
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
-    click.echo(f"  {'data':<12} {cluster['data_dir']}")
+    click.echo(f"  {'data':<12} {about['data_dir']}")
     click.echo(f"  {'broker':>6} {'shard':>6} {'pid':>8} {'epoch':>6} {'state':<9} {'connections':>11} {'version':>8}")
     for each in shards:
         click.echo(
@@ -34,25 +33,25 @@ def status(admin: str, token: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@admin_options
-def down(admin: str, token: str | None) -> None:
+@with_cluster
+def down(cluster: AdminClient, as_json: bool) -> None:
     """End a running cluster, and wait until it has ended."""
-    pid = call(admin, token, "GET", "/v1/cluster")["pid"]
-    call(admin, token, "POST", "/v1/shutdown")
-    deadline = time.monotonic() + 30
+    pid = cluster.get("/v1/cluster")["pid"]
+    cluster.post("/v1/shutdown")
+    deadline = time.monotonic() + _END_WITHIN_S
     while _alive(pid):
         if time.monotonic() > deadline:
-            raise click.ClickException(f"the cluster (pid {pid}) did not end within 30 s")
+            raise Failed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
         time.sleep(0.02)  # not our child: nothing tells when it ends
-    click.echo(f"The cluster at {admin} has ended.")
+    if as_json:
+        show_json({"ended": True, "pid": pid})
+    else:
+        click.echo(f"The cluster at {cluster.url} has ended.")
 
 
 def _alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    except PermissionError:
-        return True
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rpartition(")")[2].split()[0] != "Z"

@@ -78,21 +78,27 @@ def sweep(happened, cap_at):
 
 
 def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster):
-    caps = []
+    changes = [(0, 0, 50)]  # asked, returned, value
     with storm(cluster, "--connections", "3000", "--rate", "1000", "--hold", "0.3"):
         for value in (50, 5, 20, 2, 40, 1):
             time.sleep(0.3)  # the storm goes on
+            asked = time.monotonic_ns()
             cluster.set(NAME, str(value))
-            caps.append((time.monotonic_ns(), value))
+            changes.append((asked, time.monotonic_ns(), value))
+
+    def allowed(at):
+        """The highest cap that may be in force: the last to have returned, or one that has been asked for since."""
+        returned = max(index for index, change in enumerate(changes) if change[1] <= at)
+        return max(value for asked, _, value in changes[returned:] if asked <= at)
+
     happened = journal(cluster)
     opened = Counter()
     beyond = []
     for event in happened:
-        in_force = [value for at, value in caps if at <= event["mono_ns"]]
         if event["kind"] == "admitted":
             opened[event["ip"]] += 1
             # Over a lowered cap many may still be open; nobody may come in.
-            if in_force and opened[event["ip"]] > in_force[-1]:
+            if opened[event["ip"]] > allowed(event["mono_ns"]):
                 beyond.append(event)
         elif event["kind"] == "closed":
             opened[event["ip"]] -= 1
