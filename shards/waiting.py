@@ -1,0 +1,237 @@
+"""Connections that could not be decided at once: their way through their pools, one answer after the other.
+
+W1  A connection takes its pools in the order given. It holds a token of each pool before the one it waits for, and
+    nothing else; refused, withdrawn or restarted, it gives all of them back.
+W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
+    the last ticket it speaks for. Tokens that are here serve first.
+W3  What a home revokes because its cap was cut includes tokens of connections that still wait for another pool: they
+    start anew, so whoever is admitted after a change has all its tokens under it.
+"""
+
+from collections import deque
+from typing import Final
+
+from limits.caps import CapRule
+from shards.account import Account
+from shards.attempts import Attempt, Queues
+from shards.cache import Cache, Share
+from shards.homes import home_of
+from shards.ledger import Ledger
+from shards.peers import Peers
+from shards.pool import ADMITTED, Pool, Refused, Table, Waiter
+
+
+class Waiting:
+    """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told."""
+
+    def __init__(
+        self, me: int, shards: int, table: Table, peers: Peers, cache: Cache, ledger: Ledger, lump: int
+    ) -> None:
+        self.version = 0
+        self.borrows = 0
+        self.decided: deque[Attempt] = deque()
+        self.revoked: list[tuple[str, int | None, int]] = []  # pool, whom to answer, cached tokens that go with it
+        self.queues = Queues()
+        self._me: Final = me
+        self._shards: Final = shards
+        self._table = table
+        self._peers = peers
+        self._cache = cache
+        self._ledger = ledger
+        self._lump: Final = lump
+        self._attempts: dict[Waiter, Attempt] = {}
+
+    # A connection's way
+
+    def climb(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
+        """Takes from pools[start] on what is there to take: how many it holds then, and the refusal if that is sure."""
+        for index in range(start, len(pools)):
+            pool = self._pool(pools[index])
+            if pool.in_use < pool.limit:
+                self._table.occupy(pool)
+            else:
+                return index, self._refused_here(pool)
+        return len(pools), None
+
+    def wait(self, pools: tuple[str, ...], index: int, waiter: Waiter) -> None:
+        """A connection that holds pools[:index] waits for the next."""
+        attempt = self._attempts[waiter] = Attempt(pools, waiter)
+        self.queues.join(attempt, index)
+
+    def cancel(self, waiter: Waiter) -> Attempt | None:
+        """Forgets a waiter; returns its attempt if it was admitted and not yet told, so that it holds all tokens."""
+        attempt = self._attempts.pop(waiter, None)
+        if attempt is None or attempt.decision is not None:
+            return attempt if attempt is not None and attempt.decision is ADMITTED else None
+        self._withdraw(attempt)
+        return None
+
+    def told(self, attempt: Attempt) -> bool:
+        """Whether the waiter of a decided attempt still wants to know; it is forgotten."""
+        if self._attempts.get(attempt.waiter) is not attempt:
+            return False
+        del self._attempts[attempt.waiter]
+        return True
+
+    def give_back(self, pools: tuple[str, ...]) -> None:
+        """A connection in flight gives back what it holds."""
+        for key in reversed(pools):
+            pool = self._table.pools[key]
+            self._table.vacate(pool)
+            self.settle(pool)
+
+    def settle(self, pool: Pool) -> None:
+        """A token of a pool was given back here: if the pool is tight, that is its home's business."""
+        if pool.tight:
+            if isinstance(pool, Share):
+                self._cache.settle(pool)
+            elif isinstance(pool, Account):
+                self._ledger.freed(pool)
+
+    def expire(self, now_s: float, deadline_s: float) -> None:
+        """Refuses as unavailable who has waited for the deadline, and not because its rule lets it."""
+        late = []
+        for attempt in self.queues:
+            if attempt.deadline_s is None:
+                attempt.deadline_s = now_s + deadline_s
+            elif now_s >= attempt.deadline_s:
+                late.append(attempt)
+        for attempt in late:
+            pool = self._pool(attempt.key)
+            if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):
+                refused = Refused(attempt.key, pool.rule, self.version, True)
+                self._withdraw(attempt)
+                self._decide(attempt, refused)
+
+    # What homes say
+
+    def granted(self, peer: int, key: str, n: int, loose: bool) -> None:
+        """n tokens came, for those who wait first."""
+        if peer != self._me:
+            share = self._cache.granted(key, n, loose)
+            self.serve(share)
+            self._cache.settle(share)
+            return
+        for served in range(n):  # these tokens are counted as in use since they were granted
+            attempt = self.queues.pop(key)
+            if attempt is None:
+                account = self._ledger.account(key)
+                self._table.vacate(account, n - served)
+                self.settle(account)
+                break
+            self._climb_on(attempt)
+
+    def refuse(self, peer: int, key: str, ticket: int, cap: int, name: str, version: int) -> None:
+        """Nothing was free for those who wait with a ticket up to this one."""
+        self.serve(self._pool(key))
+        refused = Refused(key, CapRule(cap, name), version)
+        while (attempt := self.queues.pop(key, ticket)) is not None:
+            self._decide(attempt, refused)
+
+    def reclaim(self, peer: int, key: str, revoke: bool) -> None:
+        """The home wants back what is cached, with `revoke` also what connections in flight hold."""
+        spare = 0 if peer == self._me else self._cache.tighten(key)
+        if revoke and self._attempts:
+            self.revoked.append((key, peer, spare))
+        else:
+            self._peers.post(peer, ("reclaimed", key, spare))
+
+    def discard(self, share: Share) -> None:
+        """The home can't revoke what a change may have made excess, so it is given up unasked."""
+        self._cache.discard(share)
+        self.revoked.append((share.key, None, 0))
+
+    def serve(self, pool: Pool) -> None:
+        """First come, first served, with what is there to take."""
+        while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
+            self._table.occupy(pool)
+            self._climb_on(attempt)
+
+    def home_changed(self, home: int) -> None:
+        """A home died or came up: it knows of nobody who waits for its pools."""
+        self.queues.forget([key for key in self.queues.pools() if self._home(key) == home])
+
+    # At the end of a pass
+
+    def ask(self) -> None:
+        """One borrow per pool for everybody who came to wait for it; homes that are not up are asked when they are."""
+        for key in self.queues.take_unasked():
+            self.serve(self._pool(key))
+            home = self._home(key)
+            if not self._peers.is_up(home):
+                continue
+            waiting, first, last = self.queues.ask(key)
+            if not waiting:
+                continue
+            self.borrows += 1
+            if home == self._me:
+                self._ledger.borrow(home, key, waiting, waiting, first, last)
+            else:
+                self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last))
+
+    def revoke(self) -> None:
+        """Whoever holds a token of a revoked pool while it waits for another gives back all it holds and starts anew."""
+        revoked, self.revoked = self.revoked, []
+        keys = {key for key, _, _ in revoked}
+        restarting = [attempt for attempt in self.queues if not keys.isdisjoint(attempt.taken)]
+        for attempt in restarting:
+            self._withdraw(attempt)
+        for key, peer, spare in revoked:
+            if peer is not None:
+                self._peers.post(peer, ("reclaimed", key, spare))
+        for attempt in restarting:
+            attempt.index = -1
+            self._climb_on(attempt)
+
+    # Steps
+
+    def _pool(self, key: str) -> Pool:
+        pool = self._table.pools.get(key)
+        if pool is not None:
+            return pool
+        return self._ledger.account(key) if self._home(key) == self._me else self._cache.share(key)
+
+    def _home(self, key: str) -> int:
+        return home_of(key, self._shards)
+
+    def _refused_here(self, pool: Pool) -> Refused | None:
+        """The refusal, if no shard needs to be asked: by a cap of 0, or when only this very home has tokens out."""
+        if pool.rule.wait:
+            return None
+        alone = isinstance(pool, Account) and not pool.granted and pool.key not in self._ledger.blocked
+        return Refused(pool.key, pool.rule, self.version) if pool.rule.cap == 0 or alone else None
+
+    def _climb_on(self, attempt: Attempt) -> None:
+        """The attempt got the token it waited for: on to its next pools."""
+        index, refused = self.climb(attempt.pools, attempt.index + 1)
+        if refused is not None:
+            attempt.index = index
+            self._decide(attempt, refused)
+        elif index == len(attempt.pools):
+            attempt.decision = ADMITTED
+            self.decided.append(attempt)
+        else:
+            self.queues.join(attempt, index)
+
+    def _decide(self, attempt: Attempt, refused: Refused) -> None:
+        attempt.decision = refused
+        self.give_back(attempt.taken)
+        self.decided.append(attempt)
+
+    def _withdraw(self, attempt: Attempt) -> None:
+        """The attempt waits no more, and holds nothing."""
+        self.queues.leave(attempt)
+        if attempt.asked:
+            home = self._home(attempt.key)
+            if home == self._me:
+                self._ledger.withdraw(home, attempt.key, attempt.ticket)
+            else:
+                self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
+        self.give_back(attempt.taken)
+        attempt.index = 0
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold; at the end of a pass."""
+        self.queues.check()
+        assert not self.decided and not self.revoked
+        assert set(self.queues) == set(self._attempts.values())

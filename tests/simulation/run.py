@@ -1,0 +1,65 @@
+"""Runs seeded schedules of the token protocol and says which fail: `run.py --schedules 10000 --seed 0`.
+
+A failure is reproduced, step by step, by `run.py --seed N --schedules 1 --verbose`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+
+from simulation.schedule import Schedule
+
+_CHUNK = 100
+
+
+def failures(seeds: range) -> list[tuple[int, str]]:
+    """The seeds of a range that fail, each with its last line of explanation."""
+    found = []
+    for seed in seeds:
+        try:
+            Schedule(seed).run()
+        except Exception as error:
+            found.append((seed, f"{type(error).__name__}: {error}"))
+    return found
+
+
+def main() -> int:
+    """Exit code 0: all held; 1: some schedule failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schedules", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0, help="of the first schedule; the next has the next number")
+    parser.add_argument("--verbose", action="store_true", help="print every step, in one process")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    seeds = range(arguments.seed, arguments.seed + arguments.schedules)
+    if arguments.verbose:
+        for seed in seeds:
+            try:
+                Schedule(seed, log=print).run()
+            except Exception:
+                traceback.print_exc()
+                return 1
+        return 0
+    chunks = [seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK)]
+    started, done, failed = time.monotonic(), 0, 0
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for chunk, found in zip(chunks, pool.map(failures, chunks), strict=True):
+            done += len(chunk)
+            for seed, error in found:
+                failed += 1
+                print(f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} --seed {seed} --schedules 1 --verbose")
+            print(f"\r{done}/{len(seeds)} schedules, {failed} failed, {time.monotonic() - started:.0f} s", end="", flush=True)
+    print()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
