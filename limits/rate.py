@@ -72,6 +72,16 @@ class Rate:
             return 0
         return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
 
+    def undo(self, amount: float, *, at_ms: int) -> None:
+        """Take back what was recorded at `at_ms` out of the sample it went into; nothing if that one counts no more.
+
+        A negative `record`, as Kafka takes back, goes into the current sample and so outlives what it takes back.
+        """
+        kept = [(start, self._last[i], self._values[i], i) for i, start in enumerate(self._starts) if start <= at_ms]
+        if kept:
+            self._values[max(kept)[3]] -= amount
+            self._derive()
+
     def measure(self, *, now_ms: int) -> float:
         """Per second, over the window that ends now. Clears obsolete samples, as Kafka's measuring does."""
         if not self._values:

@@ -1,0 +1,6 @@
+package turnstile.oracle;
+
+/** One line of output. */
+interface Answer {
+  String toJson();
+}
