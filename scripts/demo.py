@@ -1,0 +1,147 @@
+"""`make demo`: a cluster, a storm from behind a NAT, a cap changed in its middle, and who was refused and why.
+
+Everything is done with the commands a user has; they are printed as they run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+TURNSTILE = str(Path(sys.executable).parent / "turnstile")
+OUT = ROOT / "out" / "demo"
+CHANGE_AFTER_S = 3.0
+
+console = Console(highlight=False)
+
+
+def main() -> int:
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    shards = max(2, len(os.sched_getaffinity(0)))
+    step("A broker with one process per core. Nobody may have more than 50 connections from one address.")
+    cluster = start(["up", "--shards", str(shards), "--port", "0", "--admin-port", "0", "--data-dir", str(OUT / "data"),
+                     "--set", "kafka_connections_max_per_ip=50"])  # fmt: skip
+    try:
+        return show(cluster)
+    except KeyboardInterrupt:
+        console.print("\nStopped.")
+        return 130
+    finally:
+        cluster["process"].send_signal(signal.SIGINT)
+        cluster["process"].wait()
+
+
+def show(cluster: dict[str, Any]) -> int:
+    os.environ["TURNSTILE_ADMIN"] = cluster["admin"]
+    bootstrap = cluster["listeners"][0]["address"]
+    step("300 clients behind one NAT address, 100 with an address each, and a real producer and consumer.")
+    storm(cluster["admin"], ["load", "--scenario", "scripts/demo.toml", "--bootstrap", bootstrap])
+    step("Who was refused, and why.")
+    show_refusals(cluster["admin"])
+    step("Where the tokens are: the home of each pool, and what other processes hold of it.")
+    show_tokens(cluster["admin"])
+    journal = OUT / "data" / "journal"
+    step(f"Every decision is in the journal: {journal.relative_to(ROOT)}")
+    return 0
+
+
+def step(text: str) -> None:
+    console.print(f"\n[bold]{text}[/bold]")
+
+
+def say_command(arguments: list[str]) -> None:
+    console.print(f"[cyan]$ turnstile {' '.join(arguments)}[/cyan]")
+
+
+def start(arguments: list[str]) -> dict[str, Any]:
+    """Starts `turnstile up`, shows what it says, and returns what it is."""
+    say_command(arguments)
+    process = subprocess.Popen([TURNSTILE, *arguments, "--json"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        sys.exit(process.wait() or 1)
+    started: dict[str, Any] = json.loads(line)
+    for listener in started["listeners"]:
+        console.print(f"  {listener['name']:<12} {listener['address']}")
+    console.print(f"  {'admin':<12} {started['admin']}   (a live page, while this runs)")
+    return {**started, "process": process}
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command and shows what it prints; returns its exit code."""
+    say_command(arguments)
+    return subprocess.run([TURNSTILE, *arguments], cwd=ROOT).returncode
+
+
+def storm(admin: str, arguments: list[str]) -> None:
+    """Runs a load, tells once a second how it goes, and changes a cap in its middle."""
+    say_command(arguments)
+    load = subprocess.Popen(
+        [TURNSTILE, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": str(console.width)}
+    )
+    began = time.monotonic()
+    changed = False
+    while load.poll() is None:
+        elapsed = time.monotonic() - began
+        if elapsed >= CHANGE_AFTER_S and not changed:
+            changed = True
+            console.print("  the office calls; it may have 200, from now on:")
+            run(["config", "set", "kafka_connections_max_overrides", "127.1.0.1:200"])
+        tell_progress(admin, elapsed)
+        try:
+            load.wait(1)
+        except subprocess.TimeoutExpired:
+            continue
+    assert load.stdout is not None
+    print(load.stdout.read())
+
+
+def get(admin: str, path: str) -> Any:
+    with urllib.request.urlopen(admin + path, timeout=10) as answer:
+        return json.load(answer)
+
+
+def tell_progress(admin: str, elapsed_s: float) -> None:
+    by_reason = get(admin, "/v1/refusals?by=reason")
+    open_now = sum(each["connections"] for each in get(admin, "/v1/shards")["shards"])
+    console.print(f"  {elapsed_s:4.1f} s   {open_now:4} open   {by_reason['admitted']:5} admitted   {by_reason['total']:5} refused")
+
+
+def show_refusals(admin: str) -> None:
+    table = Table("reason", "refused", title="By reason", title_justify="left")
+    for row in get(admin, "/v1/refusals?by=reason")["refusals"]:
+        if row["count"]:
+            table.add_row(row["reason"], f"{row['count']:,}")
+    console.print(table)
+    table = Table("address", "refused", "why", title="By address", title_justify="left")
+    for row in get(admin, "/v1/refusals?by=ip")["refusals"][:5]:
+        table.add_row(row["ip"], f"{row['count']:,}", ", ".join(f"{name} {count:,}" for name, count in row["reasons"].items()))
+    console.print(table)
+
+
+def show_tokens(admin: str) -> None:
+    table = Table("pool", "cap", "by", "home", "in use", "cached", "held by", title_justify="left")
+    for pool in get(admin, "/v1/tokens")["pools"][:6]:
+        holders = ", ".join(f"shard {each['shard']}: {each['in_use']}+{each['cached']}" for each in pool["holders"])
+        name = f"{pool['kind']} {pool['key']}".strip()
+        cap = "-" if pool["cap"] is None else str(pool["cap"])
+        table.add_row(name, cap, pool["limit"], str(pool["home"]), str(pool["in_use"]), str(pool["cached"]), holders)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
