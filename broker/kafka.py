@@ -12,6 +12,7 @@ from broker.group_home import GroupCalls, GroupHome
 from broker.handlers import (
     api_versions,
     cluster,
+    configs,
     delete_records,
     fetch,
     find_coordinator,
@@ -23,6 +24,7 @@ from broker.handlers import (
     offset_for_leader_epoch,
     offsets,
     produce,
+    quotas,
     topics,
 )
 from broker.handlers.api_versions import ApiVersionsCache
@@ -61,6 +63,8 @@ class Kafka:
             *metadata.routes(shown, view, mesh),
             *cluster.routes(shown, view),
             *topics.routes(shown, view, mesh),
+            *configs.routes(shown, view, mesh),
+            *quotas.routes(view, mesh),
             *find_coordinator.routes(shown),
             *groups.routes(shown, calls),
             *offsets.routes(shown, calls, view),
