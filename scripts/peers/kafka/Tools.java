@@ -7,7 +7,9 @@ import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Base64;
+import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -23,6 +25,7 @@ public final class Tools {
         }
     }
 
+    private static final List<Runnable> HOOKS = new ArrayList<>();
     private static volatile Integer exitCode;
 
     public static void main(String[] arguments) throws Exception {
@@ -30,8 +33,7 @@ public final class Tools {
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         Exit.setExitProcedure((code, message) -> exit(code, message));
         Exit.setHaltProcedure((code, message) -> exit(code, message));
-        // A tool's hook waits for the tool to end; here it already has.
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             String[] words = line.split(" ", -1);
             ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -44,6 +46,7 @@ public final class Tools {
                 args[i] = new String(Base64.getDecoder().decode(words[i + 2]), StandardCharsets.UTF_8);
             }
             int code = run(new String(Base64.getDecoder().decode(words[0]), StandardCharsets.UTF_8), args);
+            runHooks();
             Base64.Encoder encoder = Base64.getEncoder();
             answers.println(code + " " + encoder.encodeToString(out.toByteArray()) + " "
                 + encoder.encodeToString(err.toByteArray()));
@@ -61,6 +64,14 @@ public final class Tools {
             System.setErr(new PrintStream(OutputStream.nullOutputStream()));
         }
         throw new Exited();
+    }
+
+    /** What the end of the JVM would do: the console producer sends its last records in such a hook. */
+    private static void runHooks() {
+        for (Runnable hook : HOOKS) {
+            hook.run();
+        }
+        HOOKS.clear();
     }
 
     private static int run(String mainClass, String[] args) {
