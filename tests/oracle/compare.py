@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=200, help="generated record scenarios")
     parser.add_argument("--seed", type=int, default=1, help="of the first generated scenario; the others follow")
     parser.add_argument("--length", type=int, default=400, help="lines of a generated scenario")
-    parser.add_argument("--write-golden", action="store_true", help=f"keep cases and some scenarios in {oracle_golden.PATH.name}")
+    parser.add_argument(
+        "--write-golden", action="store_true", help=f"keep cases and some scenarios in {oracle_golden.PATH.name}"
+    )
     options = parser.parse_args()
     try:
         oracle_kafka.build()
@@ -84,7 +86,11 @@ def _kind(event: dict[str, Any], answer: dict[str, Any]) -> str:
     if event["do"] == "record":
         return f"{event['quota']}: {answer['outcome']}" + (", throttled" if answer["throttle_ms"] else "")
     later = answer["at"] is not None and answer["at"] > event["at"]
-    return f"connect: {answer['outcome']}" + (f", {answer['reason']}" if answer["reason"] else "") + (", later" if later else "")
+    return (
+        f"connect: {answer['outcome']}"
+        + (f", {answer['reason']}" if answer["reason"] else "")
+        + (", later" if later else "")
+    )
 
 
 def _report(name: str, lines: Scenario, expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> None:

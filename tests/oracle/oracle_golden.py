@@ -22,5 +22,7 @@ def read() -> list[Golden]:
 
 def write(scenarios: Iterable[Golden]) -> None:
     """Reproducible: the same scenarios give the same bytes."""
-    text = "".join(json.dumps(golden._asdict(), ensure_ascii=False, separators=(",", ":")) + "\n" for golden in scenarios)
+    text = "".join(
+        json.dumps(golden._asdict(), ensure_ascii=False, separators=(",", ":")) + "\n" for golden in scenarios
+    )
     PATH.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

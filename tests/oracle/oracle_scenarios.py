@@ -47,13 +47,15 @@ def connection_scenario(seed: int, length: int = 400) -> Scenario:
     inter_broker = rng.choice([None, *listeners, listeners[-1]])
     writer.add("setup", listeners=listeners, inter_broker=inter_broker)
     _windows(writer)
-    ips = [f"10.0.0.{n}" for n in range(rng.randint(2, 8))] + rng.sample(["2001:db8::1", "::ffff:10.0.0.1", "10.9.0.1"], 2)
-    kinds = rng.sample(_CHANGES, rng.randint(1, len(_CHANGES)))
+    ips = [f"10.0.0.{n}" for n in range(rng.randint(2, 8))] + rng.sample(
+        ["2001:db8::1", "::ffff:10.0.0.1", "10.9.0.1"], 2
+    )
+    kinds = rng.sample(_CHANGES, rng.randint(2, len(_CHANGES)))
     for _ in range(rng.randint(1, 6)):
         rng.choice(kinds)(writer, listeners, ips)
     open_ids: list[str] = []
     serial = 0
-    close_share = rng.choice((0.1, 0.3, 0.42))
+    close_share = rng.choice((0.2, 0.4, 0.46))
     while len(writer.lines) < length:
         writer.tick()
         dice = rng.random()
@@ -78,11 +80,11 @@ def _change(writer: _Writer, name: str, low: int, high: int) -> None:
 
 
 def _set_cap(writer: _Writer, listeners: list[str], ips: list[str]) -> None:
-    _change(writer, "max.connections", 2, 40)
+    _change(writer, "max.connections", 4, 60)
 
 
 def _set_listener_cap(writer: _Writer, listeners: list[str], ips: list[str]) -> None:
-    _change(writer, f"listener.name.{writer.rng.choice(listeners).lower()}.max.connections", 1, 25)
+    _change(writer, f"listener.name.{writer.rng.choice(listeners).lower()}.max.connections", 3, 40)
 
 
 def _set_rate(writer: _Writer, listeners: list[str], ips: list[str]) -> None:
@@ -94,7 +96,7 @@ def _set_listener_rate(writer: _Writer, listeners: list[str], ips: list[str]) ->
 
 
 def _set_ip_cap(writer: _Writer, listeners: list[str], ips: list[str]) -> None:
-    _change(writer, "max.connections.per.ip", 1, 12)
+    _change(writer, "max.connections.per.ip", 2, 25)
 
 
 def _set_ip_overrides(writer: _Writer, listeners: list[str], ips: list[str]) -> None:
@@ -117,8 +119,8 @@ _CHANGES = (_set_cap, _set_listener_cap, _set_rate, _set_listener_rate, _set_ip_
 _USERS = ("alice", "bob", "a:b", "Zoë/%", "<default>", "")
 _CLIENTS = ("app", "app2", "x:y", "client@#$%", "<default>", "")
 _QUOTAS = {
-    "produce": ("producer_byte_rate", (100, 5_000, 1_000_000)),
-    "fetch": ("consumer_byte_rate", (100, 5_000, 1_000_000)),
+    "produce": ("producer_byte_rate", (1_000, 20_000, 1_000_000)),
+    "fetch": ("consumer_byte_rate", (1_000, 20_000, 1_000_000)),
     "request": ("request_percentage", (0.5, 12.5, 200.0)),
     "mutation": ("controller_mutation_rate", (0.3, 5, 50.0)),
 }
