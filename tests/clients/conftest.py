@@ -18,7 +18,7 @@ from harness import running
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from scripts.peers import jars, servers
+from scripts.peers import jars, servers  # noqa: E402 - importable only from here on
 
 PEER = os.environ.get("CLIENTS_PEER")
 
