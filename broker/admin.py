@@ -12,8 +12,9 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,22 @@ REFUSED_BY = ("ip", "listener", "reason", "shard")
 class Admin:
     """Answers the questions of the admin API as JSON-able values."""
 
-    def __init__(self, coordinator: Coordinator, run_dir: Path, listeners: list[str]) -> None:
+    def __init__(
+        self, coordinator: Coordinator, run_dir: Path, listeners: list[str], about: Mapping[str, Any] | None = None
+    ) -> None:
+        """`about`: what is known of the cluster as a whole, told as it is."""
         self.coordinator = coordinator
+        self._about = dict(about or {})
         self.layout = Layout(listeners)
         self.counters: dict[Member, ShardCounters] = {
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
         self._started_s = time.monotonic()
+
+    def cluster(self) -> dict[str, Any]:
+        """Where the cluster lives: its supervisor, this coordinator, its data and its listeners."""
+        return {"pid": os.getppid(), "coordinator_pid": os.getpid(), **self._about}
 
     # ---- shards
 
@@ -121,7 +130,7 @@ class Admin:
         """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""
         window = self.sampler.window(2.0)
         top = merge_top((await self.coordinator.ask_all("describe_refusals")).values(), 12)
-        connections = await self.coordinator.ask_all("describe_connections")
+        opened = _opened((await self.coordinator.ask_all("describe_connections")).values())
         return {
             "at": time.time(),
             "uptime_s": round(time.monotonic() - self._started_s, 1),
@@ -130,8 +139,9 @@ class Admin:
             "totals": self.sampler.totals(window[1]),
             "shards": [{**row, **self._rates(window, (row["broker"], row["shard"]))} for row in self.shards()],
             "series": self.sampler.series(since),
-            "top_refused": [{"ip": ip, "count": n, "error": error, "reasons": told} for ip, n, error, told in top],
-            "top_connected": _top_connected(connections),
+            "top_refused": [
+                {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)} for ip, n, error, told in top
+            ],
             "limits": self.limits(),
         }
 
@@ -242,10 +252,12 @@ def _nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _top_connected(answers: Mapping[Member, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _opened(answers: Iterable[Mapping[str, Any]]) -> Callable[[str], int | None]:
+    """How many connections an IP has open; None where a shard has too many IPs to list and this one is not listed."""
     found: dict[str, int] = {}
-    for answer in answers.values():
-        for ip, count in answer.get("top", ()):
+    complete = True
+    for answer in answers:
+        complete = complete and answer["ips"] <= len(answer["top"])
+        for ip, count in answer["top"]:
             found[ip] = found.get(ip, 0) + count
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return [{"ip": ip, "connections": count} for ip, count in ranked[:12]]
+    return lambda ip: found.get(ip, 0 if complete else None)

@@ -17,18 +17,15 @@ from broker.commands.config import readable
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
-_REASON_STYLE = "red"
+_WIDE = 120
 
 
-def render(live: dict[str, Any]) -> RenderableType:
-    """One view, for a console of any width."""
-    return Group(
-        _header(live),
-        _rates(live),
-        _side_by_side(_refusals(live), _top_ips(live), _tokens(live)),
-        _shards(live),
-        _limits(live),
-    )
+def render(live: dict[str, Any], width: int) -> RenderableType:
+    """One view for a console of `width` columns; from 80 on nothing is cut off."""
+    refusals, ips, tokens = _refusals(live), _top_ips(live), _tokens(live)
+    middle = [_side_by_side(refusals, ips, tokens)] if width >= _WIDE else [_side_by_side(refusals, tokens), ips]
+    bars = max(10, min(_SPARK, width - 24))
+    return Group(_header(live), _rates(live, bars), *middle, _shards(live), _limits(live))
 
 
 def spark(values: list[float], width: int = _SPARK) -> str:
@@ -52,14 +49,14 @@ def _header(live: dict[str, Any]) -> Text:
     minutes, seconds = divmod(int(live["uptime_s"]), 60)
     text = Text.assemble(
         ("Turnstile", "bold"),
-        f"  up {minutes}m{seconds:02}s  configuration version {live['version']}  ",
+        f"  up {minutes}m{seconds:02}s  version {live['version']}  ",
         (f"{len(up)} of {len(live['shards'])} shards up", "green" if len(up) == len(live["shards"]) else "bold red"),
         f"  listeners {', '.join(live['listeners'])}",
     )
     return text
 
 
-def _rates(live: dict[str, Any]) -> Table:
+def _rates(live: dict[str, Any], bars: int) -> Table:
     series = live["series"]
     last = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0}
     grid = Table.grid(padding=(0, 2))
@@ -70,7 +67,7 @@ def _rates(live: dict[str, Any]) -> Table:
         ("closed", [point["closed"] for point in series], last["closed"], "dim", "/s"),
     )
     for name, values, now, style, unit in rows:
-        grid.add_row(name, Text(f"{amount(now)}{unit}", style="bold", justify="right"), Text(spark(values), style=style))
+        grid.add_row(name, Text(f"{amount(now)}{unit}", style="bold", justify="right"), Text(spark(values, bars), style=style))
     return grid
 
 
@@ -79,7 +76,7 @@ def _refusals(live: dict[str, Any]) -> Table:
     table = _table("refused by reason", ("reason", ""), ("/s", "r"), ("in all", "r"))
     shown = {reason: count for reason, count in live["totals"]["refused"].items() if count}
     for reason, count in sorted(shown.items(), key=lambda item: -item[1]):
-        table.add_row(Text(reason, style=_REASON_STYLE), amount(last.get(reason, 0)), amount(count))
+        table.add_row(Text(reason, style="red"), amount(last.get(reason, 0)), amount(count))
     if not shown:
         table.add_row(Text("nothing refused", style="dim"), "", "")
     return table
@@ -97,23 +94,22 @@ def _top_ips(live: dict[str, Any]) -> Table:
 
 def _tokens(live: dict[str, Any]) -> Table:
     totals = live["totals"]
-    table = _table("tokens and decisions", ("what", ""), ("now", "r"))
+    table = _table("tokens and decisions", ("", ""), ("", "r"), ("", "r"))
     tokens, decisions = totals["tokens"], totals["decisions"]
-    table.add_row("tokens in use", amount(tokens["in_use"]))
-    table.add_row("tokens cached", amount(tokens["cached"]))
-    table.add_row("pools", amount(tokens["pools"]))
+    for what, count in (("tokens in use", tokens["in_use"]), ("tokens cached", tokens["cached"]), ("pools", tokens["pools"])):
+        table.add_row(what, amount(count), "")
     every = sum(decisions.values()) or 1
     for path in ("home", "cached", "rpc"):
-        table.add_row(f"decided {path}", f"{amount(decisions[path])}  {100 * decisions[path] / every:.0f}%")
+        table.add_row(f"decided {path}", amount(decisions[path]), f"{100 * decisions[path] / every:.0f}%")
     for name in ("waiting", "held", "muted"):
         if totals[name]:
-            table.add_row(name, amount(totals[name]))
+            table.add_row(name, amount(totals[name]), "")
     return table
 
 
 def _shards(live: dict[str, Any]) -> Table:
-    table = _table("shards", ("broker/shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("admitted/s", "r"),
-                   ("refused/s", "r"), ("in use", "r"), ("cached", "r"), ("version", "r"))  # fmt: skip
+    table = _table("shards", ("shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("adm/s", "r"),
+                   ("ref/s", "r"), ("in use", "r"), ("cached", "r"), ("version", "r"))  # fmt: skip
     for row in live["shards"]:
         style = "green" if row["state"] == "up" else "bold red"
         table.add_row(
@@ -145,15 +141,17 @@ def _side_by_side(*tables: Table) -> Table:
 
 def show_once(live: dict[str, Any]) -> None:
     """One view on stdout."""
-    Console().print(render(live))
+    console = Console()
+    console.print(render(live, console.width))
 
 
 def watch(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
     """Draw until Ctrl-C. What `ask` raises ends it, and leaves the last view on the screen."""
-    with Live(render(ask()), auto_refresh=False, screen=False, vertical_overflow="crop") as drawn:
+    console = Console()
+    with Live(render(ask(), console.width), console=console, auto_refresh=False, vertical_overflow="crop") as drawn:
         try:
             while True:
                 time.sleep(interval_s)
-                drawn.update(render(ask()), refresh=True)
+                drawn.update(render(ask(), console.width), refresh=True)
         except KeyboardInterrupt:
             return

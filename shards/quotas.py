@@ -77,11 +77,6 @@ def entity_of_key(key: str) -> Entity:
     return tuple(sorted(json.loads(key).items()))
 
 
-def describe_entity(entity: Entity) -> str:
-    """For people: `user=alice client-id=<default>`."""
-    return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in reversed(entity))
-
-
 def _refused(name: str, message: str) -> ConfigInvalid:
     error = ConfigInvalid(name, None, message, error="INVALID_REQUEST")
     error.args = (message,)  # Kafka's own sentence, word for word

@@ -43,7 +43,9 @@ class Cluster:
     def __init__(self, store: Store, static: dict[str, str] | None = None) -> None:
         self.shards: dict[Member, Shard] = {}
         self.killed: list[Member] = []
-        self.answers: dict[str, Callable[..., object]] = {"describe_connections": lambda member: {"open": member[1]}}
+        self.answers: dict[str, Callable[..., object]] = {
+            "describe_connections": lambda member: {"open": member[1], "ips": 0, "top": []}
+        }
         self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
 
     async def start(self, *members: Member) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import click
 
 DEFAULT_ADMIN = "http://127.0.0.1:9644"
+TYPES = ("ip", "user", "client-id")  # of quota entities
+DEFAULT = "<default>"  # as the name in an entity: everyone of that type without a quota of their own
 
 
 class Failed(click.ClickException):
@@ -40,6 +42,10 @@ class AdminClient:
     def put(self, path: str, body: Any, **query: Any) -> Any:
         """The JSON body of the answer, when the change is in force. Raises Failed."""
         return self._call("PUT", path, json.dumps(body).encode(), query)
+
+    def post(self, path: str) -> Any:
+        """The JSON body of the answer. Raises Failed."""
+        return self._call("POST", path, b"", {})
 
     def _call(self, method: str, path: str, body: bytes | None, query: dict[str, Any]) -> Any:
         from http.client import HTTPException
@@ -122,3 +128,9 @@ def show_table(rows: list[tuple[str, ...]], *, indent: str = "") -> None:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         click.echo((indent + "  ".join([*cells, row[-1]])).rstrip())
+
+
+def entity_text(entity: dict[str, str | None]) -> str:
+    """A quota entity as the command line takes it: `user=alice client-id=<default>`."""
+    ordered = [kind for kind in TYPES if kind in entity]
+    return " ".join(f"{kind}={DEFAULT if entity[kind] is None else entity[kind]}" for kind in ordered)

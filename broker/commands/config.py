@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import click
 
-from broker.commands.admin_client import AdminClient, show_json, show_table, with_cluster
+from broker.commands.admin_client import AdminClient, entity_text, show_json, show_table, with_cluster
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 
@@ -123,14 +124,16 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
     for change in changes:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
         click.echo(f"version {change['version']}  {at}  {change['who']}")
-        shown = change["changes"][:20]
+        shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
         show_table([(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  ")
-        if len(change["changes"]) > len(shown):
+        if len(change["changes"]) > len(shown) == 20:
             click.echo(f"  and {len(change['changes']) - len(shown)} more")
 
 
 def described(kind: str, key: str) -> str:
     """What a change was of, for people."""
+    if kind == "quota":
+        return "quota of " + entity_text(json.loads(key))
     if kind not in ("setting", "static"):
         return f"{kind} {key}"
     broker, _, name = key.partition("/")

@@ -6,10 +6,8 @@ from typing import Any
 
 import click
 
-from broker.commands.admin_client import AdminClient, Failed, show_json, show_table, with_cluster
+from broker.commands.admin_client import DEFAULT, TYPES, AdminClient, Failed, entity_text, show_json, show_table, with_cluster
 
-TYPES = ("ip", "user", "client-id")
-DEFAULT = "<default>"
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
     "controller_mutation_rate for user and client-id"
@@ -61,7 +59,7 @@ def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: b
     body = {"alter": [{"entity": entity, "set": values}]}
     answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None)
     told = " ".join(f"{key}={_number(value)}" for key, value in values.items())
-    _tell(answer, as_json, f"{_named(entity)}: {told}", dry_run)
+    _tell(answer, as_json, f"{entity_text(entity)}: {told}", dry_run)
 
 
 @quota.command("unset")
@@ -78,9 +76,9 @@ def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     now = next((row["values"] for row in cluster.get("/v1/quotas")["quotas"] if row["entity"] == entity), {})
     missing = [key for key in keys if key not in now]
     if missing or not now:
-        raise Failed(f"{_named(entity)} has no {' and no '.join(missing) if missing else 'quota'}")
+        raise Failed(f"{entity_text(entity)} has no {' and no '.join(missing) if missing else 'quota'}")
     answer = cluster.put("/v1/quotas", {"alter": [{"entity": entity, "remove": keys or list(now)}]})
-    _tell(answer, as_json, f"{_named(entity)}: removed {' '.join(keys or now)}", False)
+    _tell(answer, as_json, f"{entity_text(entity)}: removed {' '.join(keys or now)}", False)
 
 
 @quota.command("list")
@@ -104,10 +102,10 @@ def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show_json({"quotas": rows})
     elif not rows:
-        click.echo("no quota is set" + (f" for {_named(wanted)}" if wanted else ""))
+        click.echo("no quota is set" + (f" for {entity_text(wanted)}" if wanted else ""))
     else:
         show_table([
-            (_named(row["entity"]), " ".join(f"{key}={_number(value)}" for key, value in row["values"].items()))
+            (entity_text(row["entity"]), " ".join(f"{key}={_number(value)}" for key, value in row["values"].items()))
             for row in rows
         ])  # fmt: skip
 
@@ -132,7 +130,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
         show_json(found)
         return
     if not found["quotas"]:
-        click.echo(f"no quota holds for {_named(entity)}")
+        click.echo(f"no quota holds for {entity_text(entity)}")
         return
     rows = [("QUOTA", "VALUE", "RATE NOW", "BECAUSE OF")]
     for key, value in found["quotas"].items():
@@ -167,11 +165,6 @@ def _one_spelling(ip: str) -> str:
         return normalise_ip(ip)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _named(entity: dict[str, str | None]) -> str:
-    ordered = [kind for kind in TYPES if kind in entity]
-    return " ".join(f"{kind}={DEFAULT if entity[kind] is None else entity[kind]}" for kind in ordered)
 
 
 def _number(value: float) -> str:

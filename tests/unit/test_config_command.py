@@ -76,7 +76,10 @@ async def test_json_is_for_programs(run):
     assert "num.io.threads" in json.loads((await run(config, "list", "--all", "--json")).stdout)
     history = json.loads((await run(config, "history", "--json")).stdout)
     assert history[0]["changes"] == [["setting", "/kafka_connections_max", None, "5"]]
-    assert "kafka_connections_max  (unset) -> 5" in (await run(config, "history")).stdout
+    await run(quota, "set", "user=alice", "producer_byte_rate=5")
+    told = (await run(config, "history")).stdout
+    assert "kafka_connections_max  (unset) -> 5" in told
+    assert "quota of user=alice  (unset) -> producer_byte_rate=5.0" in told
 
 
 async def test_a_dry_run_changes_nothing(run):

@@ -177,6 +177,14 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     assert "kafka_network_acceptor_acceptorblocked_percent" in families
 
 
+async def test_live_tells_how_many_a_refused_address_has_open_if_it_can(api):
+    api.cluster.answers["describe_refusals"] = lambda member: [("10.0.0.1", 3, 0, {"ip_cap": 3}), ("10.0.0.2", 1, 0, {})]
+    api.cluster.answers["describe_connections"] = lambda member: {"open": 2, "ips": 1, "top": [["10.0.0.1", 2]]}
+    assert [(row["ip"], row["open"]) for row in (await api.get("/v1/live"))["top_refused"]] == [("10.0.0.1", 6), ("10.0.0.2", 0)]
+    api.cluster.answers["describe_connections"] = lambda member: {"open": 200, "ips": 150, "top": [["10.0.0.1", 2]]}
+    assert (await api.get("/v1/live"))["top_refused"][1]["open"] is None
+
+
 async def test_live_tells_what_a_display_shows(api):
     api.admin.sampler.sample()
     live = await api.get("/v1/live")
