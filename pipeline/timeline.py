@@ -1,0 +1,260 @@
+"""Which configuration versions could be in force when, and what each of them allows. Pure Python over a few config events.
+
+A change is pushed, applied by one shard after the other, and acknowledged. In between both the old and the new limits are
+legitimate, so at an instant the versions in force are all from the last acknowledged one to the newest that any process
+can have known; the widest of their caps is the one that must hold.
+
+T1  version v can be in force from its first trace in the journal: the coordinator storing it, or anything decided under it
+T2  no version below v is in force any more once the coordinator has journaled that every shard acknowledged v
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from limits.connection_settings import CORE_RATE_OVERRIDES, ConnectionSettings
+from limits.overrides import Overrides
+from limits.rate import DEFAULT_WINDOW
+
+UNLIMITED = 1 << 62
+RATE_QUOTA = "connection_creation_rate"
+STATIC, SETTING, QUOTA = "static", "setting", "quota"
+
+
+class ConfigEvent(NamedTuple):
+    """One `config` event of the journal. `at_ns` is mono_ns; broker -1 is the coordinator."""
+
+    version: int
+    at_ns: int
+    broker: int
+    detail: str
+
+
+class Limits:
+    """What one version says, for one broker."""
+
+    def __init__(
+        self, settings: ConnectionSettings, ip_rates: Mapping[str | None, float], inter_broker: str | None = None
+    ) -> None:
+        self.settings = settings
+        self.ip_rates = dict(ip_rates)
+        self.inter_broker = inter_broker if len(settings.listeners) > 1 else None
+
+    def cap(self, kind: str, key: str) -> int:
+        """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
+
+        The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
+        """
+        if kind == "ip":
+            cap = self.settings.ip_cap(key).cap
+        elif kind == "listener":
+            found = self.settings.listener.get(key)
+            cap = found.cap if found is not None else self.settings.broker.cap
+        else:
+            shared = None if key == self.inter_broker else self.settings.broker.cap
+            cap = min((each for each in (self.settings.refuse_above.cap, shared) if each is not None), default=None)
+        return UNLIMITED if cap is None else cap
+
+    def rate(self, kind: str, key: str) -> float:
+        """New connections a second that a pool may have; infinite when it has no limit."""
+        if kind == "ip":
+            rate = self.ip_rates.get(key, self.ip_rates.get(None))
+        elif kind == "listener":
+            found = self.settings.listener.get(key)
+            rate = found.rate if found is not None else self.settings.broker.rate
+        elif kind == "core":  # the bucket of every address without one of its own
+            rate = None if self._own_core_rates() else self.settings.core_rate
+        elif kind == "core_ip":
+            owner, rate = self.settings.core_rate_of(key)
+            rate = rate if owner else None
+        else:
+            rate = self.settings.broker.rate
+        return float("inf") if rate is None else float(rate)
+
+    def rates(self, kind: str) -> list[float]:
+        """Every rate that this version sets for pools of a kind."""
+        settings = self.settings
+        if kind == "ip":
+            return list(self.ip_rates.values())
+        if kind == "core_ip":
+            return [float(rate) for rate in self._own_core_rates()]
+        if kind == "core":
+            return [self.rate(kind, "")] if settings.core_rate is not None else []
+        found = settings.listener.values() if kind == "listener" else (settings.broker,)
+        return [float(each.rate) for each in found if each.rate is not None]
+
+    def _own_core_rates(self) -> list[int]:
+        own = self.settings.values.get(CORE_RATE_OVERRIDES)
+        return list(own.entries.values()) if isinstance(own, Overrides) else []
+
+
+class Period(NamedTuple):
+    """From `start_ns` until the next period, the versions `versions` may be in force."""
+
+    start_ns: int
+    versions: tuple[int, ...]
+
+
+class Timeline:
+    """Built from config events and from when each version was first decided under."""
+
+    def __init__(self, configs: Iterable[ConfigEvent], first_seen: Mapping[int, int], listeners: Iterable[str]) -> None:
+        """`first_seen`: version -> the first mono_ns of any event that carries it. `listeners`: their names."""
+        ordered = sorted(configs, key=lambda event: event.at_ns)
+        self.unknown: list[str] = []
+        self._listeners = tuple(listeners)
+        self._states = _states(ordered, self.unknown)
+        self._limits: dict[tuple[int, int], Limits] = {}
+        self.versions = sorted(self._states)
+        if not self.versions:
+            self.unknown.append("there is no configuration in the journal, so no cap is known")
+        started = _started(ordered, first_seen, self.versions)
+        self.acknowledged = [
+            (event.at_ns, event.version)
+            for event in ordered
+            if event.broker < 0 and json.loads(event.detail).get("acknowledged")
+        ]
+        missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
+        if missing and self.versions:
+            self.unknown.append(f"what version {missing[0]} says is not in the journal")
+        self.periods = self._periods(started)
+        self._starts = [period.start_ns for period in self.periods]
+
+    def period(self, at_ns: int) -> int:
+        """The index of the period an instant is in; instants before the first belong to it."""
+        return max(0, bisect_right(self._starts, at_ns) - 1)
+
+    def limits(self, version: int, broker: int) -> Limits:
+        """What a version says for a broker. Values that a later release wrote, and so don't parse, are in `unknown`."""
+        found = self._limits.get((version, broker))
+        if found is None:
+            found = self._limits[version, broker] = self._compute(version, broker)
+        return found
+
+    def allowed(self, period: int, broker: int, kind: str, key: str) -> int:
+        """The widest cap of a pool that may be in force in a period."""
+        if not self.periods:
+            return UNLIMITED
+        return max(self.limits(version, broker).cap(kind, key) for version in self.periods[period].versions)
+
+    def allowed_rate(self, start_ns: int, end_ns: int, broker: int, kind: str, key: str) -> float:
+        """The highest rate of a pool that may be in force at any time from start to end."""
+        if not self.periods:
+            return float("inf")
+        span = self.periods[self.period(start_ns) : self.period(end_ns) + 1]
+        versions = {version for period in span for version in period.versions}
+        return max(self.limits(version, broker).rate(kind, key) for version in versions)
+
+    def any_limit(self, kind: str, measure: str = "cap") -> bool:
+        """Whether any version limits pools of this kind, on any broker."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self._brokers()]
+        if measure == "rate":
+            return any(limits.rates(kind) for limits in each)
+        if kind == "ip":
+            return any(
+                not limits.settings.same_for_all_ips or limits.settings.ip_default.cap is not None for limits in each
+            )
+        keys = self._listeners if kind == "listener" else ("",)
+        return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Samples and their size in ms, which never change while a broker runs."""
+        if not self.versions:
+            return tuple(DEFAULT_WINDOW)
+        return tuple(self.limits(self.versions[0], -1).settings.window)
+
+    def lowest_rate(self, kind: str) -> float:
+        """A rate that no version's limit of this kind is below, so that most windows need no second look."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self._brokers()]
+        return min((rate for limits in each for rate in limits.rates(kind)), default=0.0)
+
+    def _brokers(self) -> list[int]:
+        """Brokers with settings of their own, and one that stands for all others (-1)."""
+        own = {key.partition("/")[0] for state in self._states.values() for _, key in state}
+        return [-1, *sorted(int(name) for name in own if name.isdigit())]
+
+    def _periods(self, started: Mapping[int, int]) -> list[Period]:
+        instants = sorted({*started.values(), *(at_ns for at_ns, _ in self.acknowledged)})
+        periods = []
+        for instant in instants:
+            lowest = max((version for at_ns, version in self.acknowledged if at_ns <= instant), default=0)
+            known = [version for version in self.versions if started[version] <= instant]
+            possible = tuple(version for version in known if version >= lowest) or tuple(known[-1:])
+            periods.append(Period(instant, possible))
+        return periods
+
+    def _compute(self, version: int, broker: int) -> Limits:
+        state = self._states[version]
+        values: dict[str, str] = {}
+        for kind, prefix in ((STATIC, "/"), (STATIC, f"{broker}/"), (SETTING, "/"), (SETTING, f"{broker}/")):
+            for (record, key), value in state.items():
+                if record == kind and key.startswith(prefix):
+                    values[key[len(prefix) :]] = value
+        settings = ConnectionSettings(self._listeners)
+        for name, text in sorted(values.items(), key=lambda item: "overrides" not in item[0]):
+            try:
+                settings = settings.with_change(name, text)
+            except KeyError:
+                continue  # not a limit on connections
+            except ValueError as error:
+                self.unknown.append(f"version {version}: {error}")
+        return Limits(settings, _ip_rates(state), values.get("inter.broker.listener.name"))
+
+
+def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tuple[str, str], Any]]:
+    """Version -> every limit record at it, from whole states and deltas."""
+    whole: dict[int, dict[tuple[str, str], Any]] = {}
+    deltas: dict[int, list[Any]] = {}
+    for event in ordered:
+        detail = json.loads(event.detail or "{}")
+        if "changes" not in detail:
+            continue
+        if detail.get("full"):
+            whole[event.version] = {(kind, key): value for kind, key, value in detail["changes"]}
+        else:
+            deltas.setdefault(event.version, detail["changes"])
+    states: dict[int, dict[tuple[str, str], Any]] = {}
+    before: dict[tuple[str, str], Any] = {}
+    for version in sorted({*whole, *deltas}):
+        if version in whole:
+            before = whole[version]
+        else:
+            if not states:
+                unknown.append(f"what was set before version {version} is not in the journal")
+            before = dict(before)
+            for kind, key, value in deltas[version]:
+                if value is None:
+                    before.pop((kind, key), None)
+                else:
+                    before[kind, key] = value
+        states[version] = before
+    return states
+
+
+def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int]) -> dict[int, int]:
+    """Version -> when it can have been in force first (T1).
+
+    Without the coordinator's own event, shards may have known a version long before one of them wrote an event: then it
+    counts from when the version before it did.
+    """
+    started: dict[int, int] = {}
+    before: int | None = None
+    for version in versions:
+        events = [event for event in ordered if event.version == version]
+        traces = [event.at_ns for event in events] + [first_seen[version]] * (version in first_seen)
+        is_stored = any(event.broker < 0 and not json.loads(event.detail).get("acknowledged") for event in events)
+        before = started[version] = min(traces) if is_stored or before is None else min(before, *traces)
+    return started
+
+
+def _ip_rates(state: Mapping[tuple[str, str], Any]) -> dict[str | None, float]:
+    """Address (None: the default) -> connection_creation_rate."""
+    rates = {}
+    for (kind, key), value in state.items():
+        if kind == QUOTA and isinstance(value, Mapping) and RATE_QUOTA in value:
+            entity = json.loads(key)
+            if set(entity) == {"ip"}:
+                rates[entity["ip"]] = float(value[RATE_QUOTA])
+    return rates

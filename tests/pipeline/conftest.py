@@ -1,0 +1,19 @@
+"""One SparkSession for all pipeline tests: starting one takes longer than any of them."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("no JDK: Spark can't start")
+    from pipeline.session import start
+
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2", "spark.driver.memory": "1g"}
+    session = start("local[2]", app="turnstile-tests", conf=conf)
+    yield session
+    session.stop()
