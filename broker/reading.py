@@ -18,6 +18,7 @@ from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
 READ, WAIT = "partitions.read", "partitions.wait"
 LEAST_SHARE_BYTES = 64 * 1024
+MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
 
 
@@ -52,7 +53,7 @@ class Reader:
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
-        self._waits: dict[str, Growth] = {}  # by whom: a new wait of the same client ends the one it gave up
+        self._waits: dict[str, Growth] = {}  # by whom: a client's new wait ends the one it gave up
         partitions.mesh.serve(READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes))
         partitions.mesh.serve(WAIT, self._serve_wait)
 
@@ -86,7 +87,7 @@ class Reader:
         wait_ms: int,
         who: str,
     ) -> list[Answer]:
-        deadline = trio.current_time() + wait_ms / 1000
+        deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
         waited = any(answer is None for answer in answers)  # else they were read just now
         while True:
             if waited:
@@ -170,20 +171,23 @@ class Reader:
         """Also over when the home is lost: the read that follows says so."""
         try:
             asked = (f"{self._partitions.shard} {who}", logs, need_bytes, wait_s)
-            await self._partitions.mesh.request(home, WAIT, *asked, timeout_s=wait_s + _MARGIN_S)
+            if not await self._partitions.mesh.request(home, WAIT, *asked, timeout_s=wait_s + _MARGIN_S):
+                await trio.sleep(wait_s)  # the client has another Fetch waiting there: this one's answer is not missed
         except (PeerLost, RemoteError, DeadlineExceeded):
             pass
 
     async def _serve_wait(
         self, _peer: Any, who: str, logs: Sequence[Sequence[Any]], need_bytes: int, wait_s: float
-    ) -> None:
+    ) -> bool:
+        """False if the wait ended because the same client began another one."""
         growth = Growth(need_bytes)
         given_up = self._waits.get(who)
+        self._waits[who] = growth
         if given_up is not None:
             given_up.over.set()
-        self._waits[who] = growth
         try:
             await self._wait_here(logs, growth, wait_s)
+            return self._waits.get(who) is growth
         finally:
             if self._waits.get(who) is growth:
                 del self._waits[who]

@@ -139,14 +139,16 @@ class Segment:
         """Batches from `position` on, not beyond `max_bytes`, but one even so if asked: (bytes, offset behind them)."""
         if self.size - position <= max_bytes:
             return self.read(position, self.size - position), self.next_offset
+        end, next_offset = position, 0
         entry = bisect_right(self.positions, position + max_bytes) - 1
         if entry >= 0 and self.positions[entry] > position:
-            return self.read(position, self.positions[entry] - position), self.offsets[entry]
-        end, next_offset = position, 0
-        for found in self.batches(position):
-            if found.position + found.batch.size > position + max_bytes and not (at_least_one and end == position):
-                break
-            end, next_offset = found.position + found.batch.size, found.batch.last_offset + 1
+            end, next_offset = self.positions[entry], self.offsets[entry]
+        if end - position < max_bytes * 3 // 4:  # else what is left is not worth looking for
+            for found in self.batches(end):
+                behind = found.position + found.batch.size
+                if behind - position > max_bytes and not (at_least_one and end == position):
+                    break
+                end, next_offset = behind, found.batch.last_offset + 1
         return self.read(position, end - position), next_offset
 
     def since(self, timestamp: int) -> Iterator[Found]:
