@@ -9,7 +9,18 @@ from broker import wire
 class Call:
     """What a handler knows of the request besides its body, and the response types of its version."""
 
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "ip", "listener", "port", "user")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_id",
+        "correlation_id",
+        "ip",
+        "listener",
+        "most_bytes",
+        "port",
+        "throttle_ms",
+        "user",
+    )
 
     def __init__(
         self,
@@ -31,6 +42,8 @@ class Call:
         self.listener = listener
         self.ip = ip
         self.port = port  # the client's
+        self.throttle_ms = 0  # what a quota that the handler itself charged asks for
+        self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
     @property
     def types(self) -> Any:

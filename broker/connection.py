@@ -50,6 +50,7 @@ class Connection:
         "ip",
         "last_used_ns",
         "listener",
+        "mute_ms",
         "opened_ns",
         "pools",
         "port",
@@ -73,6 +74,7 @@ class Connection:
         self.listener = serving.listener
         self.user = "ANONYMOUS"
         self.bytes_moved = 0
+        self.mute_ms = 0  # how long to read nothing once the answer under way is out; set by the quotas it exceeded
         self.client_id: str | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
@@ -196,7 +198,11 @@ class Connection:
             return
         if response is not None:
             self.send(response)
-        self.go_on()
+        if self.mute_ms and not self.closed:
+            serving.delays.after(self.mute_ms, self.go_on)
+            self.mute_ms = 0
+        else:
+            self.go_on()
 
     def go_on(self) -> None:
         """Takes up the next request: one that has arrived already, else whatever the socket holds."""

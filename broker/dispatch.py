@@ -7,11 +7,13 @@ was parsed once is recognised when it comes again, and its answer is patched ins
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from broker import wire
 from broker.call import Call, Route
+from broker.throttling import Throttling
 
 if TYPE_CHECKING:
     from broker.connection import Connection
@@ -25,9 +27,10 @@ _MAX_RECOGNISED_BYTES = 256
 class Dispatcher:
     """Answers frames with the functions of `routes`."""
 
-    def __init__(self, routes: Iterable[Route], api_versions: ApiVersionsCache) -> None:
+    def __init__(self, routes: Iterable[Route], api_versions: ApiVersionsCache, throttling: Throttling) -> None:
         self._routes = {route.api_key: route for route in routes}
         self._api_versions = api_versions
+        self._throttling = throttling
         self._recognised: dict[bytes, tuple[int, str | None]] = {}
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
@@ -37,6 +40,8 @@ class Dispatcher:
         """
         if frame[:2] == _API_VERSIONS:
             return self._answer_api_versions(connection, frame)
+        throttling = self._throttling
+        began_ns = time.perf_counter_ns() if throttling.active else 0
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
@@ -53,6 +58,9 @@ class Dispatcher:
             ip=connection.ip,
             port=connection.port,
         )
+        if throttling.active:
+            throttling.prepare(call)
+            return throttling.settle(connection, call, len(frame), route.function(request, call), began_ns)
         response = route.function(request, call)
         if response is None:
             return None

@@ -32,6 +32,7 @@ from broker.offsets import Offsets
 from broker.partitions import Partitions
 from shards.homes import home_of
 from shards.mesh import Mesh
+from shards.meters import Meters
 from shards.plan import Plan
 from shards.settings import View
 
@@ -41,7 +42,7 @@ _RETAIN_EVERY_S = 5.0
 class Kafka:
     """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
 
-    def __init__(self, plan: Plan, broker: int, shard: int, view: View, mesh: Mesh) -> None:
+    def __init__(self, plan: Plan, broker: int, shard: int, view: View, mesh: Mesh, meters: Meters) -> None:
         directory = plan.data_dir / f"b{broker}"
         shown = Cluster(view, broker, plan.brokers, plan.cluster_id)
         self._view = view
@@ -62,7 +63,7 @@ class Kafka:
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
             *metadata.routes(shown, view, mesh),
             *cluster.routes(shown, view),
-            *topics.routes(shown, view, mesh),
+            *topics.routes(shown, view, mesh, meters),
             *configs.routes(shown, view, mesh),
             *quotas.routes(view, mesh),
             *find_coordinator.routes(shown),

@@ -27,6 +27,7 @@ REASONS = (
     "fd_limit",
     "shard_unavailable",
 )
+QUOTA_KINDS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 PATHS = ("home", "cached", "rpc")
 GAUGES = ("tokens_in_use", "tokens_cached", "pools", "waiting", "held", "muted")
 _PROCESS = ("pid", "epoch", "started_ms", "version")
@@ -40,6 +41,8 @@ _COUNTERS = (
     "bytes_in",
     "bytes_out",
     "auth_failures",
+    *(f"throttled_{kind}" for kind in QUOTA_KINDS),
+    *(f"throttle_ms_{kind}" for kind in QUOTA_KINDS),
     "events",
 )
 _PER_LISTENER = (
@@ -154,6 +157,11 @@ class ShardCounters:
     def malformed(self) -> None:
         """A frame that was no request of ours."""
         self.slots[self._malformed] += 1
+
+    def throttled(self, kind: str, throttle_ms: int) -> None:
+        """A request was throttled by a client quota."""
+        self.add(f"throttled_{kind}", 1)
+        self.add(f"throttle_ms_{kind}", throttle_ms)
 
     def borrowed(self, took_ns: int) -> None:
         """A borrow was answered by its home."""

@@ -22,15 +22,18 @@ from shards.tokens import Tokens
 
 from broker.admission import Admission
 from broker.connection import Connection
+from broker.delays import Delays
 from broker.dispatch import Dispatcher
 from broker.kafka import Kafka
 from broker.listener import Listener
 from broker.logs import Limited
 from broker.metrics import Layout, ShardCounters, Talkers
 from broker.serving import Serving
+from broker.throttling import Throttling
 from journal.writer import Journal
 from shards.follower import Follower
 from shards.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
+from shards.meters import Meters
 from shards.plan import COORDINATOR_MEMBER, Plan
 from shards.poller import Poller
 from shards.settings import View
@@ -93,6 +96,9 @@ class Shard:
             on_grant=self._granted,
             on_reclaim=self._reclaimed,
         )
+        self.delays = Delays(self.poller)
+        self.meters = Meters(shard, plan.shards, self.view, request=self._request, now_ms=self._now_ms)
+        self.throttling = Throttling(self.meters, self.view, self.journal, self.counters)
         self._counted: dict[str, int] = {}
         self.connections: dict[int, Connection] = {}
         self.listeners: list[Listener] = []
@@ -116,6 +122,7 @@ class Shard:
                         await self.follower.ready.wait()
                         async with trio.open_nursery() as connecting:
                             await connecting.start(self.kafka.run)
+                            connecting.start_soon(self.delays.run)
                             self._start_listening(connecting)
                             _say_ready(ready)
                             async for _ in signals:
@@ -141,11 +148,18 @@ class Shard:
         mesh.serve("describe_tokens", lambda peer: self.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.talkers.top())
         mesh.serve("describe_connections", self._describe_connections)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh)
+        self.meters.serve_on(mesh.serve)
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, self.meters)
         mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         for lower in range(self.shard):
             nursery.start_soon(mesh.dial, self.run_dir.address((self.broker, lower)), (CONTROL, DATA))
+
+    async def _request(self, peer: int, method: str, *args: Any) -> Any:
+        return await self.mesh.request(peer, method, *args)
+
+    def _now_ms(self) -> int:
+        return self.poller.clock_ns() // 1_000_000
 
     def _send(self, peer: int, message: tuple[Any, ...]) -> None:
         self.mesh.send(peer, message)
@@ -170,12 +184,13 @@ class Shard:
             done()
 
         self.kafka.view_changed(changed)
+        self.throttling.view_changed()
         self.tokens.apply(version, enforced, changed)
 
     # Connections
 
     def _start_listening(self, nursery: trio.Nursery) -> None:
-        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions)
+        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions, self.throttling)
         ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             serving = Serving(
@@ -188,6 +203,7 @@ class Shard:
                 self.counters,
                 self.connections,
                 nursery.start_soon,
+                self.delays,
                 self.log,
                 max_frame_bytes=self.view.get("socket.request.max.bytes"),
             )
@@ -245,6 +261,7 @@ class Shard:
         counters.set("tokens_in_use", totals.in_use)
         counters.set("tokens_cached", totals.cached)
         counters.set("pools", totals.pools)
+        counters.set("muted", len(self.delays))
         for name, value in (
             ("decisions_home", tokens.decided_home),
             ("decisions_cached", tokens.decided_cached),

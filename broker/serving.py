@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shards.tokens import Tokens
 
 from broker.connection import Connection
+from broker.delays import Delays
 from broker.dispatch import Dispatcher
 from broker.metrics import ShardCounters
 from journal.writer import Journal
@@ -31,6 +32,7 @@ class Serving:
         counters: ShardCounters,
         open_connections: dict[int, Connection],
         start_soon: Callable[..., Any],
+        delays: Delays,
         log: Limited,
         *,
         max_frame_bytes: int,
@@ -39,6 +41,7 @@ class Serving:
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
         self.start_soon = start_soon
+        self.delays = delays
         self._family = family
         self._dispatcher = dispatcher
         self._tokens = tokens

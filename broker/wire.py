@@ -258,6 +258,17 @@ def _parse(message: Any, frame: Buffer, offset: int) -> Any:
     return parsed
 
 
+@cache
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API, e.g. "ListOffsets"."""
+    return "".join(word.capitalize() for word in APIS[api_key].name.split("_"))
+
+
+def body_size(call: Versioned, encoded: bytes) -> int:
+    """Bytes of a response without its length and header."""
+    return len(encoded) - (9 if call.api_version >= APIS[call.api_key].flexible_from else 8)
+
+
 def encode_response(call: Versioned, response: Any, throttle_ms: int = 0) -> bytes:
     """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one."""
     if throttle_ms and "throttle_time" in response.field_names:

@@ -44,7 +44,7 @@ class Poller:
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callback] = {}
         self._hooks: list[Callable[[], None]] = []
-        self._clock_ns = clock_ns
+        self.clock_ns = clock_ns
         self._woken = trio.Event()
         self.in_pass = False
         self.now_ns = clock_ns()
@@ -72,7 +72,7 @@ class Poller:
     def touch(self) -> None:
         """For tasks that are about to do what callbacks do: refreshes `now_ns` and makes the end-of-pass hooks run soon."""
         if not self.in_pass:
-            self.now_ns = self._clock_ns()
+            self.now_ns = self.clock_ns()
             self._woken.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -93,7 +93,7 @@ class Poller:
         if not ready:
             return False
         self.in_pass = True
-        self.now_ns = self._clock_ns()
+        self.now_ns = self.clock_ns()
         callbacks = self._callbacks
         for fd, events in ready:
             callback = callbacks.get(fd)

@@ -44,6 +44,8 @@ def routes(partitions: Partitions) -> list[Route]:
                 for partition in topic.partitions
             ]
         max_bytes = min(request.max_bytes, view.get("fetch.max.bytes"))
+        if call.most_bytes is not None:
+            max_bytes = min(max_bytes, int(call.most_bytes))
         answers = reader.fetch(
             wanted,
             max_bytes=max_bytes,

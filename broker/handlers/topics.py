@@ -18,11 +18,15 @@ from broker.call import Call, Route
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.config_entries import topic_entries
+from limits.quotas import MUTATION
 from shards.errors import ConfigInvalid
+from shards.meters import Meters
 from shards.settings import View
 from shards.topics import canonical_configs, illegal_name
 
 DUPLICATE = "Duplicate topic name."
+STRICT_SINCE = {19: 6, 20: 5, 37: 3}
+"""From which version of CreateTopics, DeleteTopics and CreatePartitions a mutation beyond the quota is refused."""
 
 
 class Fault(NamedTuple):
@@ -35,16 +39,17 @@ class Fault(NamedTuple):
 OK = Fault()
 
 
-def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
-    handler = _Topics(cluster, view, mesh)
+def routes(cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> list[Route]:
+    handler = _Topics(cluster, view, mesh, meters)
     return [Route(19, 2, 7, handler.create), Route(20, 1, 6, handler.delete), Route(37, 0, 3, handler.add_partitions)]
 
 
 class _Topics:
-    def __init__(self, cluster: Cluster, view: View, mesh: Requests) -> None:
+    def __init__(self, cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> None:
         self._cluster = cluster
         self._view = view
         self._mesh = mesh
+        self._meters = meters
 
     # --- CreateTopics ------------------------------------------------------------------------------------------
 
@@ -63,7 +68,8 @@ class _Topics:
             leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
             wanted[topic.name] = [topic.name, topic.num_partitions, configs, leaders or None]
         if wanted:
-            faults |= await self._ask("create_topics", call, wanted, request.validate_only)
+            sizes = {name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()}
+            faults |= await self._mutate("create_topics", call, wanted, sizes, request.validate_only)
         results = tuple(
             self._created(call, topic, faults.get(topic.name, OK))
             for topic in {topic.name: topic for topic in request.topics}.values()
@@ -167,7 +173,8 @@ class _Topics:
         repeated = _repeated(name for name, fault in named if not fault.code)
         names = [name for name, fault in named if not fault.code and name not in repeated]
         ids = {name: topic.id for name in names if (topic := self._view.topics.get(name)) is not None}
-        faults = await self._ask("delete_topics", call, dict.fromkeys(names)) if names else {}
+        sizes = {name: len(topic.leaders) for name in names if (topic := self._view.topics.get(name)) is not None}
+        faults = await self._mutate("delete_topics", call, dict.fromkeys(names), sizes) if names else {}
         faults |= {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
         results = []
         answered = set()
@@ -216,7 +223,8 @@ class _Topics:
                 leaders = [a.broker_ids[0] for a in topic.assignments or ()]
                 wanted[topic.name] = [topic.name, topic.count, leaders or None]
         if wanted:
-            faults |= await self._ask("create_partitions", call, wanted, request.validate_only)
+            sizes = {name: count - len(self._view.topics.get(name).leaders) for name, (_, count, _) in wanted.items()}
+            faults |= await self._mutate("create_partitions", call, wanted, sizes, request.validate_only)
         results = tuple(
             types.CreatePartitionsTopicResult(
                 name=name, error_code=faults.get(name, OK).code, error_message=faults.get(name, OK).message
@@ -240,6 +248,35 @@ class _Topics:
             )
         faults = [self._check_assignment(assignment.broker_ids) for assignment in topic.assignments]
         return next((fault for fault in faults if fault.code), OK)
+
+    # --- controller_mutation_rate, KIP-599 -----------------------------------------------------------------------
+
+    def _partitions(self, asked: int) -> int:
+        return self._view.get("num.partitions") if asked == -1 else asked
+
+    async def _mutate(
+        self, method: str, call: Call, wanted: dict[str, Any], sizes: dict[str, int], *validate_only: bool
+    ) -> dict[str, Fault]:
+        """Asks for `wanted`, whose partitions count against the client's quota, if it has one, as Kafka counts them.
+
+        Only what would succeed is charged, topic by topic in the order of the request. Strict versions are refused
+        what is beyond the quota; older ones get it, and are throttled for it.
+        """
+        if any(validate_only) or not self._meters.in_use(MUTATION):
+            return await self._ask(method, call, wanted, *validate_only)
+        faults = await self._ask(method, call, wanted, True) if validate_only else {}
+        strict = call.api_version >= STRICT_SINCE[call.api_key]
+        for name in wanted:
+            if name in faults or name not in sizes:
+                continue
+            charged = self._meters.charge(MUTATION, call.user, call.client_id or "", sizes[name], strict=strict)
+            if not isinstance(charged, tuple):
+                charged = await charged
+            call.throttle_ms = max(call.throttle_ms, charged.throttle_ms)
+            if not charged.accepted:
+                faults[name] = Fault(codes.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        allowed = {name: asked for name, asked in wanted.items() if name not in faults}
+        return faults | (await self._ask(method, call, allowed, *validate_only) if allowed else {})
 
     # --- the coordinator ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,169 @@
+"""Client quotas across the shards of a broker: who is metered where, and what a request is charged.
+
+Each (user, client-id) that is metered under one key has one sensor, at the home of that key. Every other shard asks the
+home for each request it charges, so a client on many connections of many shards is limited as one, to the byte. No
+grants are handed out ahead: a request that is charged is about to be answered, and one call to another process is small
+beside it, while a grant would have to be taken back before the throttle that is reported could be the right one.
+
+Q1  While no quota of a kind was ever set, a request costs one look at a flag.
+Q2  The sensor of a key lives on one shard only. A shard that starts again begins with empty sensors, as a broker does.
+Q3  A changed quota holds for the first request charged after the change has returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from limits.precedence import Match, QuotaTable
+from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged, FetchMeter, MutationMeter, ProduceMeter, RequestMeter
+from limits.rate import DEFAULT_WINDOW, Window
+from shards.errors import DeadlineExceeded, PeerLost
+from shards.homes import home_of
+from shards.settings import View
+
+KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
+WITHIN: Final = Charged(True, 0)
+_METHOD = "charge"
+_RATE_METHOD = "metered"
+
+Request = Callable[..., Awaitable[Any]]
+"""mesh.request: (peer, method, *args) -> value."""
+
+
+class Meters:
+    """The sensors at home here, and the way to the others. `now_ms()` is the machine's monotonic clock."""
+
+    def __init__(self, me: int, shards: int, view: View, *, request: Request, now_ms: Callable[[], int]) -> None:
+        self._me = me
+        self._shards = shards
+        self._view = view
+        self._request = request
+        self._now_ms = now_ms
+        self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
+        self._began = False
+        self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
+
+    def _build(self, window: Window, mutations: Window) -> None:
+        self.produce = ProduceMeter(window=window)
+        self.fetch = FetchMeter(window=window)
+        self.request = RequestMeter(window=window)
+        self.mutation = MutationMeter(window=mutations)
+        self._meters: dict[str, Any] = {
+            PRODUCE: self.produce,
+            FETCH: self.fetch,
+            REQUEST: self.request,
+            MUTATION: self.mutation,
+        }
+
+    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+        """Offers the sensors at home here to the other shards."""
+        serve(_METHOD, lambda peer, *args: list(self._charge_here(*args)))
+        serve(_RATE_METHOD, lambda peer, *args: self._measure_here(*args))
+
+    def view_changed(self) -> None:
+        """Takes over the quotas of the view's version (Q3); the first time, the windows too, which never change."""
+        if not self._began:
+            self._began = True
+            windows = [
+                Window(self._view.get(f"{whose}quota.window.num"), 1000 * self._view.get(f"{whose}quota.window.size.seconds"))
+                for whose in ("", "controller.")
+            ]
+            self._build(*windows)
+        for kind in KINDS:
+            now = {
+                entity: quotas[kind]
+                for entity, quotas in self._view.quotas.items()
+                if kind in quotas and entity[0][0] != "ip"
+            }
+            before, table = self._known[kind], self._meters[kind].table
+            for entity in before.keys() | now.keys():
+                if before.get(entity) != now.get(entity):
+                    table.update(dict(entity), now.get(entity))
+            self._known[kind] = now
+
+    def in_use(self, kind: str) -> bool:
+        """Whether anybody is metered for this kind."""
+        table: QuotaTable = self._meters[kind].table
+        return table.in_use
+
+    def match(self, kind: str, user: str, client_id: str) -> Match:
+        """Which quota holds for a client, and the key it is metered under."""
+        table: QuotaTable = self._meters[kind].table
+        return table.match(user, client_id)
+
+    def charge(self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False) -> Any:
+        """Records `amount` (bytes, handler ms, partitions): a Charged, or a coroutine of one when its home is elsewhere."""
+        table: QuotaTable = self._meters[kind].table
+        if not table.in_use:
+            return WITHIN
+        home = self._home(kind, table, user, client_id)
+        if home == self._me:
+            return self._charge_here(kind, user, client_id, amount, strict)
+        return self._charge_there(home, kind, user, client_id, amount, strict)
+
+    async def rates(self, user: str, client_id: str) -> dict[str, float]:
+        """The present rate of each kind this client is metered for; tokens left, for mutations."""
+        found = {}
+        for kind in KINDS:
+            table: QuotaTable = self._meters[kind].table
+            if table.in_use:
+                home = self._home(kind, table, user, client_id)
+                args = (kind, user, client_id)
+                here = home == self._me
+                found[kind] = self._measure_here(*args) if here else await self._request(home, _RATE_METHOD, *args)
+        return found
+
+    def expire(self) -> None:
+        """Lets go of sensors that nobody used for an hour, as Kafka does."""
+        for meter in self._meters.values():
+            meter.expire(now_ms=self._now_ms())
+
+    def most_at_once(self, user: str, client_id: str) -> float | None:
+        """Bytes beyond which a single fetch would surely be throttled; None: any number."""
+        return self.fetch.most_at_once(user, client_id) if self.fetch.table.in_use else None
+
+    def describe(self) -> Mapping[str, list[tuple[str, str, float]]]:
+        """(user, client-id, rate or tokens) of every sensor at home here, by kind."""
+        now_ms = self._now_ms()
+        told: dict[str, list[tuple[str, str, float]]] = {}
+        for kind in (PRODUCE, FETCH, REQUEST):
+            sensors = self._meters[kind].sensors
+            told[kind] = [(user, client, sensor.peek(now_ms=now_ms)) for (user, client), sensor in sensors.items()]
+        table = self.mutation.table
+        told[MUTATION] = [
+            (user, client, bucket.peek(limit, now_ms=now_ms))
+            for (user, client), bucket in self.mutation.sensors.items()
+            if (limit := table.limit((user, client))) is not None
+        ]
+        return told
+
+    def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
+        return home_of("\0".join((kind, *table.key(user, client_id))), self._shards)
+
+    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Charged:
+        now_ms = self._now_ms()
+        if kind == MUTATION:
+            return self.mutation.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+        if kind == FETCH and amount < 0:
+            self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
+            return WITHIN
+        charged: Charged = self._meters[kind].record(user, client_id, amount, now_ms=now_ms)
+        return charged
+
+    async def _charge_there(
+        self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
+    ) -> Charged:
+        try:
+            return Charged(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
+        except (PeerLost, DeadlineExceeded):
+            # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
+            return WITHIN
+
+    def _measure_here(self, kind: str, user: str, client_id: str) -> float:
+        now_ms = self._now_ms()
+        if kind == MUTATION:
+            tokens = self.mutation.tokens(user, client_id, now_ms=now_ms)
+            return 0.0 if tokens is None else tokens
+        rate: float = self._meters[kind].rate(user, client_id, now_ms=now_ms)
+        return rate
