@@ -143,7 +143,7 @@ class Segment:
         entry = bisect_right(self.positions, position + max_bytes) - 1
         if entry >= 0 and self.positions[entry] > position:
             end, next_offset = self.positions[entry], self.offsets[entry]
-        if end - position < max_bytes * 3 // 4:  # else what is left is not worth looking for
+        if end == position or end - position < max_bytes * 3 // 4:  # else what is left is not worth looking for
             for found in self.batches(end):
                 behind = found.position + found.batch.size
                 if behind - position > max_bytes and not (at_least_one and end == position):
