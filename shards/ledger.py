@@ -141,13 +141,17 @@ class Ledger:
     # From the configuration and the clock
 
     def change(self, account: Account, rule: CapRule) -> None:
-        """The pool has another rule."""
+        """The pool has another rule; enforce() follows, when all pools have theirs."""
         appeared = account.rule.cap is None and rule.cap is not None
         account.rule = rule
         if rule.cap is None:
             self.blocked.pop(account.key, None)
         elif appeared and self._peers.floor < self.barrier:
             self.blocked[account.key] = None
+        self._limit(account)
+
+    def enforce(self, account: Account) -> None:
+        """Does what another rule makes necessary: serves, reclaims, revokes."""
         self._settle(account)
         self._revoke_excess(account)
 

@@ -158,11 +158,7 @@ class Tokens:
         self.version = self._ledger.version = self._waiting.version = version
         if changed is None or changed:
             self._ledger.barrier = version
-            for pool in list(self._table.pools.values()):
-                if changed is None or pool.key in changed or pool.key.partition(":")[0] in changed:
-                    rule = self._rule_of(pool.key)
-                    if rule != pool.rule:
-                        self._change(pool, rule)
+            self._change_rules(changed)
         self._peers.post_all(("sync", version))
         self._applied.append((version, done))
 
@@ -194,7 +190,7 @@ class Tokens:
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
         for pool in self._table.due(now_s, self._turn_s):
-            if self._sweep(pool) or pool.key in self._waiting.queues:
+            if pool.key in self._waiting.queues or self._sweep(pool):
                 self._table.keep(pool)
             else:
                 del self._table.pools[pool.key]
@@ -258,14 +254,25 @@ class Tokens:
             return self._ledger.sweep(pool)
         return isinstance(pool, Share) and self._cache.sweep(pool)
 
-    def _change(self, pool: Pool, rule: CapRule) -> None:
-        if isinstance(pool, Account):
-            self._ledger.change(pool, rule)
-        elif isinstance(pool, Share):
-            self._cache.change(pool, rule)
-            if not self._peers.is_up(pool.home):
-                self._waiting.discard(pool)
-            self._waiting.serve(pool)
+    def _change_rules(self, changed: Collection[str] | None) -> None:
+        """Gives every pool its rule, and only then lets anybody be decided by them."""
+        pools: list[Pool] = []
+        for pool in self._table.pools.values():
+            if changed is None or pool.key in changed or pool.key.partition(":")[0] in changed:
+                rule = self._rule_of(pool.key)
+                if rule != pool.rule:
+                    pools.append(pool)
+                    if isinstance(pool, Account):
+                        self._ledger.change(pool, rule)
+                    elif isinstance(pool, Share):
+                        self._cache.change(pool, rule)
+        for pool in pools:
+            if isinstance(pool, Account):
+                self._ledger.enforce(pool)
+            elif isinstance(pool, Share):
+                if not self._peers.is_up(pool.home):
+                    self._waiting.discard(pool)
+                self._waiting.serve(pool)
 
     def _answer_fence(self, peer: int, number: int) -> None:
         self._peers.post(peer, ("fenced", number))
@@ -286,7 +293,7 @@ class Tokens:
             return False
         for peer in [peer for peer, version in self._owed.items() if version <= self.version]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
-        if self._applied and self._peers.agreed(self._applied[0][0]):
+        if self._applied and not self._ledger.blocked and self._peers.agreed(self._applied[0][0]):
             self._applied.popleft()[1]()
             return True
         return False

@@ -142,9 +142,13 @@ class Waiting:
         self.revoked.append((share.key, None, 0))
 
     def serve(self, pool: Pool) -> None:
-        """First come, first served, with what is there to take."""
+        """First come, first served, with what is there to take. All are served before the first goes on: if it is then
+        refused by its next pool, the token it gives back goes home, and must not take with it what others wait for."""
+        served = []
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
+            served.append(attempt)
+        for attempt in served:
             self._climb_on(attempt)
 
     def home_changed(self, home: int) -> None:
@@ -195,11 +199,13 @@ class Waiting:
         return home_of(key, self._shards)
 
     def _refused_here(self, pool: Pool) -> Refused | None:
-        """The refusal, if no shard needs to be asked: by a cap of 0, or when only this very home has tokens out."""
+        """The refusal, if no shard needs to be asked: by a cap of 0, or when only this very home has tokens out (and
+        none of them is a grant not yet read, whose waiter may be gone)."""
         if pool.rule.wait:
             return None
         alone = isinstance(pool, Account) and not pool.granted and pool.key not in self._ledger.blocked
-        return Refused(pool.key, pool.rule, self.version) if pool.rule.cap == 0 or alone else None
+        sure = pool.rule.cap == 0 or (alone and not self._peers.local)
+        return Refused(pool.key, pool.rule, self.version) if sure else None
 
     def _climb_on(self, attempt: Attempt) -> None:
         """The attempt got the token it waited for: on to its next pools."""

@@ -126,10 +126,12 @@ class Oracle:
                 continue
             attempt = attempts[connection]
             claimed = connection.pools[: attempt.index + 1]
+            if attempt.index < connection.held:  # it started anew
+                for pool in connection.pools[: connection.held]:
+                    connection.past.append((pool, connection.claims.pop(pool), now))
             for pool in claimed:
                 connection.claims.setdefault(pool, max(connection.arrived, self.world.looked + 1))
-            for pool in [pool for pool in connection.claims if pool not in claimed]:
-                connection.past.append((pool, connection.claims.pop(pool), now))
+            connection.held = attempt.index
 
     def look_back(self) -> None:
         """3: for each refusal there was an instant since its arrival at which its cap was in use: by connections that

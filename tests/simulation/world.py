@@ -23,7 +23,7 @@ DEADLINE_S = 1.0
 class Connection:
     """One client connection, and the waiter that its shard's tokens answer."""
 
-    __slots__ = ("arrived", "arrived_s", "claims", "decision", "ended", "node", "number", "past", "pools", "state", "world")
+    __slots__ = ("arrived", "arrived_s", "claims", "decision", "ended", "held", "node", "number", "past", "pools", "state", "world")
 
     def __init__(self, world: World, number: int, node: Node, pools: tuple[str, ...]) -> None:
         self.world = world
@@ -36,6 +36,7 @@ class Connection:
         self.arrived_s = world.now_s
         self.ended: int | None = None
         self.claims: dict[str, int] = {}  # pool -> since when it is asked for or held
+        self.held = 0  # of how many pools it held a token when its shard was last looked at
         self.past: list[tuple[str, int, int]] = []  # pool, from, until: held in vain, before starting anew
 
     def decided(self, decision: Admitted | Refused) -> None:
@@ -104,7 +105,7 @@ class World:
         self.open: dict[str, int] = {}
         self.everybody: list[Connection] = []
         self.links: dict[tuple[int, int], Link] = {}
-        self.strays: list[tuple[int, int, Any]] = []
+        self.strays: list[tuple[int, int, int, int, Any]] = []  # source and its epoch, target and its epoch, message
         self.nodes = [Node(self, shard) for shard in range(shards)]
         self._homes: dict[str, int] = {}
         self.looked = 0  # the instant at which the last pass was over
@@ -179,8 +180,13 @@ class World:
                     link.tokens = {}
                 link.events.append(("down", node.epoch))
 
+    def _add_stray(self, source: int, target: int, target_epoch: int, message: Any) -> None:
+        self.strays.append((source, self.nodes[source].epoch, target, target_epoch, message))
+
     def _stray(self, source: int, target: int, link: Link) -> None:
-        self.strays += [(source, target, what) for kind, what in link.events if kind == "message"]
+        for kind, what in link.events:
+            if kind == "message":
+                self._add_stray(source, target, self.nodes[target].epoch, what)
 
     def _send(self, node: Node, epoch: int, peer: int, message: Any) -> None:
         as_received = [message[0], [list(item) for item in message[1]]]  # msgpack makes lists of tuples
@@ -189,7 +195,7 @@ class World:
         if node.alive and node.epoch == epoch and target.alive and node.known.get(peer) == target.epoch:
             self.links[node.shard, peer].add(as_received)
         else:
-            self.strays.append((node.shard, peer, as_received))
+            self._add_stray(node.shard, peer, node.known.get(peer, 0), as_received)
 
     def waiting_events(self, shard: int) -> list[int]:
         """The peers from which something is under way to a shard."""
@@ -211,12 +217,14 @@ class World:
             node.tokens.receive(source, what)
 
     def deliver_stray(self, index: int) -> None:
-        """Something an earlier incarnation sent, or was sent, arrives after all."""
+        """Something an earlier incarnation sent, or was sent, arrives after all: once its link is known to be dead."""
         self.instant += 1
-        source, target, message = self.strays.pop(index)
-        if self.nodes[target].alive:
+        source, source_epoch, target, target_epoch, message = self.strays[index]
+        node = self.nodes[target]
+        if node.alive and (node.epoch != target_epoch or node.known.get(source) != source_epoch):
+            del self.strays[index]
             self.tell("stray", source, "->", target, message)
-            self.nodes[target].tokens.receive(source, message)
+            node.tokens.receive(source, message)
 
     # Configuration
 
@@ -294,7 +302,12 @@ class World:
                 self.open[pool] = self.open.get(pool, 0) + 1
         else:
             assert isinstance(decision, Refused)
-            connection.claims.pop(decision.pool, None)
+            since = connection.claims.pop(decision.pool, None)
+            index = connection.pools.index(decision.pool)
+            for pool in connection.pools[:index]:
+                connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
+            if since is not None and index < connection.held:
+                connection.past.append((decision.pool, since, self.looked + 1))
             self._end(connection, "refused")
         self.on_settled(connection)
 
@@ -309,6 +322,9 @@ class World:
         """The client of a pending connection goes away."""
         self.instant += 1
         self.tell("cancel", connection.node.shard, "connection", connection.number)
+        attempt = connection.node.tokens._waiting._attempts[connection]
+        for pool in connection.pools if attempt.decision is ADMITTED else attempt.taken:
+            connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
         self._end(connection, "cancelled")
         connection.node.tokens.cancel(connection)
 
