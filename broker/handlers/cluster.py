@@ -73,7 +73,7 @@ class _Cluster:
         """One voter, as far as it is: what the version of the configuration is to us, an offset is to a quorum."""
         types, controller = call.types, self._cluster.controller
         end = self._view.version + 1
-        voter = types.ReplicaState(replica_id=controller, log_end_offset=end)
+        voter = types.ReplicaState(replica_id=controller, replica_directory_id=None, log_end_offset=end)
         topics = tuple(
             types.TopicData(
                 topic_name=topic.topic_name,
