@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import Any
 
 import trio
-from shards.tokens import Tokens
 
 from broker.admission import Admission
 from broker.connection import Connection
 from broker.delays import Delays
 from broker.dispatch import Dispatcher
+from broker.gauges import describe_gauges
 from broker.kafka import Kafka
 from broker.listener import Listener
 from broker.logs import Limited
@@ -38,6 +38,7 @@ from shards.plan import COORDINATOR_MEMBER, Plan
 from shards.poller import Poller
 from shards.settings import View
 from shards.sockets import RunDir
+from shards.tokens import Tokens
 
 _TICK_S = 0.25
 _GRACE_S = 1.0
@@ -147,6 +148,8 @@ class Shard:
         mesh.serve("apply", self.follower.apply)
         mesh.serve("describe_tokens", lambda peer: self.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.talkers.top())
+        mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
+        mesh.serve("describe_gauges", lambda peer: describe_gauges(self.meters, self.delays))
         mesh.serve("describe_connections", self._describe_connections)
         self.meters.serve_on(mesh.serve)
         self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, self.meters)

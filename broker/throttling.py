@@ -53,16 +53,16 @@ class Throttling:
         """Quotas, or what requests are said to cost, may have changed."""
         self._meters.view_changed()
         self.active = any(map(self._meters.in_use, KINDS))
-        self._costs = {api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._view.get("turnstile.request.cost")}
+        self._costs = {
+            api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._view.get("turnstile.request.cost")
+        }
 
     def prepare(self, call: Call) -> None:
         """Before the handler: a Fetch reads no more than fits its quota's window."""
         if call.api_key == _FETCH:
             call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
 
-    async def settle(
-        self, connection: Connection, call: Call, size: int, response: Any, began_ns: int
-    ) -> bytes | None:
+    async def settle(self, connection: Connection, call: Call, size: int, response: Any, began_ns: int) -> bytes | None:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute."""
         spent_ns = time.perf_counter_ns() - began_ns
         if inspect.iscoroutine(response):

@@ -12,11 +12,23 @@ Q3  A changed quota holds for the first request charged after the change has ret
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import itertools
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from limits.average import Average
 from limits.precedence import Match, QuotaTable
-from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged, FetchMeter, MutationMeter, ProduceMeter, RequestMeter
+from limits.quotas import (
+    FETCH,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    Charged,
+    FetchMeter,
+    MutationMeter,
+    ProduceMeter,
+    RequestMeter,
+)
 from limits.rate import DEFAULT_WINDOW, Window
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.homes import home_of
@@ -25,7 +37,6 @@ from shards.settings import View
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 WITHIN: Final = Charged(True, 0)
 _METHOD = "charge"
-_RATE_METHOD = "metered"
 
 Request = Callable[..., Awaitable[Any]]
 """mesh.request: (peer, method, *args) -> value."""
@@ -41,6 +52,7 @@ class Meters:
         self._request = request
         self._now_ms = now_ms
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
+        self._throttles: dict[tuple[str, str, str], Average] = {}
         self._began = False
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
@@ -59,14 +71,16 @@ class Meters:
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         """Offers the sensors at home here to the other shards."""
         serve(_METHOD, lambda peer, *args: list(self._charge_here(*args)))
-        serve(_RATE_METHOD, lambda peer, *args: self._measure_here(*args))
 
     def view_changed(self) -> None:
         """Takes over the quotas of the view's version (Q3); the first time, the windows too, which never change."""
         if not self._began:
             self._began = True
             windows = [
-                Window(self._view.get(f"{whose}quota.window.num"), 1000 * self._view.get(f"{whose}quota.window.size.seconds"))
+                Window(
+                    self._view.get(f"{whose}quota.window.num"),
+                    1000 * self._view.get(f"{whose}quota.window.size.seconds"),
+                )
                 for whose in ("", "controller.")
             ]
             self._build(*windows)
@@ -102,40 +116,48 @@ class Meters:
             return self._charge_here(kind, user, client_id, amount, strict)
         return self._charge_there(home, kind, user, client_id, amount, strict)
 
-    async def rates(self, user: str, client_id: str) -> dict[str, float]:
-        """The present rate of each kind this client is metered for; tokens left, for mutations."""
+    def rates_here(self, user: str, client_id: str) -> dict[str, float]:
+        """The present rate of each kind this client is metered for at home here; for mutations, the tokens left."""
+        now_ms = self._now_ms()
         found = {}
         for kind in KINDS:
             table: QuotaTable = self._meters[kind].table
-            if table.in_use:
-                home = self._home(kind, table, user, client_id)
-                args = (kind, user, client_id)
-                here = home == self._me
-                found[kind] = self._measure_here(*args) if here else await self._request(home, _RATE_METHOD, *args)
+            if not table.in_use or self._home(kind, table, user, client_id) != self._me:
+                continue
+            if kind == MUTATION:
+                tokens = self.mutation.tokens(user, client_id, now_ms=now_ms)
+                if tokens is not None:
+                    found[kind] = tokens
+            else:
+                found[kind] = self._meters[kind].rate(user, client_id, now_ms=now_ms)
         return found
 
     def expire(self) -> None:
         """Lets go of sensors that nobody used for an hour, as Kafka does."""
-        for meter in self._meters.values():
+        for kind, meter in self._meters.items():
             meter.expire(now_ms=self._now_ms())
+            gone = [key for key in self._throttles if key[0] == kind and key[1:] not in meter.sensors]
+            for key in gone:
+                del self._throttles[key]
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""
         return self.fetch.most_at_once(user, client_id) if self.fetch.table.in_use else None
 
-    def describe(self) -> Mapping[str, list[tuple[str, str, float]]]:
-        """(user, client-id, rate or tokens) of every sensor at home here, by kind."""
+    def describe(self, most: int) -> list[tuple[str, str, str, float, float | None]]:
+        """(kind, user, client-id, rate or tokens left, average throttle in ms) of at most `most` sensors at home here."""
         now_ms = self._now_ms()
-        told: dict[str, list[tuple[str, str, float]]] = {}
-        for kind in (PRODUCE, FETCH, REQUEST):
-            sensors = self._meters[kind].sensors
-            told[kind] = [(user, client, sensor.peek(now_ms=now_ms)) for (user, client), sensor in sensors.items()]
-        table = self.mutation.table
-        told[MUTATION] = [
-            (user, client, bucket.peek(limit, now_ms=now_ms))
-            for (user, client), bucket in self.mutation.sensors.items()
-            if (limit := table.limit((user, client))) is not None
-        ]
+        told: list[tuple[str, str, str, float, float | None]] = []
+        for kind in KINDS:
+            meter = self._meters[kind]
+            for (user, client_id), sensor in itertools.islice(meter.sensors.items(), most - len(told)):
+                if kind == MUTATION:
+                    limit = meter.table.limit((user, client_id))
+                    value = 0.0 if limit is None else sensor.peek(limit, now_ms=now_ms)
+                else:
+                    value = sensor.peek(now_ms=now_ms)
+                throttles = self._throttles.get((kind, user, client_id))
+                told.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
         return told
 
     def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
@@ -143,12 +165,19 @@ class Meters:
 
     def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Charged:
         now_ms = self._now_ms()
-        if kind == MUTATION:
-            return self.mutation.record(user, client_id, amount, strict=strict, now_ms=now_ms)
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
             return WITHIN
-        charged: Charged = self._meters[kind].record(user, client_id, amount, now_ms=now_ms)
+        meter = self._meters[kind]
+        charged: Charged
+        if kind == MUTATION:
+            charged = meter.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+        else:
+            charged = meter.record(user, client_id, amount, now_ms=now_ms)
+        if charged.throttle_ms:
+            key = (kind, *meter.table.key(user, client_id))
+            average = self._throttles.setdefault(key, Average(meter.window))
+            average.record(charged.throttle_ms, now_ms=now_ms)
         return charged
 
     async def _charge_there(
@@ -159,11 +188,3 @@ class Meters:
         except (PeerLost, DeadlineExceeded):
             # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
             return WITHIN
-
-    def _measure_here(self, kind: str, user: str, client_id: str) -> float:
-        now_ms = self._now_ms()
-        if kind == MUTATION:
-            tokens = self.mutation.tokens(user, client_id, now_ms=now_ms)
-            return 0.0 if tokens is None else tokens
-        rate: float = self._meters[kind].rate(user, client_id, now_ms=now_ms)
-        return rate
