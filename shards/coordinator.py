@@ -24,6 +24,7 @@ from shards.topics import create_partitions, create_topics, delete_topics, topic
 Member = tuple[int, int]  # broker, shard
 PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
 ACK_DEADLINE_S = 2.0
+PING_DEADLINE_S = 0.3
 DEATH_DEADLINE_S = 1.0
 
 
@@ -198,21 +199,51 @@ class Coordinator:
             await self._push(self.state.version, delta)
 
     async def _push(self, version: int, delta: list[Change]) -> None:
-        """Until K2 holds. An empty delta still waits: the caller may rely on what an earlier change stored."""
+        """Until K2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
+
+        A shard enforces a version only together with its peers, so one that is stuck holds the others up: whoever does
+        not even answer is ended first, and the others get the same time again.
+        """
+        async with trio.open_nursery() as nursery:
+            if delta:
+                for member, link in self._links.items():
+                    nursery.start_soon(self._send_delta, member, link, version, delta)
+            late = await self._wait_for(self.members, version)
+            if late:
+                silent = await self._silent(late)
+                await self._end(silent)
+                await self._end(await self._wait_for([member for member in late if member not in silent], version))
+            nursery.cancel_scope.cancel()
+
+    async def _wait_for(self, members: Sequence[Member], version: int) -> list[Member]:
+        """Those that have not acknowledged the version by the deadline."""
+
+        def behind() -> list[Member]:
+            return [m for m in members if m not in self._links or self._links[m].version < version]
+
         with trio.move_on_after(self._deadline_s):
-            async with trio.open_nursery() as nursery:
-                if delta:
-                    for member, link in self._links.items():
-                        nursery.start_soon(self._send_delta, member, link, version, delta)
-                while self._behind(version):
-                    await self._progress.wait()
-                nursery.cancel_scope.cancel()
-        await self._end(self._behind(version))
+            while behind():
+                await self._progress.wait()
+        return behind()
 
-    def _behind(self, version: int) -> list[Member]:
-        return [m for m in self.members if m not in self._links or self._links[m].version < version]
+    async def _silent(self, members: Sequence[Member]) -> list[Member]:
+        """Those that do not answer; that they don't know the question is an answer."""
+        silent: list[Member] = []
 
-    async def _end(self, members: list[Member]) -> None:
+        async def ask(member: Member) -> None:
+            try:
+                await self._shards.request(member, "ping", timeout_s=PING_DEADLINE_S)
+            except RemoteError:
+                return
+            except (PeerLost, DeadlineExceeded):
+                silent.append(member)
+
+        async with trio.open_nursery() as nursery:
+            for member in members:
+                nursery.start_soon(ask, member)
+        return silent
+
+    async def _end(self, members: Sequence[Member]) -> None:
         """Shards that do not acknowledge may not go on admitting."""
         for member in members:
             self._shards.kill(member)

@@ -10,7 +10,7 @@ import trio
 
 from broker.admin import Admin
 from shards.coordinator import Coordinator, Member
-from shards.errors import PeerLost, RemoteError
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.follower import Follower
 from shards.settings import View
 from shards.store import Store
@@ -25,7 +25,8 @@ class Shard:
     def __init__(self, member: Member) -> None:
         self.view = View(member[0])
         self.follower = Follower(self.view, self._enforce)
-        self.stuck = False
+        self.stuck = False  # never enforces a version
+        self.silent = False  # answers nothing
         self.delay_s = 0.0
         self.parts: list[tuple[int, bool, bool]] = []
         self.dones: list[Callable[[], None]] = []
@@ -61,6 +62,9 @@ class Cluster:
         shard = self.shards.get(member)
         if shard is None:
             raise PeerLost(str(member))
+        if shard.silent:
+            await trio.sleep(timeout_s)
+            raise DeadlineExceeded(method)
         if method in self.answers:
             return self.answers[method](member, *args)
         if method != "apply":

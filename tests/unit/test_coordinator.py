@@ -68,6 +68,25 @@ async def test_a_shard_that_does_not_acknowledge_is_killed_and_only_then_the_cal
     assert caps(cluster) == [7, 7, 7]
 
 
+async def test_a_silent_shard_takes_none_of_the_peers_with_it_that_wait_for_it(cluster, nursery, autojump_clock):
+    """Shards enforce a version together: the peers of a stuck one can't acknowledge before it is gone."""
+    await cluster.start()
+    waiting = cluster.shards[0, 0]
+    waiting.stuck = True
+    cluster.shards[0, 1].silent = True
+    kill = cluster.kill
+
+    def kill_and_free_peers(member: tuple[int, int]) -> None:
+        kill(member)
+        for done in waiting.dones:
+            done()
+
+    cluster.kill = kill_and_free_peers
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    assert waiting.view.rule_of("broker").cap == 7
+
+
 async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, nursery, autojump_clock):
     """After a coordinator restart a shard may be alive and not yet connected: it must not be forgotten."""
     await cluster.start((0, 0), (0, 1))
@@ -90,7 +109,7 @@ async def test_a_shard_that_never_comes_is_killed_at_the_deadline(cluster, autoj
     await cluster.start((0, 0), (0, 1))
     began = trio.current_time()
     await set_cap(cluster, "7")
-    assert trio.current_time() - began == pytest.approx(2.0)
+    assert trio.current_time() - began == pytest.approx(2.0)  # it is not there to be asked again
     assert cluster.killed == [(1, 0)]
 
 
