@@ -220,6 +220,11 @@ class View:
         own = self._ip_quotas.get(ip)
         return own if own is not None else self._ip_quotas.get(None)
 
+    @property
+    def limits_ip_rates(self) -> bool:
+        """Whether any address may have a `connection_creation_rate`."""
+        return bool(self._ip_quotas)
+
 
 def given(broker: int, static: Mapping[str, str], dynamic: Mapping[str, str]) -> dict[str, Value]:
     """Every value that is set for a broker, by name: its own live one, else the cluster's, else the command line's."""

@@ -77,7 +77,9 @@ class Shard:
         self.blocked = dict.fromkeys(LISTENERS, 0)
         self.waiting = dict.fromkeys(LISTENERS, 0)
         self.taken = dict.fromkeys(LISTENERS, 0)
-        self.rates = Rates(self.number, len(self.world.shards), LISTENERS, self.view, send=self.send, blocked=self.block)
+        self.rates = Rates(
+            self.number, len(self.world.shards), LISTENERS, self.view, send=self.send, blocked=self.block
+        )
         self.rates.apply(self.world.version, now_ms=self.world.now_ms)
 
     def send(self, peer, message):
