@@ -49,7 +49,6 @@ class Segment:
         self.size = 0
         self.next_offset = self.base_offset
         self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_at = 0  # position of the first batch with it
         self.interval_bytes = INDEX_INTERVAL_BYTES
         self.offsets = array("q")
         self.positions = array("q")
@@ -65,9 +64,7 @@ class Segment:
             self.before.append(self.max_timestamp)
             if len(self.positions) > MAX_ENTRIES:
                 self._thin_out()
-        if batch.max_timestamp > self.max_timestamp:
-            self.max_timestamp = batch.max_timestamp
-            self.max_timestamp_at = self.size
+        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
         self.size += batch.size
         self.next_offset = base_offset + batch.record_count
 
@@ -94,7 +91,7 @@ class Segment:
     def save_sidecar(self) -> None:
         """Called when the segment grows no more."""
         body = msgpack.packb(
-            [self.size, self.next_offset, self.max_timestamp, self.max_timestamp_at, self.interval_bytes]
+            [self.size, self.next_offset, self.max_timestamp, self.interval_bytes]
             + [column.tobytes() for column in (self.offsets, self.positions, self.before)]
         )
         replace(self.sidecar, struct.pack(">I", crc32c(body)) + body)
@@ -111,8 +108,8 @@ class Segment:
                 return False
         except FileNotFoundError:
             return False
-        self.size, self.next_offset, self.max_timestamp, self.max_timestamp_at, self.interval_bytes = body[:5]
-        self.offsets, self.positions, self.before = (array("q", column) for column in body[5:])
+        self.size, self.next_offset, self.max_timestamp, self.interval_bytes = body[:4]
+        self.offsets, self.positions, self.before = (array("q", column) for column in body[4:])
         return True
 
     def delete(self) -> None:

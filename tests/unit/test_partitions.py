@@ -1,0 +1,209 @@
+"""Partitions across shards: who opens what, what happens to the logs of topics that go, and the small APIs over them."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batches import batch
+from shards_in_process import Broker
+
+from broker import codes
+from broker.records import Rejected
+
+LIST_OFFSETS, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_LOG_DIRS = 2, 21, 23, 35
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    broker = Broker(tmp_path)
+    broker.put_topic("t", 64)
+    yield broker
+    for partitions in broker.partitions:
+        partitions.close()
+
+
+def append(broker: Broker, topic: str, number: int, *values: bytes) -> None:
+    home = broker.homes(topic, 64)[number]
+    broker.partitions[home].log(topic, number).append(batch(*values), NOW)
+
+
+def directories(broker: Broker) -> set[str]:
+    return {path.name for path in (broker.directory / "topics").glob("*")}
+
+
+def test_only_partitions_that_were_written_to_have_files(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    broker.partitions[0].log("t", here).read(0, 100, True)
+    assert directories(broker) == set()
+    append(broker, "t", here, b"a")
+    assert directories(broker) == {f"t-{here}"}
+
+
+def test_the_log_of_a_deleted_topic_is_deleted_and_one_created_again_is_empty(broker: Broker) -> None:
+    for number in range(4):
+        append(broker, "t", number, b"a")
+    broker.drop_topic("t")
+    assert directories(broker) == set()
+    with pytest.raises(Rejected):
+        broker.partitions[0].log("t", broker.at("t", 0))
+    broker.put_topic("t", 64, topic_id=2)
+    assert broker.partitions[0].log("t", broker.at("t", 0)).next_offset == 0
+
+
+def test_a_topic_that_changed_its_id_at_once_is_another(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    append(broker, "t", here, b"a")
+    broker.put_topic("t", 64, topic_id=2)
+    assert broker.partitions[0].log("t", here).next_offset == 0
+
+
+def test_what_was_deleted_while_a_shard_was_down_is_swept(broker: Broker) -> None:
+    for number in range(4):
+        append(broker, "t", number, b"a")
+    broker.put_topic("kept-1", 1, topic_id=5)
+    append(broker, "kept-1", 0, b"a")
+    broker.view.apply(broker.view.version + 1, [("topic", "t", None)])
+    for shard in range(2):
+        broker.start_again(shard)
+        broker.partitions[shard].view_changed()
+    assert directories(broker) == {"kept-1-0"}
+
+
+def test_a_shard_that_knows_nothing_yet_sweeps_nothing(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    (tmp_path / "topics" / "t-0").mkdir(parents=True)
+    broker.partitions[0].view_changed()
+    assert directories(broker) == {"t-0"}
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [(-1, (3, -1)), (-2, (1, -1)), (-3, (2, NOW)), (-4, (1, -1)), (-5, (-1, -1)), (NOW, (1, NOW)), (NOW + 1, (-1, -1))],
+)
+@pytest.mark.parametrize("home", [0, 1])
+@pytest.mark.parametrize("version", [1, 4, 7, 10])
+async def test_list_offsets(broker: Broker, timestamp: int, expected: tuple[int, int], home: int, version: int) -> None:
+    number = broker.at("t", home)
+    append(broker, "t", number, b"a", b"b", b"c")
+    broker.partitions[home].log("t", number).delete_before(1)
+    if timestamp == -3:
+        expected = (1, NOW)  # the first of those with the largest timestamp
+    response = await broker.ask(
+        0,
+        LIST_OFFSETS,
+        version,
+        lambda types: types.ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=0,
+            timeout=0,
+            topics=[
+                types.ListOffsetsTopic(
+                    name="t",
+                    partitions=[
+                        types.ListOffsetsPartition(partition_index=number, timestamp=timestamp, current_leader_epoch=-1)
+                    ],
+                )
+            ],
+        ),
+    )
+    (partition,) = response.topics[0].partitions
+    assert (partition.error_code, (partition.offset, partition.timestamp)) == (codes.NONE, expected)
+
+
+@pytest.mark.parametrize(("offset", "code", "low"), [(2, 0, 2), (-1, 0, 3), (4, codes.OFFSET_OUT_OF_RANGE, -1)])
+@pytest.mark.parametrize("home", [0, 1])
+async def test_delete_records(broker: Broker, offset: int, code: int, low: int, home: int) -> None:
+    number = broker.at("t", home)
+    append(broker, "t", number, b"a", b"b", b"c")
+    response = await broker.ask(
+        0,
+        DELETE_RECORDS,
+        2,
+        lambda types: types.DeleteRecordsRequest(
+            timeout=1000,
+            topics=[
+                types.DeleteRecordsTopic(
+                    name="t", partitions=[types.DeleteRecordsPartition(partition_index=number, offset=offset)]
+                )
+            ],
+        ),
+    )
+    (partition,) = response.topics[0].partitions
+    assert (partition.error_code, partition.low_watermark) == (code, low)
+    broker.start_again(home)
+    assert broker.partitions[home].log("t", number).start_offset == max(low, 0)
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "expected"),
+    [(-1, 0, (0, 0, 1)), (0, 0, (0, 0, 1)), (0, 1, (0, -1, -1)), (5, 0, (codes.UNKNOWN_LEADER_EPOCH, -1, -1))],
+)
+def test_offset_for_leader_epoch(broker: Broker, known: int, asked: int, expected: tuple[int, int, int]) -> None:
+    number = broker.at("t", 0)
+    append(broker, "t", number, b"a")
+    response = broker.send(
+        0,
+        OFFSET_FOR_LEADER_EPOCH,
+        4,
+        lambda types: types.OffsetForLeaderEpochRequest(
+            replica_id=-1,
+            topics=[
+                types.OffsetForLeaderTopic(
+                    topic="t",
+                    partitions=[
+                        types.OffsetForLeaderPartition(partition=number, current_leader_epoch=known, leader_epoch=asked)
+                    ],
+                )
+            ],
+        ),
+    )
+    (partition,) = response.topics[0].partitions
+    assert (partition.error_code, partition.leader_epoch, partition.end_offset) == expected
+
+
+def described(broker: Broker, version: int, topics: Any) -> dict[tuple[str, int], int]:
+    response = broker.send(
+        0,
+        DESCRIBE_LOG_DIRS,
+        version,
+        lambda types: types.DescribeLogDirsRequest(
+            topics=None
+            if topics is None
+            else [types.DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in topics.items()]
+        ),
+    )
+    (result,) = response.results
+    assert getattr(result, "total_bytes", 1) > 0
+    return {
+        (topic.name, each.partition_index): each.partition_size for topic in result.topics for each in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_log_dirs_have_the_sizes_of_all_shards(broker: Broker, version: int) -> None:
+    here, there = broker.at("t", 0), broker.at("t", 1)
+    for number in (here, there):
+        append(broker, "t", number, b"a")
+    size = len(batch(b"a"))
+    everything = described(broker, version, None)
+    assert len(everything) == 64
+    assert (everything["t", here], everything["t", there], sum(everything.values())) == (size, size, 2 * size)
+    assert described(broker, version, {"t": [there, 99], "nope": [0]}) == {("t", there): size}
+
+
+def test_retention_is_applied_to_logs_that_nobody_writes_to(broker: Broker) -> None:
+    broker.put_topic("short", topic_id=9, retention_ms="1000")
+    home = broker.homes("short", 1)[0]
+    append(broker, "short", 0, b"a")
+    broker.partitions[home].retain()
+    assert broker.partitions[home].log("short", 0).start_offset == 1
+
+
+def test_nothing_here_waits(broker: Broker) -> None:
+    assert not inspect.isawaitable(broker.partitions[0].ask("offset_at", [("t", broker.at("t", 0), -1, -1)]))
+    waiting = broker.partitions[0].ask("offset_at", [("t", broker.at("t", 1), -1, -1)])
+    assert inspect.iscoroutine(waiting)
+    waiting.close()

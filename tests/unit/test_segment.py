@@ -1,0 +1,91 @@
+"""A segment's sparse index against a walk over every batch, with few entries so that it has to thin out."""
+
+from pathlib import Path
+
+import pytest
+from batches import batch, records_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker import segment as segments
+from broker.files import Files
+from broker.records import PLACE, header_at
+from broker.segment import Segment
+
+BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 200), st.integers(0, 50)), min_size=1, max_size=40)
+
+
+@pytest.fixture(autouse=True)
+def few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(segments, "INDEX_INTERVAL_BYTES", 100)
+
+
+def written(directory: Path, shapes: list[tuple[int, int, int]]) -> tuple[Segment, list[bytes]]:
+    """A segment from offset 100 on; shapes are (records, bytes of each, timestamp)."""
+    made, offset, raws = Segment(str(directory), 100, Files()), 100, []
+    for count, size, timestamp in shapes:
+        raw = bytearray(batch(*[b"v" * size] * count, timestamps=[timestamp] * count))
+        PLACE.pack_into(raw, 0, offset, len(raw) - 12, 0)
+        made.note(header_at(raw, 0), offset)
+        raws.append(bytes(raw))
+        offset += count
+    Path(made.path).write_bytes(b"".join(raws))
+    return made, raws
+
+
+@settings(max_examples=100)
+@given(shapes=BATCHES, data=st.data())
+def test_the_index_finds_what_a_walk_finds(
+    tmp_path_factory: pytest.TempPathFactory, shapes: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    made, raws = written(tmp_path_factory.mktemp("log"), shapes)
+    assert len(made.positions) <= 4
+    starts = [sum(map(len, raws[:index])) for index in range(len(raws) + 1)]
+    offsets = [records_of(raw)[0].offset for raw in raws] + [made.next_offset]
+
+    offset = data.draw(st.integers(100, made.next_offset))
+    index = next((i for i in range(len(raws)) if offset < offsets[i + 1]), len(raws))
+    assert made.position_of(offset) == starts[index]
+
+    timestamp = data.draw(st.integers(0, 60))
+    late = [i for i, shape in enumerate(shapes) if shape[2] >= timestamp]
+    assert [found.position for found in made.since(timestamp)] == [starts[i] for i in late]
+
+    if index < len(raws):
+        max_bytes, at_least_one = data.draw(st.integers(0, 2000)), data.draw(st.booleans())
+        read, behind = made.whole_batches(starts[index], max_bytes, at_least_one)
+        taken = starts.index(starts[index] + len(read))
+        assert read == b"".join(raws[index:taken])
+        assert len(read) <= max_bytes or (at_least_one and taken == index + 1)
+        fits = taken < len(raws) and starts[taken + 1] - starts[index] <= max_bytes
+        assert not fits or len(read) >= max_bytes * 3 // 4
+        if read:
+            assert behind == offsets[taken]
+    made._files.close()
+
+
+@given(shapes=BATCHES)
+def test_a_scan_and_a_sidecar_say_the_same(
+    tmp_path_factory: pytest.TempPathFactory, shapes: list[tuple[int, int, int]]
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    made, raws = written(directory, shapes)
+    made.save_sidecar()
+    scanned, loaded = (Segment(str(directory), 100, Files()) for _ in range(2))
+    seen: list[int] = []
+    assert scanned.recover(lambda each: seen.append(each.base_offset)) == 0
+    assert len(seen) == len(raws)
+    assert loaded.load_sidecar()
+    for other in (scanned, loaded):
+        for name in ("size", "next_offset", "max_timestamp", "offsets", "positions", "before"):
+            assert getattr(other, name) == getattr(made, name), name
+    scanned._files.close()
+
+
+def test_a_sidecar_of_another_size_is_not_believed(tmp_path: Path) -> None:
+    made, _ = written(tmp_path, [(1, 10, 5)])
+    made.save_sidecar()
+    with Path(made.path).open("ab") as file:
+        file.write(b"more")
+    assert not Segment(str(tmp_path), 100, Files()).load_sidecar()
