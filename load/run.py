@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -90,6 +91,8 @@ def _storm(
     watch: Callable[[Watch], None],
     bootstrap: str,
 ) -> tuple[list[Tally], bool]:
+    # A Ctrl-C while the workers start would find nobody who can end them in an orderly way, so it waits.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     crew = Crew(scenario, targets, processes=processes, began=began)
     interrupted = False
 
@@ -100,11 +103,10 @@ def _storm(
         if nothing and now.counts["connect_errors"] >= min(MANY_FAILURES, _clients(scenario)):
             crew.kill()
             raise DriverError(_nothing_listens(bootstrap, crew.latest))
-        if scenario.seconds is not None and not scenario.groups and now.seconds >= scenario.seconds:
-            crew.end()
 
     while True:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return crew.collect(look), interrupted
         except KeyboardInterrupt:
             if interrupted:
@@ -141,11 +143,11 @@ def resolve(bootstrap: str, scenario: Scenario) -> list[Address]:
     targets: list[Address] = []
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdigit() or int(port) > 65535:
             raise DriverError(f"{address.strip()!r} is not HOST:PORT.")
         try:
             found = socket.getaddrinfo(host.strip("[]"), int(port), family, socket.SOCK_STREAM)
-        except (socket.gaierror, OverflowError) as error:
+        except socket.gaierror as error:
             raise DriverError(f"{host} can't be resolved: {error}.") from None
         # "localhost" is ::1 first on many machines, where brokers listen on 127.0.0.1.
         found.sort(key=lambda info: info[0] != socket.AF_INET)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from load.sources import Sources
 
@@ -115,12 +115,14 @@ class Scenario:
     """A connection without an answer after so long is closed, and counts as unanswered."""
     close: str = FIN
     """How connections end: `fin`, as real clients do, or `rst`, which leaves no TIME_WAIT on this machine."""
-    seconds: float | None = field(default=None)
-    """How long traffic runs where no group lasts that long."""
+    seconds: float | None = None
+    """The run lasts at least so long; needed where there is only traffic."""
 
     def __post_init__(self) -> None:
         if not self.groups and not self.traffic:
             raise SpecInvalid(f"{self.name}: a scenario needs at least one group or traffic.")
+        if not self.groups and self.seconds is None:
+            raise SpecInvalid(f"{self.name}: traffic without a group needs seconds, as nothing else ends it.")
         for name, allowed in (("probe", (API_VERSIONS, NO_PROBE)), ("close", (FIN, RST))):
             if getattr(self, name) not in allowed:
                 raise SpecInvalid(f"{self.name}: {name} must be one of {', '.join(allowed)}.")

@@ -1,45 +1,47 @@
 """One real client in a process of its own: `python -m load.traffic_client ORDER`, ORDER being JSON.
 
 Prints "ready" when its topic is there, works until its standard input ends, then prints one JSON object of what it
-did. Connections are librdkafka's own count, taken from its statistics, so that a run can be reconciled.
+did, its connections included, so that a run can be reconciled.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import select
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-STATISTICS_MS = 200
 
+class Connections(logging.Handler):
+    """Counts the connections one librdkafka handle makes, refused ones too.
 
-class Statistics:
-    """Counts the connections one librdkafka handle has opened, over all brokers."""
+    From its debug log, which says "CONNECTED" once for each: its statistics forget a connection together with the
+    bootstrap broker it was made to.
+    """
 
     def __init__(self) -> None:
-        self.connections = 0
-        self.rounds = 0
+        super().__init__()
+        self.made = 0
 
-    def __call__(self, text: str) -> None:
-        """librdkafka's stats_cb."""
-        brokers = json.loads(text)["brokers"].values()
-        self.connections = sum(broker["connects"] for broker in brokers)
-        self.rounds += 1
+    def emit(self, record: logging.LogRecord) -> None:
+        self.made += record.getMessage().startswith("CONNECTED ")
 
     def settings(self, bootstrap: str) -> dict[str, Any]:
         """Settings every client has."""
-        return {
-            "bootstrap.servers": bootstrap,
-            "statistics.interval.ms": STATISTICS_MS,
-            "stats_cb": self,
-            "reconnect.backoff.max.ms": 1000,
-            "log_level": 0,
-        }
+        log = logging.Logger("librdkafka", logging.DEBUG)
+        log.addHandler(self)
+        return {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 1000, "debug": "broker", "logger": log}
+
+    def last_word(self, poll: Callable[[float], object]) -> None:
+        """Serve what the log still has, which `poll` does on the way."""
+        for _ in range(5):
+            poll(0.05)
 
 
 def stop_asked() -> bool:
@@ -49,7 +51,7 @@ def stop_asked() -> bool:
 
 def create_topic(order: dict[str, Any]) -> int:
     """Make the topic, unless it is there; how many connections that took."""
-    seen = Statistics()
+    seen = Connections()
     admin = AdminClient(seen.settings(order["bootstrap"]))
     future = admin.create_topics([NewTopic(order["topic"], order["partitions"], 1)])[order["topic"]]
     try:
@@ -57,20 +59,13 @@ def create_topic(order: dict[str, Any]) -> int:
     except KafkaException as error:
         if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
             raise
-    last_word(seen, admin.poll)
-    return seen.connections
-
-
-def last_word(seen: Statistics, poll: Any) -> None:
-    """Poll until statistics came that are younger than this call, so that no connection is left out."""
-    wanted, deadline = seen.rounds + 2, time.monotonic() + 5
-    while seen.rounds < wanted and time.monotonic() < deadline:
-        poll(0.05)
+    seen.last_word(admin.poll)
+    return seen.made
 
 
 def produce(order: dict[str, Any]) -> dict[str, int]:
     """Produce at the ordered rate until told to stop, then flush."""
-    seen, done = Statistics(), {"produced": 0, "failed": 0}
+    seen, done = Connections(), {"produced": 0, "failed": 0}
 
     def delivered(error: object, _message: object) -> None:
         done["failed" if error else "produced"] += 1
@@ -87,13 +82,13 @@ def produce(order: dict[str, Any]) -> dict[str, int]:
             sent += 1
         producer.poll(0.01)
     left = producer.flush(10)
-    last_word(seen, producer.poll)
-    return {**done, "failed": done["failed"] + left, "connections": seen.connections}
+    seen.last_word(producer.poll)
+    return {**done, "failed": done["failed"] + left, "connections": seen.made}
 
 
 def consume(order: dict[str, Any]) -> dict[str, int]:
     """Consume in the ordered group until told to stop."""
-    seen, consumed = Statistics(), 0
+    seen, consumed = Connections(), 0
 
     def take(timeout_s: float) -> None:
         nonlocal consumed
@@ -104,9 +99,9 @@ def consume(order: dict[str, Any]) -> dict[str, int]:
     consumer.subscribe([order["topic"]])
     while not stop_asked():
         take(0.1)
-    last_word(seen, take)
+    seen.last_word(take)
     consumer.close()
-    return {"consumed": consumed, "connections": seen.connections}
+    return {"consumed": consumed, "connections": seen.made}
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import signal
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ class Crew:
 
     def __init__(self, scenario: Scenario, targets: list[Address], *, processes: int, began: float) -> None:
         self.latest: list[Progress | None] = [None] * processes
+        self._not_before = began + (scenario.seconds or 0.0)
         self._groups = len(scenario.groups)
         self._results: list[list[Tally] | None] = [None] * processes
         self._pipes: list[Connection] = []
@@ -72,7 +74,8 @@ class Crew:
             for pipe in wait(self._pipes_in_use(), timeout=0.5):
                 self._take(self._pipes.index(pipe))  # type: ignore[arg-type]
             watch()
-            if all(progress is not None and progress.settled for progress in self.latest):
+            settled = all(progress is not None and progress.settled for progress in self.latest)
+            if settled and time.monotonic() >= self._not_before:
                 self.end()
         for process in self._processes:
             process.join()
