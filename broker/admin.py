@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.metrics import REASONS, Layout, ShardCounters, merge_top
-from broker.redpanda import EVERY_BROKER, as_json
+from broker.redpanda import EVERY_BROKER, as_json, cluster_config
 from broker.sampler import Member, Sampler
 from limits.precedence import QuotaTable
 from shards.catalog import LIMITS, broker_setting, listener_of
@@ -89,7 +89,9 @@ class Admin:
         if by == "ip":
             rows = [
                 {"ip": ip, "count": count, "error": error, "reasons": told}
-                for ip, count, error, told in merge_top((await self.coordinator.ask_all("describe_refusals")).values(), TOP)
+                for ip, count, error, told in merge_top(
+                    (await self.coordinator.ask_all("describe_refusals")).values(), TOP
+                )
             ]
         elif by == "listener":
             rows = [
@@ -140,7 +142,8 @@ class Admin:
             "shards": [{**row, **self._rates(window, (row["broker"], row["shard"]))} for row in self.shards()],
             "series": self.sampler.series(since),
             "top_refused": [
-                {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)} for ip, n, error, told in top
+                {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)}
+                for ip, n, error, told in top
             ],
             "limits": self.limits(),
         }
@@ -219,12 +222,10 @@ class Admin:
         """The Prometheus page."""
         from broker.exposition import exposition
 
-        found = given(EVERY_BROKER, self.coordinator.state.static, self.coordinator.state.settings)
-        samples, seconds = (
-            found.get(name, broker_setting(name).default) for name in ("quota.window.num", "quota.window.size.seconds")
-        )
+        values = cluster_config(self.coordinator.state)
+        window_s = float(values["quota.window.num"] * values["quota.window.size.seconds"])
         gauges = await self.coordinator.ask_all("describe_gauges")
-        return exposition(self.sampler, float(samples * seconds), gauges, time.monotonic() - self._started_s)
+        return exposition(self.sampler, window_s, gauges, time.monotonic() - self._started_s)
 
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:

@@ -66,37 +66,59 @@ def _shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
     def total(name: str, listener: str | None = None) -> int:
         return sampler.total(now, name, listener, only)
 
-    count("vectorized_kafka_rpc_connections_rejected_total", "Connections refused for a limit, as Redpanda names it.",
-          sum(sampler.refused(now, None, only).values()))
+    count(
+        "vectorized_kafka_rpc_connections_rejected_total",
+        "Connections refused for a limit, as Redpanda names it.",
+        sum(sampler.refused(now, None, only).values()),
+    )
     gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", total("open"))
     count("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", total("admitted"))
-    count("vectorized_kafka_rpc_connections_wait_rate_total",
-          "Connections that waited for a rate limit, as Redpanda names it.", total("rate_waits"))
+    count(
+        "vectorized_kafka_rpc_connections_wait_rate_total",
+        "Connections that waited for a rate limit, as Redpanda names it.",
+        total("rate_waits"),
+    )
     for listener in sampler.layout.listeners:
         for reason in REASONS:
-            count("turnstile_connections_refused_total", "Connections refused, by what refused them.",
-                  total(f"refused_{reason}", listener), reason=reason, listener=listener)
-        for name, what in (("admitted", "Connections admitted."), ("closed", "Connections that ended."),
-                           ("lost", "Connections that ended with their killed shard.")):
+            count(
+                "turnstile_connections_refused_total",
+                "Connections refused, by what refused them.",
+                total(f"refused_{reason}", listener),
+                reason=reason,
+                listener=listener,
+            )
+        for name, what in (
+            ("admitted", "Connections admitted."),
+            ("closed", "Connections that ended."),
+            ("lost", "Connections that ended with their killed shard."),
+        ):
             count(f"turnstile_connections_{name}_total", what, total(name, listener), listener=listener)
         gauge("turnstile_connections_open", "Connections open now.", total("open", listener), listener=listener)
     for path in PATHS:
-        count("turnstile_decisions_total", "Admission decisions, by where they were taken.",
-              total(f"decisions_{path}"), path=path)
+        count(
+            "turnstile_decisions_total",
+            "Admission decisions, by where they were taken.",
+            total(f"decisions_{path}"),
+            path=path,
+        )
     for state in ("in_use", "cached"):
         gauge("turnstile_tokens", "Connection tokens held here, of all pools.", total(f"tokens_{state}"), state=state)
     gauge("turnstile_pools", "Pools this shard keeps memory for.", total("pools"))
-    for name, what in (("waiting", "Connections waiting for a token or a rate."),
-                       ("held", "Connections held before they are refused, for the rate of their IP."),
-                       ("muted", "Channels muted by a quota (the delay queue's size).")):
+    for name, what in (
+        ("waiting", "Connections waiting for a token or a rate."),
+        ("held", "Connections held before they are refused, for the rate of their IP."),
+        ("muted", "Channels muted by a quota (the delay queue's size)."),
+    ):
         gauge(f"turnstile_{name}", what, total(name))
-    for name, what in (("reclaims", "Times a home asked holders for idle tokens."),
-                       ("borrows", "Requests for tokens sent to a home."),
-                       ("grants", "Tokens granted to other shards."),
-                       ("malformed", "Connections closed for a frame that was no request."),
-                       ("requests", "Kafka requests answered."),
-                       ("auth_failures", "Failed authentications."),
-                       ("events", "Journal events written.")):
+    for name, what in (
+        ("reclaims", "Times a home asked holders for idle tokens."),
+        ("borrows", "Requests for tokens sent to a home."),
+        ("grants", "Tokens granted to other shards."),
+        ("malformed", "Connections closed for a frame that was no request."),
+        ("requests", "Kafka requests answered."),
+        ("auth_failures", "Failed authentications."),
+        ("events", "Journal events written."),
+    ):
         count(f"turnstile_{name}_total", what, total(name))
     count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_in"), direction="in")
     count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_out"), direction="out")
@@ -133,19 +155,41 @@ def _broker(page: Page, sampler: Sampler, window: tuple[Sample, Sample], number:
 
         arrived = rise("admitted") + sum(rise(f"refused_{reason}") for reason in REASONS)
         accepted += arrived
-        page.add(f"{_ACCEPT}connection_accept_rate", "gauge", "Connections accepted per second (KIP-612).", labels,
-                 _ratio(arrived, seconds, 0.0))
-        page.add(f"{_ACCEPT}connection_accept_throttle_time", "gauge",
-                 "Average delay in ms of accepting, by broker and listener rates (KIP-612).", labels,
-                 _ratio(rise("accept_throttle_ms"), rise("accept_throttles"), math.nan))
-        page.add(f"{_ACCEPT}ip_connection_accept_throttle_time", "gauge",
-                 "Average delay in ms of connections over the rate of their IP (KIP-612).", labels,
-                 _ratio(rise("ip_throttle_ms"), rise("ip_throttles"), math.nan))
-        page.add("kafka_network_acceptor_acceptorblocked_percent", "gauge",
-                 "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent).", labels,
-                 _ratio(rise("blocked_ns") / 1e9 / len(members), seconds, 0.0))
-    page.add(f"{_ACCEPT}broker_connection_accept_rate", "gauge", "Connections accepted per second (KIP-612).", broker,
-             _ratio(accepted, seconds, 0.0))
+        page.add(
+            f"{_ACCEPT}connection_accept_rate",
+            "gauge",
+            "Connections accepted per second (KIP-612).",
+            labels,
+            _ratio(arrived, seconds, 0.0),
+        )
+        page.add(
+            f"{_ACCEPT}connection_accept_throttle_time",
+            "gauge",
+            "Average delay in ms of accepting, by broker and listener rates (KIP-612).",
+            labels,
+            _ratio(rise("accept_throttle_ms"), rise("accept_throttles"), math.nan),
+        )
+        page.add(
+            f"{_ACCEPT}ip_connection_accept_throttle_time",
+            "gauge",
+            "Average delay in ms of connections over the rate of their IP (KIP-612).",
+            labels,
+            _ratio(rise("ip_throttle_ms"), rise("ip_throttles"), math.nan),
+        )
+        page.add(
+            "kafka_network_acceptor_acceptorblocked_percent",
+            "gauge",
+            "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent).",
+            labels,
+            _ratio(rise("blocked_ns") / 1e9 / len(members), seconds, 0.0),
+        )
+    page.add(
+        f"{_ACCEPT}broker_connection_accept_rate",
+        "gauge",
+        "Connections accepted per second (KIP-612).",
+        broker,
+        _ratio(accepted, seconds, 0.0),
+    )
 
 
 def _reported(page: Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:

@@ -9,6 +9,8 @@
     PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]}
     GET  /v1/quotas/explain?user=U&client-id=C           {"matched", "quotas", "rates", "levels"}
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
+    GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners"}
+    POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
     GET  /metrics, /healthz, /
 
 A change is answered when it is in force on every shard. With a token, every request but /healthz must carry it, as
@@ -22,6 +24,9 @@ import binascii
 import hmac
 import json
 import os
+import signal
+import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -30,6 +35,7 @@ import hypercorn.trio
 import trio
 from hypercorn.config import Config
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -37,6 +43,7 @@ from starlette.routing import Route
 
 from broker import redpanda
 from broker.admin import REFUSED_BY, Admin
+from shards.catalog import broker_setting, canonical_name
 from shards.errors import ConfigInvalid
 
 if TYPE_CHECKING:
@@ -50,7 +57,7 @@ async def serve_admin(control: Control) -> None:
     """Serve the API on the plan's admin socket until cancelled."""
     plan = control.plan
     assert plan.admin_socket is not None
-    admin = Admin(control.coordinator, plan.run_dir, [endpoint.listener for endpoint in plan.endpoints])
+    admin = Admin(control.coordinator, plan.run_dir, [endpoint.listener for endpoint in plan.endpoints], plan.about())
     await serve(admin, plan.admin_socket.fileno(), plan.admin_token)
 
 
@@ -64,7 +71,7 @@ async def serve(admin: Admin, fd: int, token: str | None) -> None:
     config.keep_alive_timeout = 60.0
     async with trio.open_nursery() as nursery:
         nursery.start_soon(admin.sampler.run)
-        await hypercorn.trio.serve(make_app(admin, token), config, shutdown_trigger=trio.sleep_forever, mode="asgi")  # type: ignore[arg-type]
+        await hypercorn.trio.serve(make_app(admin, token), config, shutdown_trigger=trio.sleep_forever, mode="asgi")
 
 
 def make_app(admin: Admin, token: str | None = None) -> Any:
@@ -84,10 +91,12 @@ def make_app(admin: Admin, token: str | None = None) -> Any:
         Route("/v1/shards", api.shards),
         Route("/v1/live", api.live),
         Route("/metrics", api.metrics),
+        Route("/v1/cluster", api.cluster),
+        Route("/v1/shutdown", api.shutdown, methods=["POST"]),
         Route("/healthz", api.healthz),
         Route("/", api.page),
     ]
-    handlers: dict[Any, Any] = {ConfigInvalid: _invalid, HTTPException: _problem}
+    handlers: dict[Any, Any] = {ConfigInvalid: _invalid, HTTPException: _problem, Exception: _bug}
     app = Starlette(routes=routes, exception_handlers=handlers)
     return app if token is None else _Guarded(app, token)
 
@@ -109,8 +118,8 @@ class Api:
         key = request.query_params.get("key")
         if key is None:
             return JSONResponse(values)
-        setting = redpanda.broker_setting(redpanda.canonical_name(key))
-        return JSONResponse({key: values.get(redpanda.canonical_name(key), redpanda.as_json(setting, setting.default))})
+        setting = broker_setting(canonical_name(key))
+        return JSONResponse({key: values.get(canonical_name(key), redpanda.as_json(setting, setting.default))})
 
     async def put_config(self, request: Request) -> Response:
         changes = redpanda.changes_of(await _body(request), self._broker(request))
@@ -162,6 +171,18 @@ class Api:
     async def metrics(self, request: Request) -> Response:
         text = await self._admin.metrics()
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def cluster(self, request: Request) -> Response:
+        return JSONResponse(self._admin.cluster())
+
+    async def shutdown(self, request: Request) -> Response:
+        """Ends the whole cluster; the answer is out before it begins.
+
+        A page of another site could send a plain POST from somebody's browser, but not with a header of its own.
+        """
+        if WHO not in request.headers:
+            raise HTTPException(403, f"say who you are in the header {WHO}.")
+        return JSONResponse({"ending": True}, background=BackgroundTask(os.kill, os.getppid(), signal.SIGTERM))
 
     async def healthz(self, request: Request) -> Response:
         missing = [f"broker {broker} shard {shard}" for broker, shard in self._admin.missing()]
@@ -234,6 +255,12 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"message": error.detail, "code": error.status_code}, error.status_code, error.headers)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    """Nobody's mistake but ours: said in full in the log, in one sentence to the caller."""
+    traceback.print_exception(error, file=sys.stderr)
+    return JSONResponse({"message": f"internal error: {type(error).__name__}: {error}", "code": 500}, 500)
 
 
 class _Guarded:

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 REASONS = (
     "broker_cap",
@@ -265,9 +266,9 @@ class _Talker:
         self.by: dict[str, int] = {}
 
 
-def merge_top(tops: Iterable[Sequence[Sequence]], most: int = 50) -> list[tuple[str, int, int, dict[str, int]]]:
+def merge_top(tops: Iterable[Sequence[Sequence[Any]]], most: int = 50) -> list[tuple[str, int, int, dict[str, int]]]:
     """The top of several `Talkers.top()` answers together, counts added key by key."""
-    merged: dict[str, list] = {}
+    merged: dict[str, list[Any]] = {}
     for top in tops:
         for key, count, error, by in top:
             into = merged.setdefault(key, [0, 0, {}])

@@ -71,10 +71,13 @@ def changes_of(body: Any, broker: str) -> list[list[Any]]:
     upsert, remove = (body.get("upsert", {}), body.get("remove", [])) if shaped else (None, None)
     if not isinstance(upsert, Mapping) or not isinstance(remove, list):
         raise ConfigInvalid("the body", None, 'must be {"upsert": {name: value}, "remove": [name]}')
-    removed = [[broker, str(name), None] for name in remove]
-    for _, name, _ in removed:
+    names = [str(name) for name in remove]
+    for name in names:
         broker_setting(canonical_name(name))
-    return [*removed, *([broker, str(name), as_text(name, value)] for name, value in upsert.items())]
+    return [
+        *([broker, name, None] for name in names),
+        *([broker, str(name), as_text(name, value)] for name, value in upsert.items()),
+    ]
 
 
 def as_text(name: str, value: Any) -> str | None:

@@ -58,7 +58,7 @@ def _header(live: dict[str, Any]) -> Text:
 
 def _rates(live: dict[str, Any], bars: int) -> Table:
     series = live["series"]
-    last = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0}
+    last: dict[str, Any] = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0}
     grid = Table.grid(padding=(0, 2))
     rows = (
         ("open", [point["connections"] for point in series], live["totals"]["connections"], "cyan", ""),
@@ -67,7 +67,9 @@ def _rates(live: dict[str, Any], bars: int) -> Table:
         ("closed", [point["closed"] for point in series], last["closed"], "dim", "/s"),
     )
     for name, values, now, style, unit in rows:
-        grid.add_row(name, Text(f"{amount(now)}{unit}", style="bold", justify="right"), Text(spark(values, bars), style=style))
+        grid.add_row(
+            name, Text(f"{amount(now)}{unit}", style="bold", justify="right"), Text(spark(values, bars), style=style)
+        )
     return grid
 
 
@@ -96,7 +98,11 @@ def _tokens(live: dict[str, Any]) -> Table:
     totals = live["totals"]
     table = _table("tokens and decisions", ("", ""), ("", "r"), ("", "r"))
     tokens, decisions = totals["tokens"], totals["decisions"]
-    for what, count in (("tokens in use", tokens["in_use"]), ("tokens cached", tokens["cached"]), ("pools", tokens["pools"])):
+    for what, count in (
+        ("tokens in use", tokens["in_use"]),
+        ("tokens cached", tokens["cached"]),
+        ("pools", tokens["pools"]),
+    ):
         table.add_row(what, amount(count), "")
     every = sum(decisions.values()) or 1
     for path in ("home", "cached", "rpc"):

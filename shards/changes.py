@@ -209,9 +209,7 @@ def quotas_delta(state: State, changes: Sequence[Sequence[Any]]) -> list[Change]
                 raise ConfigInvalid(name, value, "it must be a number", error="INVALID_REQUEST") from None
             check_quota(entity, name, number)
             values[name] = number
-    return [
-        ("quota", key, values or None) for key, values in wanted.items() if values != state.quotas.get(key, {})
-    ]
+    return [("quota", key, values or None) for key, values in wanted.items() if values != state.quotas.get(key, {})]
 
 
 def users_delta(state: State, changes: Sequence[Sequence[Any]]) -> list[Change]:

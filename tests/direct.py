@@ -90,7 +90,9 @@ class Api:
         self.admin = admin
         self.url = url
 
-    async def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    async def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
         def call() -> tuple[int, Any]:
             data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
             request = urllib.request.Request(self.url + path, data, headers or {}, method=method)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -60,7 +60,9 @@ class AdminClient:
             headers["authorization"] = f"Bearer {self._token}"
         try:
             # No proxy: the cluster is on this machine or one that was named.
-            with build_opener(ProxyHandler({})).open(Request(url, body, headers, method=method), timeout=self._timeout_s) as answer:
+            with build_opener(ProxyHandler({})).open(
+                Request(url, body, headers, method=method), timeout=self._timeout_s
+            ) as answer:
                 return json.load(answer)
         except HTTPError as error:
             with error:
@@ -78,7 +80,7 @@ class AdminClient:
 def _refusal(code: int, body: bytes, url: str) -> str:
     """The sentence inside an error answer: Turnstile's own, or what there is."""
     if code == 401:
-        return f"{url} needs its token; give it with --token or TURNSTILE_TOKEN"
+        return f"{url} needs its token; give it with --token or TURNSTILE_ADMIN_TOKEN"
     try:
         told = json.loads(body)
         if "message" in told:
@@ -106,7 +108,7 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
 
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
-        click.option("--token", envvar="TURNSTILE_TOKEN", metavar="TOKEN", show_envvar=True,
+        click.option("--token", envvar="TURNSTILE_ADMIN_TOKEN", metavar="TOKEN", show_envvar=True,
                      help="Token of an admin API that needs one."),
         click.option("--admin", envvar="TURNSTILE_ADMIN", metavar="URL", default=DEFAULT_ADMIN, show_default=True,
                      show_envvar=True, help="Admin API of the cluster."),
@@ -120,7 +122,7 @@ def show_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def show_table(rows: list[tuple[str, ...]], *, indent: str = "") -> None:
+def show_table(rows: Sequence[tuple[str, ...]], *, indent: str = "") -> None:
     """Rows in aligned columns; the last column may be of any length."""
     if not rows:
         return

@@ -57,7 +57,9 @@ def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> N
 @broker_option
 @click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
 @with_cluster
-def set_(cluster: AdminClient, name_and_value: tuple[str, ...], broker: int | None, dry_run: bool, as_json: bool) -> None:
+def set_(
+    cluster: AdminClient, name_and_value: tuple[str, ...], broker: int | None, dry_run: bool, as_json: bool
+) -> None:
     """Set one setting, or several at once: all of them or none.
 
     A list is JSON or comma-separated. An address override is ip:count, a network's network/length:count (for each
@@ -125,7 +127,9 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
         click.echo(f"version {change['version']}  {at}  {change['who']}")
         shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
-        show_table([(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  ")
+        show_table(
+            [(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  "
+        )
         if len(change["changes"]) > len(shown) == 20:
             click.echo(f"  and {len(change['changes']) - len(shown)} more")
 

@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from broker.commands.admin_client import DEFAULT, TYPES, AdminClient, Failed, entity_text, show_json, show_table, with_cluster
+from broker.commands.admin_client import (
+    DEFAULT,
+    TYPES,
+    AdminClient,
+    Failed,
+    entity_text,
+    show_json,
+    show_table,
+    with_cluster,
+)
 
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
@@ -73,7 +82,9 @@ def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     turnstile quota unset user=alice producer_byte_rate
     """
     entity, keys = _entity(words)
-    now = next((row["values"] for row in cluster.get("/v1/quotas")["quotas"] if row["entity"] == entity), {})
+    now: dict[str, float] = next(
+        (row["values"] for row in cluster.get("/v1/quotas")["quotas"] if row["entity"] == entity), {}
+    )
     missing = [key for key in keys if key not in now]
     if missing or not now:
         raise Failed(f"{entity_text(entity)} has no {' and no '.join(missing) if missing else 'quota'}")

@@ -12,7 +12,9 @@ from broker.commands.admin_client import AdminClient, with_cluster
 
 
 @click.command()
-@click.option("--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between views.")
+@click.option(
+    "--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between views."
+)
 @click.option("--once", is_flag=True, help="Show one view and end; what happens anyway when the output is no terminal.")
 @with_cluster
 def top(cluster: AdminClient, interval: float, once: bool, as_json: bool) -> None:

@@ -71,7 +71,9 @@ async def test_errors_are_one_sentence_and_the_exit_code_says_whose(run):
 async def test_json_is_for_programs(run):
     answer = json.loads((await run(config, "set", "kafka_connections_max", "5", "--json")).stdout)
     assert answer.keys() == {"config_version"}
-    assert json.loads((await run(config, "get", "kafka_connections_max", "--json")).stdout) == {"kafka_connections_max": 5}
+    assert json.loads((await run(config, "get", "kafka_connections_max", "--json")).stdout) == {
+        "kafka_connections_max": 5
+    }
     assert json.loads((await run(config, "list", "--json")).stdout) == {"kafka_connections_max": 5}
     assert "num.io.threads" in json.loads((await run(config, "list", "--all", "--json")).stdout)
     history = json.loads((await run(config, "history", "--json")).stdout)
@@ -132,7 +134,7 @@ async def test_a_token_is_asked_for_and_taken(start_api):
         return CliRunner().invoke(config, ["list", "--admin", api.url, *more])
 
     without = await trio.to_thread.run_sync(call)
-    assert (without.exit_code, "give it with --token or TURNSTILE_TOKEN" in without.stderr) == (1, True)
+    assert (without.exit_code, "give it with --token or TURNSTILE_ADMIN_TOKEN" in without.stderr) == (1, True)
     assert (await trio.to_thread.run_sync(call, "--token", "s3cret")).exit_code == 0
 
 

@@ -77,7 +77,9 @@ async def test_quotas_are_altered_listed_and_explained(api):
         {"entity": {"client-id": "app"}, "set": {"consumer_byte_rate": 2048}},
     ]
     assert (await api.put("/v1/quotas", {"alter": alter}))[0] == 200
-    await api.put("/v1/quotas", {"alter": [{"entity": {"user": "alice", "client-id": None}, "remove": ["request_percentage"]}]})
+    await api.put(
+        "/v1/quotas", {"alter": [{"entity": {"user": "alice", "client-id": None}, "remove": ["request_percentage"]}]}
+    )
     assert (await api.get("/v1/quotas"))["quotas"] == [
         {"entity": {"client-id": "app"}, "values": {"consumer_byte_rate": 2048.0}},
         {"entity": {"client-id": None, "user": "alice"}, "values": {"producer_byte_rate": 1024.0}},
@@ -93,7 +95,9 @@ async def test_quotas_are_altered_listed_and_explained(api):
     assert nobody["quotas"] == {}
 
 
-@pytest.mark.parametrize("body", [{}, {"alter": {}}, {"alter": [{}]}, {"alter": [{"entity": 5}]}, {"alter": [{"entity": {}}]}])
+@pytest.mark.parametrize(
+    "body", [{}, {"alter": {}}, {"alter": [{}]}, {"alter": [{"entity": 5}]}, {"alter": [{"entity": {}}]}]
+)
 async def test_a_quota_body_of_another_shape_is_refused(api, body):
     status, answer = await api.put("/v1/quotas", body)
     assert status == 400, answer
@@ -110,7 +114,10 @@ async def test_refusals_by_everything_add_up(api):
     talkers.add("10.0.0.1", "ip_cap", 3)
     api.cluster.answers["describe_refusals"] = lambda member: talkers.top()
     by_reason = await api.get("/v1/refusals?by=reason")
-    assert {row["reason"]: row["count"] for row in by_reason["refusals"] if row["count"]} == {"ip_cap": 4, "broker_cap": 3}
+    assert {row["reason"]: row["count"] for row in by_reason["refusals"] if row["count"]} == {
+        "ip_cap": 4,
+        "broker_cap": 3,
+    }
     assert (by_reason["total"], by_reason["admitted"]) == (7, 3)
     for by in ("listener", "shard"):
         assert sum(row["count"] for row in (await api.get(f"/v1/refusals?by={by}"))["refusals"]) == 7
@@ -136,7 +143,12 @@ async def test_a_pools_tokens_are_put_together_from_its_home_and_its_holders(api
         (0, 5, 5, 50),
     ]
     pool = tokens["pools"][1]
-    assert (pool["kind"], pool["key"], pool["home"], pool["limit"]) == ("ip", "10.0.0.1", 0, "kafka_connections_max_per_ip")
+    assert (pool["kind"], pool["key"], pool["home"], pool["limit"]) == (
+        "ip",
+        "10.0.0.1",
+        0,
+        "kafka_connections_max_per_ip",
+    )
     assert pool["holders"] == [{"shard": 0, "in_use": 3, "cached": 0}, {"shard": 1, "in_use": 2, "cached": 5}]
     assert tokens["truncated"]
 
@@ -145,7 +157,11 @@ async def test_shards_and_health_follow_who_is_connected(api):
     assert await api.get("/healthz") == {"status": "ok"}
     api.cluster.lose((0, 1))
     shards = (await api.get("/v1/shards"))["shards"]
-    assert [(row["broker"], row["shard"], row["state"]) for row in shards] == [(0, 0, "up"), (0, 1, "down"), (1, 0, "up")]
+    assert [(row["broker"], row["shard"], row["state"]) for row in shards] == [
+        (0, 0, "up"),
+        (0, 1, "down"),
+        (1, 0, "up"),
+    ]
     status, body = await api.ask("GET", "/healthz")
     assert (status, body["missing"]) == (503, ["broker 0 shard 1"])
 
@@ -173,14 +189,25 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     assert samples["kafka_server_quota_tokens", (("broker", "0"), ("user", 'a"\n'))] == 3.0
     for name in ("connection_accept_rate", "broker_connection_accept_rate", "ip_connection_accept_throttle_time"):
         assert f"kafka_server_socket_server_metrics_{name}" in families
-    assert {"turnstile_config_version", "turnstile_tokens", "turnstile_decisions", "turnstile_reclaims"} <= families.keys()
+    assert {
+        "turnstile_config_version",
+        "turnstile_tokens",
+        "turnstile_decisions",
+        "turnstile_reclaims",
+    } <= families.keys()
     assert "kafka_network_acceptor_acceptorblocked_percent" in families
 
 
 async def test_live_tells_how_many_a_refused_address_has_open_if_it_can(api):
-    api.cluster.answers["describe_refusals"] = lambda member: [("10.0.0.1", 3, 0, {"ip_cap": 3}), ("10.0.0.2", 1, 0, {})]
+    api.cluster.answers["describe_refusals"] = lambda member: [
+        ("10.0.0.1", 3, 0, {"ip_cap": 3}),
+        ("10.0.0.2", 1, 0, {}),
+    ]
     api.cluster.answers["describe_connections"] = lambda member: {"open": 2, "ips": 1, "top": [["10.0.0.1", 2]]}
-    assert [(row["ip"], row["open"]) for row in (await api.get("/v1/live"))["top_refused"]] == [("10.0.0.1", 6), ("10.0.0.2", 0)]
+    assert [(row["ip"], row["open"]) for row in (await api.get("/v1/live"))["top_refused"]] == [
+        ("10.0.0.1", 6),
+        ("10.0.0.2", 0),
+    ]
     api.cluster.answers["describe_connections"] = lambda member: {"open": 200, "ips": 150, "top": [["10.0.0.1", 2]]}
     assert (await api.get("/v1/live"))["top_refused"][1]["open"] is None
 
@@ -205,6 +232,11 @@ async def test_rpks_questions_about_features_are_a_404(api):
     for name in ("enterprise", "license"):
         assert (await api.ask("GET", f"/v1/features/{name}"))[0] == 404
     assert (await api.ask("DELETE", "/v1/shards"))[0] == 405
+
+
+async def test_another_sites_page_cannot_end_the_cluster(api):
+    status, body = await api.ask("POST", "/v1/shutdown", b"")
+    assert (status, body["code"]) == (403, 403)
 
 
 async def test_with_a_token_nobody_else_gets_in(start_api):
