@@ -7,6 +7,7 @@ CreateAcls, DeleteAcls 1-3 (SECURITY_DISABLED), ListConfigResources 0-1. Answers
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from broker import codes
@@ -73,7 +74,11 @@ class _Cluster:
         """One voter, as far as it is: what the version of the configuration is to us, an offset is to a quorum."""
         types, controller = call.types, self._cluster.controller
         end = self._view.version + 1
-        voter = types.ReplicaState(replica_id=controller, replica_directory_id=None, log_end_offset=end)
+        now_ms = int(time.time() * 1000)
+        voter = types.ReplicaState(
+            replica_id=controller, replica_directory_id=None, log_end_offset=end, last_fetch_timestamp=now_ms,
+            last_caught_up_timestamp=now_ms,
+        )  # fmt: skip
         topics = tuple(
             types.TopicData(
                 topic_name=topic.topic_name,

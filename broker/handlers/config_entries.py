@@ -108,4 +108,5 @@ def _default(setting: Setting) -> list[Synonym]:
 def _entry(name: str, setting: Setting, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
     source = synonyms[0].source if synonyms else DEFAULT
     shown = value if value is not None else synonyms[0].value if synonyms else None
-    return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), setting.doc)
+    doc = setting.doc.replace("SHOWN", "Stored and shown for tools that ask for it; nothing acts on it")
+    return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), doc)

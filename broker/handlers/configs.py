@@ -182,10 +182,13 @@ class _Configs:
         for edit in edits:
             if edit.operation not in (SET, DELETE, APPEND, SUBTRACT):
                 raise Refused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
-            value = None if edit.operation == DELETE else edit.value
-            if edit.operation in (APPEND, SUBTRACT):
-                value = self._edited_list(kind, name, edit)
-            changes.append([name, edit.name, value])
+            if edit.operation == DELETE:
+                if _is_known(kind, edit.name):  # Kafka lets go of what it never knew, too
+                    changes.append([name, edit.name, None])
+            elif edit.operation == SET:
+                changes.append([name, edit.name, edit.value])
+            else:
+                changes.append([name, edit.name, self._edited_list(kind, name, edit)])
         return changes
 
     def _check_resource(self, kind: int, name: str) -> None:
@@ -246,16 +249,19 @@ def _broker_id(name: str) -> int:
 def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> Refused:
     """The coordinator's sentence under the code that Kafka gives such a fault."""
     code = unable.code
-    if code == codes.INVALID_CONFIG and resource[0] == BROKER and _all_known(changes):
+    if (
+        code == codes.INVALID_CONFIG
+        and resource[0] == BROKER
+        and all(_is_known(BROKER, name) for _, name, _ in changes)
+    ):
         code = codes.INVALID_REQUEST
     return Refused(code, unable.message)
 
 
-def _all_known(changes: Sequence[Change]) -> bool:
+def _is_known(kind: int, name: str) -> bool:
     try:
-        for _, name, _ in changes:
-            broker_setting(canonical_name(name))
-    except ConfigInvalid:
+        _setting(kind, name)
+    except Refused:
         return False
     return True
 

@@ -139,12 +139,9 @@ def _change(entry: Any) -> list[Any]:
     entity = entity_of(wanted)
     quotas: dict[str, float | None] = {}
     for op in entry.ops:
-        if op.remove:
-            check_quota(entity, op.key, 1.0)  # a key that can't be set can't be removed either
-            quotas[op.key] = None
-        else:
+        if not op.remove:
             check_quota(entity, op.key, op.value)
-            quotas[op.key] = op.value
+        quotas[op.key] = None if op.remove else op.value
     return [dict(entity), quotas]
 
 

@@ -235,6 +235,14 @@ async def test_validating_changes_nothing(desk: Desk) -> None:
     assert desk.views[0, 0].version == version
 
 
+async def test_letting_go_of_what_is_not_set_or_never_was_changes_nothing(desk: Desk) -> None:
+    version = desk.views[0, 0].version
+    for kind, name in ((BROKER, "0"), (TOPIC, "t")):
+        key = "max.connections" if kind == BROKER else "flush.ms"
+        assert await alter(desk, (kind, name, [("no.such", DELETE, None), (key, DELETE, None)])) == [(0, None)]
+    assert desk.views[0, 0].version == version
+
+
 async def test_lists_grow_and_shrink(desk: Desk) -> None:
     async def policy() -> str:
         return str((await describe(desk, TOPIC, "t", "cleanup.policy"))["cleanup.policy"].value)

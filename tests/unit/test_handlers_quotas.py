@@ -90,6 +90,7 @@ async def test_a_quota_is_in_force_when_the_answer_is_there_and_gone_when_remove
     await alter(desk, IP)
     assert desk.views[1, 0].quota_for_ip("10.0.0.1") == 5.0
     assert await alter(desk, ({"ip": "10.0.0.1"}, {"connection_creation_rate": None})) == [(0, None)]
+    assert await alter(desk, ({"ip": "10.0.0.1"}, {"no_such_quota": None})) == [(0, None)]
     assert await describe(desk, version=0) == []
     assert desk.views[0, 0].quota_for_ip("10.0.0.1") is None
 
