@@ -17,15 +17,14 @@ from broker.commands.config import readable
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
-_WIDE = 120
+_GAP = 3
 
 
-def render(live: dict[str, Any], width: int) -> RenderableType:
-    """One view for a console of `width` columns; from 80 on nothing is cut off."""
-    refusals, ips, tokens = _refusals(live), _top_ips(live), _tokens(live)
-    middle = [_side_by_side(refusals, ips, tokens)] if width >= _WIDE else [_side_by_side(refusals, tokens), ips]
-    bars = max(10, min(_SPARK, width - 24))
-    return Group(_header(live), _rates(live, bars), *middle, _shards(live), _limits(live))
+def render(live: dict[str, Any], console: Console) -> RenderableType:
+    """One view for this console; from 80 columns on nothing is cut off."""
+    bars = max(10, min(_SPARK, console.width - 24))
+    tables = [_refusals(live), _top_ips(live), _tokens(live)]
+    return Group(_header(live), _rates(live, bars), *_packed(tables, console), _shards(live), _limits(live))
 
 
 def spark(values: list[float], width: int = _SPARK) -> str:
@@ -139,25 +138,38 @@ def _table(title: str, *columns: tuple[str, str]) -> Table:
     return table
 
 
-def _side_by_side(*tables: Table) -> Table:
-    grid = Table.grid(padding=(0, 3))
-    grid.add_row(*tables)
-    return grid
+def _packed(tables: list[Table], console: Console) -> list[Table]:
+    """Tables beside each other, as many in a row as fit."""
+    rows: list[list[Table]] = []
+    left = 0
+    for table in tables:
+        needs = console.measure(table).maximum + _GAP
+        if needs > left or not rows:
+            rows.append([])
+            left = console.width
+        rows[-1].append(table)
+        left -= needs
+    grids = []
+    for row in rows:
+        grid = Table.grid(padding=(0, _GAP))
+        grid.add_row(*row)
+        grids.append(grid)
+    return grids
 
 
 def show_once(live: dict[str, Any]) -> None:
     """One view on stdout."""
     console = Console()
-    console.print(render(live, console.width))
+    console.print(render(live, console))
 
 
 def watch(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
     """Draw until Ctrl-C. What `ask` raises ends it, and leaves the last view on the screen."""
     console = Console()
-    with Live(render(ask(), console.width), console=console, auto_refresh=False, vertical_overflow="crop") as drawn:
+    with Live(render(ask(), console), console=console, auto_refresh=False, vertical_overflow="crop") as drawn:
         try:
             while True:
                 time.sleep(interval_s)
-                drawn.update(render(ask(), console.width), refresh=True)
+                drawn.update(render(ask(), console), refresh=True)
         except KeyboardInterrupt:
             return
