@@ -355,7 +355,7 @@ class _Unit:
         for field in self.tagged:
             self.names[f"D_{field.name}"] = self.default(field)
             lines += [
-                f"    if self.{field.name} != D_{field.name}:",
+                f"    if self.{field.name} is not D_{field.name} and self.{field.name} != D_{field.name}:",
                 "        parts = []; out = parts.append",
                 *self._write(field, " " * 8),
                 f"        tags.append(({field.tag}, b''.join(parts)))",

@@ -40,6 +40,7 @@ class Api(NamedTuple):
     flexible_from: int  # the first version with tagged fields, in header and body; 99 if none
 
 
+METADATA = 3
 API_VERSIONS = 18
 APIS = {
     0: Api("produce", 3, 13, 9),
@@ -244,16 +245,20 @@ def request_types(api_key: int, version: int) -> Types:
 
 
 def parse_body(frame: Buffer, offset: int, api_key: int, version: int) -> Any:
-    """The request that starts at `offset` and fills the frame to its end; raises BadFrame."""
-    return _parse(request_types(api_key, version).top, frame, offset)
+    """The request that starts at `offset` and fills the frame to its end; raises BadFrame.
+
+    Only Metadata may have bytes behind it, which Kafka ignores: when librdkafka 2.x asks for all topics in a flexible
+    version, it writes the array's length in four bytes instead of one.
+    """
+    return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
 
 
-def _parse(message: Any, frame: Buffer, offset: int) -> Any:
+def _parse(message: Any, frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
     try:
         parsed, at = message.read(frame, offset, len(frame))
     except _FOREIGN as fault:
         raise BadFrame(f"{message.__name__}: {fault}") from None
-    if at != len(frame):
+    if at != len(frame) and not more_allowed:
         raise BadFrame(f"{message.__name__}: {len(frame) - at} bytes behind its end")
     return parsed
 

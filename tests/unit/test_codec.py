@@ -151,8 +151,9 @@ def test_truncated_and_lengthened_and_flipped_frames_parse_or_are_bad(
             flipped[data.draw(st.integers(0, min(len(raw), 300) - 1))] ^= 1 << data.draw(st.integers(0, 7))
         with contextlib.suppress(wire.BadFrame):
             wire.parse_body(bytes(flipped), 0, *target)
-    with pytest.raises(wire.BadFrame):
-        wire.parse_body(raw + b"\0", 0, *target)
+    if target[0] != wire.METADATA:
+        with pytest.raises(wire.BadFrame):
+            wire.parse_body(raw + b"\0", 0, *target)
 
 
 @pytest.mark.parametrize("raw", [b"\0\xff\xff\0\0\0\0\xff\xff\xff\xff\x07", b"\0\xff\xff\0\0\0\0\xff\xff\xff\xff\x0f"])

@@ -116,6 +116,12 @@ def test_bytes_behind_a_request_make_it_a_bad_frame() -> None:
         wire.parse_body(frame + b"x", at, FETCH, 12)
 
 
+def test_librdkafkas_metadata_request_for_all_topics_is_read() -> None:
+    frame = bytes.fromhex("0003000d00000003000772646b61666b610000000000010000")
+    *_, at = wire.parse_header(frame)
+    assert wire.parse_body(frame, at, METADATA, 13).topics is None
+
+
 def test_importing_the_wire_imports_nothing_of_kio() -> None:
     code = "import sys, broker.wire, broker.handlers.api_versions as a; a.ApiVersionsCache([]).respond(3, 1); "
     code += "print([name for name in sys.modules if name.startswith('kio')])"
