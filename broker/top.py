@@ -114,7 +114,7 @@ def _tokens(live: dict[str, Any]) -> Table:
 
 def _shards(live: dict[str, Any]) -> Table:
     table = _table("shards", ("shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("adm/s", "r"),
-                   ("ref/s", "r"), ("in use", "r"), ("cached", "r"), ("version", "r"))  # fmt: skip
+                   ("ref/s", "r"), ("in use", "r"), ("cached", "r"), ("ver", "r"))  # fmt: skip
     for row in live["shards"]:
         style = "green" if row["state"] == "up" else "bold red"
         table.add_row(
@@ -133,6 +133,7 @@ def _limits(live: dict[str, Any]) -> Panel:
 
 def _table(title: str, *columns: tuple[str, str]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.show_header = any(name for name, _ in columns)
     for name, side in columns:
         table.add_column(name, justify="right" if side else "left", header_style="dim", no_wrap=True)
     return table
