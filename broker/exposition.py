@@ -10,14 +10,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, REASONS
+from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, QUOTA_KINDS, REASONS
 from broker.sampler import Member, Sample, Sampler
 
 Label = dict[str, str]
 Gauge = Sequence[Any]  # [name, {label: value}, number], from a shard's describe_gauges
 _ACCEPT = "kafka_server_socket_server_metrics_"
+REJECTED = "vectorized_kafka_rpc_connections_rejected_total"
+
+
+class Row(NamedTuple):
+    """A metric, the counter it shows, and its labels beside shard and listener."""
+
+    metric: str
+    kind: str
+    what: str
+    counter: str
+    labels: Label
+
+
+def _gauge(metric: str, what: str, counter: str, **labels: str) -> Row:
+    return Row(metric, "gauge", what, counter, labels)
+
+
+def _counter(metric: str, what: str, counter: str, **labels: str) -> Row:
+    return Row(metric, "counter", what, counter, labels)
+
+
+_DECISIONS = "Admission decisions, by where they were taken."
+_TOKENS = "Connection tokens held here, of all pools."
+_BYTES = "Bytes of requests and responses."
+_THROTTLED = "Requests answered with a throttle time, by quota."
+_THROTTLE_MS = "Throttle time told to clients, in ms, by quota."
+_PER_SHARD = (
+    _gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", "open"),
+    _counter("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", "admitted"),
+    _counter(
+        "vectorized_kafka_rpc_connections_wait_rate_total",
+        "Connections that waited for a rate limit, as Redpanda names it.",
+        "rate_waits",
+    ),
+    *(_counter("turnstile_decisions_total", _DECISIONS, f"decisions_{path}", path=path) for path in PATHS),
+    *(_gauge("turnstile_tokens", _TOKENS, f"tokens_{state}", state=state) for state in ("in_use", "cached")),
+    _gauge("turnstile_pools", "Pools this shard keeps memory for.", "pools"),
+    _gauge("turnstile_waiting", "Connections waiting for a token or a rate.", "waiting"),
+    _gauge("turnstile_held", "Connections held before they are refused, for the rate of their IP.", "held"),
+    _gauge("turnstile_muted", "Channels muted by a quota (the delay queue's size).", "muted"),
+    _counter("turnstile_reclaims_total", "Times a home asked holders for idle tokens.", "reclaims"),
+    _counter("turnstile_borrows_total", "Requests for tokens sent to a home.", "borrows"),
+    _counter("turnstile_grants_total", "Tokens granted to other shards.", "grants"),
+    _counter("turnstile_malformed_total", "Connections closed for a frame that was no request.", "malformed"),
+    _counter("turnstile_requests_total", "Kafka requests answered.", "requests"),
+    _counter("turnstile_auth_failures_total", "Failed authentications.", "auth_failures"),
+    _counter("turnstile_events_total", "Journal events written.", "events"),
+    *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
+    *(
+        _counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind)
+        for kind in QUOTA_KINDS
+    ),
+    *(_counter("turnstile_throttle_ms_total", _THROTTLE_MS, f"throttle_ms_{kind}", quota=kind) for kind in QUOTA_KINDS),
+    _gauge("turnstile_config_version", "Configuration version in force on this shard.", "version"),
+    _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
+)
+_REFUSED = "Connections refused, by what refused them."
+_PER_LISTENER = (
+    *(
+        _counter("turnstile_connections_refused_total", _REFUSED, f"refused_{reason}", reason=reason)
+        for reason in REASONS
+    ),
+    _counter("turnstile_connections_admitted_total", "Connections admitted.", "admitted"),
+    _counter("turnstile_connections_closed_total", "Connections that ended.", "closed"),
+    _counter("turnstile_connections_lost_total", "Connections that ended with their killed shard.", "lost"),
+    _gauge("turnstile_connections_open", "Connections open now.", "open"),
+)
 
 
 class Page:
@@ -55,75 +122,17 @@ def exposition(sampler: Sampler, window_s: float, gauges: Mapping[Member, Iterab
 
 def _shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
     shard = {"broker": str(member[0]), "shard": str(member[1])}
-    only = [member]
-
-    def count(name: str, what: str, value: int, **labels: str) -> None:
-        page.add(name, "counter", what, {**labels, **shard}, value)
-
-    def gauge(name: str, what: str, value: int, **labels: str) -> None:
-        page.add(name, "gauge", what, {**labels, **shard}, value)
-
-    def total(name: str, listener: str | None = None) -> int:
-        return sampler.total(now, name, listener, only)
-
-    count(
-        "vectorized_kafka_rpc_connections_rejected_total",
-        "Connections refused for a limit, as Redpanda names it.",
-        sum(sampler.refused(now, None, only).values()),
-    )
-    gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", total("open"))
-    count("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", total("admitted"))
-    count(
-        "vectorized_kafka_rpc_connections_wait_rate_total",
-        "Connections that waited for a rate limit, as Redpanda names it.",
-        total("rate_waits"),
-    )
-    for listener in sampler.layout.listeners:
-        for reason in REASONS:
-            count(
-                "turnstile_connections_refused_total",
-                "Connections refused, by what refused them.",
-                total(f"refused_{reason}", listener),
-                reason=reason,
-                listener=listener,
-            )
-        for name, what in (
-            ("admitted", "Connections admitted."),
-            ("closed", "Connections that ended."),
-            ("lost", "Connections that ended with their killed shard."),
-        ):
-            count(f"turnstile_connections_{name}_total", what, total(name, listener), listener=listener)
-        gauge("turnstile_connections_open", "Connections open now.", total("open", listener), listener=listener)
-    for path in PATHS:
-        count(
-            "turnstile_decisions_total",
-            "Admission decisions, by where they were taken.",
-            total(f"decisions_{path}"),
-            path=path,
+    refused = sum(sampler.refused(now, None, [member]).values())
+    page.add(REJECTED, "counter", "Connections refused for a limit, as Redpanda names it.", shard, refused)
+    for row in _PER_SHARD:
+        page.add(
+            row.metric, row.kind, row.what, {**row.labels, **shard}, sampler.total(now, row.counter, None, [member])
         )
-    for state in ("in_use", "cached"):
-        gauge("turnstile_tokens", "Connection tokens held here, of all pools.", total(f"tokens_{state}"), state=state)
-    gauge("turnstile_pools", "Pools this shard keeps memory for.", total("pools"))
-    for name, what in (
-        ("waiting", "Connections waiting for a token or a rate."),
-        ("held", "Connections held before they are refused, for the rate of their IP."),
-        ("muted", "Channels muted by a quota (the delay queue's size)."),
-    ):
-        gauge(f"turnstile_{name}", what, total(name))
-    for name, what in (
-        ("reclaims", "Times a home asked holders for idle tokens."),
-        ("borrows", "Requests for tokens sent to a home."),
-        ("grants", "Tokens granted to other shards."),
-        ("malformed", "Connections closed for a frame that was no request."),
-        ("requests", "Kafka requests answered."),
-        ("auth_failures", "Failed authentications."),
-        ("events", "Journal events written."),
-    ):
-        count(f"turnstile_{name}_total", what, total(name))
-    count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_in"), direction="in")
-    count("turnstile_bytes_total", "Bytes of requests and responses.", total("bytes_out"), direction="out")
-    gauge("turnstile_config_version", "Configuration version in force on this shard.", total("version"))
-    gauge("turnstile_shard_epoch", "Incarnation of this shard.", total("epoch"))
+    for listener in sampler.layout.listeners:
+        labels = {"listener": listener, **shard}
+        for row in _PER_LISTENER:
+            value = sampler.total(now, row.counter, listener, [member])
+            page.add(row.metric, row.kind, row.what, {**row.labels, **labels}, value)
 
 
 def _histogram(page: Page, sampler: Sampler, now: Sample) -> None:

@@ -172,6 +172,7 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     counters.refused("EXTERNAL", "ip_cap")
     counters.borrowed(80_000)
     counters.accept_delayed("EXTERNAL", 250)
+    counters.add("throttle_ms_producer_byte_rate", 40)
     api.cluster.answers["describe_gauges"] = lambda member: [["kafka_server_quota_tokens", {"user": 'a"\n'}, 1.5]]
     families = {family.name: family for family in text_string_to_metric_families(await api.get("/metrics"))}
     samples = {(s.name, tuple(sorted(s.labels.items()))): s.value for f in families.values() for s in f.samples}
@@ -181,6 +182,9 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     assert samples["vectorized_kafka_rpc_connections_wait_rate_total", shard] == 1
     refused = (("broker", "0"), ("listener", "EXTERNAL"), ("reason", "ip_cap"), ("shard", "0"))
     assert samples["turnstile_connections_refused_total", refused] == 1
+    assert (
+        samples["turnstile_throttle_ms_total", (("broker", "0"), ("quota", "producer_byte_rate"), ("shard", "0"))] == 40
+    )
     assert samples["turnstile_rpc_seconds_count", ()] == 1
     assert samples["turnstile_rpc_seconds_bucket", (("le", "0.000128"),)] == 1
     assert samples["turnstile_rpc_seconds_bucket", (("le", "6.4e-05"),)] == 0
