@@ -86,3 +86,10 @@ def test_a_cost_reads_in_any_unit():
         ("Fetch", 0.0, 0.5),
         ("*", 1e6, 0.0),
     )
+
+
+def test_what_a_topic_config_falls_back_to_is_a_broker_setting_of_the_same_kind_of_value():
+    for setting in TOPIC.values():
+        for name, factor in setting.broker_names:
+            assert BROKER[name].kind.json_type == setting.kind.json_type, name
+            assert factor == 1 or BROKER[name].kind.json_type == "integer"
