@@ -189,20 +189,19 @@ class Types:
         ]
 
     def _refuse_unknown(self, class_name: str, names: list[str]) -> None:
-        unknown = set(names) - _known_fields(self._api_key, self._side, class_name)
-        if unknown:
-            raise TypeError(f"no version of {class_name} has {', '.join(sorted(unknown))}")
+        unknown = set(names)
+        api = APIS[self._api_key]
+        for version in (api.max_version, api.min_version, *range(api.max_version - 1, api.min_version, -1)):
+            unknown -= _field_names(self._api_key, version, self._side, class_name)
+            if not unknown:
+                return
+        raise TypeError(f"no version of {class_name} has {', '.join(sorted(unknown))}")
 
 
 @cache
-def _known_fields(api_key: int, side: str, class_name: str) -> frozenset[str]:
-    api = APIS[api_key]
-    known: set[str] = set()
-    for version in range(api.min_version, api.max_version + 1):
-        entity = getattr(_module(api_key, version, side), class_name, None)
-        if entity is not None:
-            known.update(entity.__dataclass_fields__)
-    return frozenset(known)
+def _field_names(api_key: int, version: int, side: str, class_name: str) -> frozenset[str]:
+    entity = getattr(_module(api_key, version, side), class_name, None)
+    return frozenset() if entity is None else frozenset(entity.__dataclass_fields__)
 
 
 def _entities(module: ModuleType) -> list[Any]:

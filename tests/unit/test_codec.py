@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from broker import wire
-from broker.codec import FIXED, fields_of
+from broker.shapes import FIXED, fields_of
 
 MESSAGES = [
     (api_key, version, side)
