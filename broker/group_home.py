@@ -2,14 +2,17 @@
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
 Joins and syncs that wait are coroutines; all else is answered at once. A home that is killed forgets its members and
-keeps what they committed: they are told UNKNOWN_MEMBER_ID and join again.
+keeps what they committed: they are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only from
+when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -82,11 +85,14 @@ class GroupHome:
         self.groups = Groups(
             limits=self._limits, new_id=lambda: str(uuid.uuid4()), past=offsets.generation, remember=self._remember
         )
+        self._open = trio.Event()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0
 
     async def run(self) -> None:
-        """Meets the groups' deadlines, and lets go of what has expired. One task, ended by its nursery."""
+        """Meets the groups' deadlines, and lets go of what has expired. One task, ended by its nursery, begun when the
+        view holds the cluster."""
+        self._open.set()
         check_ms = self._now_ms() + int(EXPIRY_CHECK_S * 1000)
         while True:
             due_ms = self.groups.next_deadline_ms()
@@ -103,8 +109,15 @@ class GroupHome:
     def serve_on(self, mesh: Calls) -> None:
         """Offers the operations to the other shards, as `group.<operation>`."""
         for operation in OPERATIONS:
-            function = getattr(self, operation)
-            mesh.serve(f"group.{operation}", lambda peer, *args, function=function: function(*args))
+            mesh.serve(f"group.{operation}", partial(self._serve, getattr(self, operation)))
+
+    def _serve(self, function: Callable[..., Any], peer: Any, *args: Any) -> Any:
+        return function(*args) if self._open.is_set() else self._serve_once_open(function, *args)
+
+    async def _serve_once_open(self, function: Callable[..., Any], *args: Any) -> Any:
+        await self._open.wait()
+        answer = function(*args)
+        return await answer if inspect.isawaitable(answer) else answer
 
     # --- operations --------------------------------------------------------------------------------------------
 

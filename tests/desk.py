@@ -82,6 +82,7 @@ class Desk:
         members = [(broker, shard) for broker in range(brokers) for shard in range(shards)]
         self.directory = directory
         self.brokers, self.shards, self.members = brokers, shards, members
+        self.nursery: trio.Nursery | None = None
         self.down: set[int] = set()
         self.asked: list[str] = []
         self.served: dict[str, Callable[..., Any]] = {}
@@ -98,11 +99,10 @@ class Desk:
 
     async def start(self, nursery: trio.Nursery | None = None) -> None:
         """`nursery`: where the groups meet their deadlines, if they are to."""
+        self.nursery = nursery
         for member in self.members:
             await self.coordinator.connected(member)
             self.restart(member)
-            if nursery is not None:
-                nursery.start_soon(self.homes[member].run)
 
     def restart(self, member: tuple[int, int]) -> None:
         """The shard's groups and handlers begin anew, with what is on disk."""
@@ -114,6 +114,8 @@ class Desk:
         )
         home = self.homes[member] = GroupHome(files, view)
         home.serve_on(mesh)
+        if self.nursery is not None:
+            self.nursery.start_soon(home.run)
         meters = Meters(shard, self.shards, view, request=mesh.request, now_ms=lambda: int(trio.current_time() * 1000))
         meters.serve_on(mesh.serve)
         meters.view_changed()

@@ -197,12 +197,26 @@ async def test_offsets_survive_a_killed_home_and_members_do_not(desk: Desk) -> N
     assert await client.beat() == codes.UNKNOWN_MEMBER_ID
     assert await fetch(desk, group, (0, 1, 3)) == {("t", 0): 5, ("t", 1): -1, ("t", 3): 7}
     client.member = ""
-    again = desk.homes[0, 1]
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(again.run)
-        joined = await client.join()
-        nursery.cancel_scope.cancel()
+    joined = await client.join()
     assert joined.generation_id == 2, "generations go on rising"
+
+
+async def test_a_home_that_starts_again_answers_only_once_it_knows_the_topics(desk: Desk) -> None:
+    group = desk.group_at(0, 1)
+    await commit(desk, group, {0: 5})
+    nursery, desk.nursery = desk.nursery, None
+    desk.restart((0, 1))
+    known = desk.views[0, 1].topics
+    desk.views[0, 1].topics = type(known)()
+
+    async def come_up() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        desk.views[0, 1].topics = known
+        assert nursery is not None
+        nursery.start_soon(desk.homes[0, 1].run)
+
+    fetched, _ = await at_once(lambda: fetch(desk, group, None), come_up)
+    assert fetched == {("t", 0): 5}
 
 
 @pytest.mark.parametrize("version", range(2, 10))
