@@ -58,8 +58,8 @@ def test_a_json_list_and_a_comma_separated_one_read_the_same() -> None:
         ("10.0.0:5", "not an IP address"),
         ("010.0.0.1:5", "not an IP address"),
         ("2001:db8::1:5", "in brackets"),
-        ("[2001:db8::1:5", "write an IPv6 address as"),
-        ("[2001:db8::1]x:5", "write an IPv6 address as"),
+        ("[2001:db8::1:5", "write IPv6 as"),
+        ("[2001:db8::1]x:5", "write IPv6 as"),
         ("[2001:db8::1]", "not of the form|not a whole number"),
         ("10.0.0.1/8:5", "the network is 10.0.0.0/8"),
         ("10.0.0.0/33:5", "prefix length"),
@@ -105,6 +105,9 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         normalise_ip(text)
 
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 ADDRESSES = st.one_of(
     st.integers(0, 2**32 - 1).map(lambda n: ipaddress.ip_address(n & 0x0F0F0F0F)),
     st.integers(0, 2**128 - 1).map(lambda n: ipaddress.IPv6Address((0x20010DB8 << 96) | (n & 0xF << 90) | (n & 3))),
@@ -112,7 +115,7 @@ ADDRESSES = st.one_of(
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def networks(draw: st.DrawFn) -> Network:
     address = draw(ADDRESSES)
     return ipaddress.ip_network(f"{address}/{draw(st.integers(0, address.max_prefixlen))}", strict=False)
 
