@@ -296,18 +296,25 @@ class Log:
     # Opening
 
     def _open(self) -> None:
-        try:
-            with open(os.path.join(self.directory, _META), "rb") as file:
-                topic_id, self.start_offset = msgpack.unpackb(file.read())
-            if topic_id != self.topic_id.bytes:
-                raise FileNotFoundError
-        except FileNotFoundError:
+        topic_id, self.start_offset = self._load_meta()
+        if topic_id != self.topic_id.bytes:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.start_offset = 0
             return
         self._segments, self.producers, self.torn_bytes = recovery.recover(self.directory, self._files)
         if self._segments:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+
+    def _load_meta(self) -> tuple[bytes, int]:
+        """(topic id, start offset). What a machine's crash left unreadable is taken for this topic's own."""
+        try:
+            with open(os.path.join(self.directory, _META), "rb") as file:
+                topic_id, start_offset = msgpack.unpackb(file.read())
+                return bytes(topic_id), int(start_offset)
+        except FileNotFoundError:
+            return b"", 0
+        except (ValueError, TypeError):
+            return self.topic_id.bytes, 0
 
     def _save_meta(self) -> None:
         os.makedirs(self.directory, exist_ok=True)

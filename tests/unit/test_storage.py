@@ -182,6 +182,12 @@ def test_a_topic_created_again_starts_with_nothing(tmp_path: Path) -> None:
     assert everything(opened(tmp_path, topic_id=UUID(int=8))) == [b"new"]
 
 
+def test_an_unreadable_meta_file_costs_no_records(tmp_path: Path) -> None:
+    opened(tmp_path).append(batch(b"kept"), NOW)
+    (tmp_path / "partition.meta").write_bytes(b"")
+    assert everything(opened(tmp_path)) == [b"kept"]
+
+
 def test_a_full_disk_is_a_storage_error_and_leaves_nothing_torn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
