@@ -21,9 +21,11 @@ from typing import Any
 from broker.metrics import REASONS, Layout, ShardCounters, merge_top
 from broker.redpanda import EVERY_BROKER, as_json, cluster_config
 from broker.sampler import Member, Sampler
+from broker.sasl import SCRAM, Credential
 from limits.precedence import QuotaTable
 from shards.catalog import LIMITS, broker_setting, listener_of
 from shards.coordinator import Coordinator
+from shards.errors import ConfigInvalid
 from shards.quotas import CLIENT_KEYS, entity_of_key, key_of_entity
 from shards.settings import given
 
@@ -215,6 +217,23 @@ class Admin:
     def quota_of(self, entity: tuple[tuple[str, str | None], ...]) -> dict[str, float]:
         """The quotas of exactly this entity."""
         return self.coordinator.state.quotas.get(key_of_entity(entity), {})
+
+    # ---- users
+
+    def users(self) -> list[dict[str, Any]]:
+        """Every user, and the mechanisms it can log in with besides PLAIN."""
+        return [{"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self.coordinator.state.users.items())]
+
+    def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
+        """What makes `password` the one of `name`, or, without one, removes the user."""
+        if password is None:
+            known = self.coordinator.state.users.get(name)
+            if known is None:
+                raise ConfigInvalid("user", name, "there is no such user", error="RESOURCE_NOT_FOUND")
+            return [[name, mechanism, None] for mechanism in known]
+        if not password:
+            raise ConfigInvalid("password", "", "it must not be empty", error="UNACCEPTABLE_CREDENTIAL")
+        return [[name, mechanism, Credential.of_password(mechanism, password).stored()] for mechanism in SCRAM]
 
     # ---- metrics
 

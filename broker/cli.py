@@ -14,6 +14,7 @@ import click
 _COMMANDS = {
     "config": "broker.commands.config:config",
     "quota": "broker.commands.quota:quota",
+    "user": "broker.commands.user:user",
     "top": "broker.commands.top:top",
     "down": "broker.commands.cluster:down",
     "status": "broker.commands.cluster:status",
@@ -26,6 +27,7 @@ _COMMANDS = {
 _HELP = {
     "config": "Read and change limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
+    "user": "Add and remove users of listeners that ask for SASL.",
     "top": "Watch rates, refusals and tokens as they happen.",
     "down": "End a running cluster.",
     "status": "Show the processes of a running cluster.",
@@ -102,6 +104,9 @@ class _Listener(click.ParamType):
         if match is None or int(match[3]) > 65535:
             self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
         options = tuple(option for option in match[4].split(",") if option)
+        unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(("cert=", "key="))]
+        if unknown:
+            self.fail(f"{unknown[0]!r} is no option of a listener: sasl, tls, cert=FILE, key=FILE", param, ctx)
         return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), options)
 
 
@@ -153,6 +158,7 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     turnstile up --brokers 3 --shards 2 --topic orders:6
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
+    turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
     from broker.up import Asked, up
     from shards.changes import static_settings

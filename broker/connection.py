@@ -21,6 +21,7 @@ from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK
 from typing import TYPE_CHECKING
 
 from broker import wire
+from broker.tls import TlsSocket
 from shards.errors import ClientFault
 from shards.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
@@ -41,6 +42,7 @@ class Connection:
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
+        "authentication",
         "busy",
         "bytes_moved",
         "client_id",
@@ -65,7 +67,8 @@ class Connection:
         self, serving: Serving, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
     ) -> None:
         self.serving = serving
-        self.sock = RawSocket(family, 1, 0, fd)
+        raw = RawSocket(family, 1, 0, fd)
+        self.sock = raw if serving.tls is None else TlsSocket(raw, serving.tls)
         self.fd = fd
         self.id = number
         self.ip = ip
@@ -73,6 +76,7 @@ class Connection:
         self.pools = pools
         self.listener = serving.listener
         self.user = "ANONYMOUS"
+        self.authentication = serving.authentication()  # None: nothing to prove, or proven
         self.bytes_moved = 0
         self.mute_ms = 0  # how long to read nothing once the answer under way is out; set by the quotas it exceeded
         self.client_id: str | None = None
@@ -81,12 +85,14 @@ class Connection:
         self.unsent: memoryview | None = None
         self.busy = False
         self.closed = False
-        serving.poller.watch(fd, self.ready, _READING)
+        serving.poller.watch(fd, self.ready, self._idle_events())
 
     def ready(self, events: int) -> None:
         """The poller's callback: the socket became readable, writable, or its other end hung up."""
         if self.unsent is not None:
             self._write_on()
+        elif self.serving.tls is not None:
+            self._send(b"")
         if self.closed:
             return
         if not self.busy and self.unsent is None:
@@ -105,6 +111,10 @@ class Connection:
         self.sock.close()
         self.received = self.unsent = None
 
+    def _idle_events(self) -> int:
+        """TLS may have to write what nobody here has sent."""
+        return _READING if self.serving.tls is None else _WRITING
+
     # Reading
 
     def _read(self) -> None:
@@ -121,8 +131,10 @@ class Connection:
                 return
             self.bytes_moved += size
             self._take(size)
-            if size < _READ_SIZE or self.busy or self.unsent is not None or self.closed:
-                # Busy, it reads again when the answer is out; so a full read followed by more data is not forgotten.
+            if self.busy or self.unsent is not None or self.closed:
+                # It reads again when the answer is out; so a full read followed by more data is not forgotten.
+                return
+            if size < _READ_SIZE and self.serving.tls is None:
                 return
 
     def _at_end(self) -> bool:
@@ -177,6 +189,9 @@ class Connection:
             serving.malformed(self, str(fault))
             self.close("malformed")
             return
+        except Exception as bug:
+            self._end_for(bug)
+            return
         if answer is None:
             return
         if type(answer) is bytes:
@@ -185,6 +200,11 @@ class Connection:
             self.busy = True
             serving.start_soon(self._serve_slowly, answer)
 
+    def _end_for(self, bug: Exception) -> None:
+        """A mistake of ours in answering one request: said in full, and it ends that connection, not everybody's."""
+        self.serving.bug(self, bug)
+        self.close("bug")
+
     async def _serve_slowly(self, answer: Awaitable[bytes | None]) -> None:
         serving = self.serving
         try:
@@ -192,6 +212,9 @@ class Connection:
         except (wire.BadFrame, ClientFault) as fault:
             serving.malformed(self, str(fault))
             self.close("malformed")
+            return
+        except Exception as bug:
+            self._end_for(bug)
             return
         serving.poller.touch()
         if self.closed:
@@ -245,6 +268,6 @@ class Connection:
             self.unsent = unsent[sent:]
             return
         self.unsent = None
-        self.serving.poller.change(self.fd, _READING)
+        self.serving.poller.change(self.fd, self._idle_events())
         if not self.busy:
             self.go_on()

@@ -38,6 +38,9 @@ class Dispatcher:
 
         Raises wire.BadFrame, for which the connection is to be closed.
         """
+        authentication = connection.authentication
+        if authentication is not None and (authentication.bare or frame[:2] != _API_VERSIONS):
+            return authentication.answer(connection, frame)
         if frame[:2] == _API_VERSIONS:
             return self._answer_api_versions(connection, frame)
         throttling = self._throttling

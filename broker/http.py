@@ -9,6 +9,8 @@
     PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]}
     GET  /v1/quotas/explain?user=U&client-id=C           {"matched", "quotas", "rates", "levels"}
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
+    GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
+    PUT  /v1/users                                       {"name", "password" (null: remove)}
     GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners"}
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
     GET  /metrics, /healthz, /
@@ -91,6 +93,8 @@ def make_app(admin: Admin, token: str | None = None) -> Any:
         Route("/v1/shards", api.shards),
         Route("/v1/live", api.live),
         Route("/metrics", api.metrics),
+        Route("/v1/users", api.get_users, methods=["GET"]),
+        Route("/v1/users", api.put_user, methods=["PUT"]),
         Route("/v1/cluster", api.cluster),
         Route("/v1/shutdown", api.shutdown, methods=["POST"]),
         Route("/healthz", api.healthz),
@@ -144,6 +148,14 @@ class Api:
         changes = _quota_changes(await _body(request))
         dry_run = _flag(request, "dry_run", False)
         return await self._changed(self._coordinator.alter_quotas(_who(request), changes, dry_run))
+
+    async def get_users(self, request: Request) -> Response:
+        return JSONResponse({"users": self._admin.users()})
+
+    async def put_user(self, request: Request) -> Response:
+        body = await _body(request)
+        changes = self._admin.user_changes(body.get("name") or "", body.get("password"))
+        return await self._changed(self._coordinator.alter_users(_who(request), changes))
 
     async def explain(self, request: Request) -> Response:
         user, client_id = (request.query_params.get(name, "") for name in ("user", "client-id"))

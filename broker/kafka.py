@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from broker import authentication
 from broker.call import Route
 from broker.cluster import Cluster
 from broker.group_home import GroupCalls, GroupHome
@@ -26,6 +27,7 @@ from broker.handlers import (
     produce,
     quotas,
     topics,
+    users,
 )
 from broker.handlers.api_versions import ApiVersionsCache
 from broker.offsets import Offsets
@@ -69,6 +71,8 @@ class Kafka:
             *find_coordinator.routes(shown),
             *groups.routes(shown, calls),
             *offsets.routes(shown, calls, view),
+            *users.routes(view, mesh),
+            *authentication.routes(),
         ]
         self.api_versions = ApiVersionsCache(self.routes)
         self.routes += api_versions.routes(self.api_versions)

@@ -41,17 +41,21 @@ class Limited:
     def info(self, event: str, **fields: Any) -> None:
         self._get().info(event, **fields)
 
-    def warning(self, event: str, kind: str = "", **fields: Any) -> None:
-        """At most one line a second for `kind` (by default, the event's text), with how many it stands for."""
-        now = time.monotonic()
-        state = self._kinds.setdefault(kind or event, [-_EVERY_S, 0])
-        state[1] += 1
-        if now - state[0] >= _EVERY_S:
-            self._get().warning(event, **fields, count=int(state[1]))
-            state[0], state[1] = now, 0
+    def warning(self, event: str, **fields: Any) -> None:
+        """At most one line a second for each event text, with how many it stands for."""
+        self._limited("warning", event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        self._get().error(event, **fields)
+        """The same, for what is a mistake of ours."""
+        self._limited("error", event, fields)
+
+    def _limited(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        now = time.monotonic()
+        state = self._kinds.setdefault(event, [-_EVERY_S, 0])
+        state[1] += 1
+        if now - state[0] >= _EVERY_S:
+            getattr(self._get(), level)(event, **fields, count=int(state[1]))
+            state[0], state[1] = now, 0
 
     def _get(self) -> Any:
         if self._logger is None:

@@ -19,17 +19,19 @@ from typing import Any
 
 import trio
 
-from broker.admission import Admission
+from broker.authentication import Authentication
 from broker.connection import Connection
 from broker.delays import Delays
 from broker.dispatch import Dispatcher
+from broker.entrance import Entrance
 from broker.gauges import describe_gauges
 from broker.kafka import Kafka
-from broker.listener import Listener
 from broker.logs import Limited
+from broker.memory import keep_freed_buffers
 from broker.metrics import Layout, ShardCounters, Talkers
 from broker.serving import Serving
 from broker.throttling import Throttling
+from broker.tls import context_of
 from journal.writer import Journal
 from shards.follower import Follower
 from shards.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
@@ -53,6 +55,7 @@ def run(plan: Plan, run_dir: RunDir, broker: int, shard: int, ready: int, epoch:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    keep_freed_buffers()
     trio.run(Shard(plan, run_dir, broker, shard, epoch).serve, ready)
     return 0
 
@@ -102,8 +105,20 @@ class Shard:
         self.throttling = Throttling(self.meters, self.view, self.journal, self.counters)
         self._counted: dict[str, int] = {}
         self.connections: dict[int, Connection] = {}
-        self.listeners: list[Listener] = []
-        self._numbers = iter(range(1, 1 << 62))
+        names = tuple(dict.fromkeys(endpoint.listener for endpoint in plan.endpoints))
+        self.entrance = Entrance(
+            shard,
+            plan.shards,
+            names,
+            self.view,
+            self.tokens,
+            self.poller,
+            self.journal,
+            self.counters,
+            self.talkers,
+            send=self._send,
+            fd_ceiling=max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS, 64),
+        )
         self.follower = Follower(self.view, self._enforce)
         self.mesh: Mesh
         self.kafka: Kafka
@@ -111,7 +126,7 @@ class Shard:
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM, then stops from the inside out."""
         # The order matters: what a pass did is on its way to disk before the tokens it freed are on their way to others.
-        self.poller.at_end_of_pass(self.tokens.flush)
+        self.poller.at_end_of_pass(self.entrance.flush)
         self.poller.at_end_of_pass(self.journal.flush)
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as outer:
@@ -124,6 +139,7 @@ class Shard:
                         async with trio.open_nursery() as connecting:
                             await connecting.start(self.kafka.run)
                             connecting.start_soon(self.delays.run)
+                            connecting.start_soon(self.entrance.timers.run)
                             self._start_listening(connecting)
                             _say_ready(ready)
                             async for _ in signals:
@@ -142,14 +158,16 @@ class Shard:
     def _join_mesh(self, nursery: trio.Nursery) -> None:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         mesh = self.mesh = Mesh(self.hello, self.poller, nursery)
-        mesh.on_message = self.tokens.receive
+        mesh.on_message = self.entrance.receive
         mesh.on_up = self._peer_up
         mesh.on_down = self._peer_down
         mesh.serve("apply", self.follower.apply)
         mesh.serve("describe_tokens", lambda peer: self.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.talkers.top())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
-        mesh.serve("describe_gauges", lambda peer: describe_gauges(self.meters, self.delays))
+        mesh.serve(
+            "describe_gauges", lambda peer: describe_gauges(self.meters, self.delays) + self.entrance.describe_gauges()
+        )
         mesh.serve("describe_connections", self._describe_connections)
         self.meters.serve_on(mesh.serve)
         self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, self.meters)
@@ -170,10 +188,12 @@ class Shard:
     def _peer_up(self, key: int, peer: Peer) -> None:
         if key != COORDINATOR:
             self.tokens.peer_up(key, peer.epoch)
+            self.entrance.peer_up(key)
 
     def _peer_down(self, key: int, peer: Peer) -> None:
         if key != COORDINATOR:
             self.tokens.peer_down(key)
+            self.entrance.peer_down(key)
         else:
             self.follower.coordinator_lost()
 
@@ -188,13 +208,13 @@ class Shard:
 
         self.kafka.view_changed(changed)
         self.throttling.view_changed()
+        self.entrance.view_changed(version)
         self.tokens.apply(version, enforced, changed)
 
     # Connections
 
     def _start_listening(self, nursery: trio.Nursery) -> None:
         dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions, self.throttling)
-        ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             serving = Serving(
                 endpoint.listener,
@@ -209,27 +229,18 @@ class Shard:
                 self.delays,
                 self.log,
                 max_frame_bytes=self.view.get("socket.request.max.bytes"),
+                authentication=self._authentication if "sasl" in endpoint.options else lambda: None,
+                tls=context_of(endpoint),
             )
-            admission = Admission(
-                endpoint.listener,
-                self.tokens,
-                self.poller,
-                self.journal,
-                self.counters,
-                self.talkers,
-                serving.admit,
-                self._numbers,
-                fd_ceiling=max(ceiling, 64),
-            )
-            listener = Listener(sock, self.poller, admission.arrived, admission.no_descriptor)
-            self.listeners.append(listener)
-            listener.start()
+            self.entrance.open(endpoint.listener, sock, serving.admit)
+
+    def _authentication(self) -> Authentication:
+        return Authentication(self.view, self.counters)
 
     async def _stop_connections(self) -> None:
         """Accepts no more, lets what is being answered finish for a moment, and closes everything."""
-        for listener in self.listeners:
-            listener.pause()
         self.poller.touch()
+        self.entrance.close()
         for connection in [each for each in self.connections.values() if not each.busy]:
             connection.close("shutdown")
         with trio.move_on_after(_GRACE_S):
@@ -254,8 +265,7 @@ class Shard:
             self.poller.touch()
             self.tokens.tick(self.poller.now_ns / 1e9)
             self.journal.tick(self.poller.now_ns)
-            for listener in self.listeners:
-                listener.resume_after_exhaustion()
+            self.entrance.tick()
             self._set_gauges()
 
     def _set_gauges(self) -> None:
@@ -282,7 +292,7 @@ class Shard:
         self.journal.add("reclaim", detail={"pool": pool, "from": peer, "tokens": tokens}, version=self.tokens.version)
 
     def _end_of_pass(self) -> None:
-        self.tokens.flush()
+        self.entrance.flush()
         self.journal.flush()
         self.mesh.flush()
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from shards.tokens import Tokens
-
 from broker.connection import Connection
 from broker.delays import Delays
 from broker.dispatch import Dispatcher
 from broker.metrics import ShardCounters
 from journal.writer import Journal
 from shards.poller import Poller
+from shards.tokens import Tokens
 
 if TYPE_CHECKING:
+    import ssl
+
+    from broker.authentication import Authentication
     from broker.logs import Limited
 
 
@@ -36,7 +38,12 @@ class Serving:
         log: Limited,
         *,
         max_frame_bytes: int,
+        authentication: Callable[[], Authentication | None] = lambda: None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`authentication()` makes what a connection has to go through before anything is answered; `tls`: how to talk."""
+        self.authentication = authentication
+        self.tls = tls
         self.listener = listener
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
@@ -65,6 +72,9 @@ class Serving:
         """A frame that is no request of ours: counted, logged at most once a second; the connection ends."""
         self._counters.malformed()
         self._log.warning("malformed request", ip=connection.ip, listener=self.listener, why=why)
+
+    def bug(self, connection: Connection, error: Exception) -> None:
+        self._log.error("bug in answering a request", ip=connection.ip, client_id=connection.client_id, exc_info=error)
 
     def closed(self, connection: Connection, why: str) -> None:
         """A connection ended: journaled first, then its tokens are free."""

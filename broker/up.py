@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.metrics import Layout, ShardCounters
+from broker.tls import context_of
 from shards.changes import static_settings
 from shards.errors import CannotStart
 from shards.plan import COORDINATOR_MEMBER, ListenerSpec, Plan
@@ -130,6 +131,8 @@ class _Cluster:
     def _plan(self) -> tuple[Plan, RunDir]:
         asked = self._asked
         endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards)
+        for endpoint in endpoints:
+            context_of(endpoint)  # a certificate that can't be used is said before anything is started
         admin = bind_tcp(*asked.admin, "the admin API", shared=False)
         admin.listen(128)
         plan = Plan(

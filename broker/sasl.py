@@ -1,0 +1,180 @@
+"""SASL mechanisms as pure state machines: PLAIN (RFC 4616) and SCRAM-SHA-256/512 (RFC 5802, 7677), the server's side.
+
+Passwords are kept as SCRAM credentials only: salted, hashed, never the password itself. PLAIN is checked against the
+same credential, by making of the password what SCRAM would make of it.
+
+Invariants
+A1  AuthenticationFailed says the same whether the user is unknown or the password wrong, after the same work.
+A2  A mechanism that has named a `user` was shown proof of that user's secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+PLAIN = "PLAIN"
+SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS = (PLAIN, *SCRAM)
+MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
+
+Users = Callable[[str], Mapping[str, Any] | None]
+"""A user's credentials by mechanism, as `Credential.stored` makes them; None for nobody."""
+
+
+class AuthenticationFailed(Exception):
+    """The client did not prove who it says it is, or did not speak the mechanism; `str()` may be told to it."""
+
+
+class Credential(NamedTuple):
+    """What SCRAM keeps of a password."""
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+    @classmethod
+    def of_password(cls, mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> Credential:
+        salt = secrets.token_bytes(16)
+        salted = hashlib.pbkdf2_hmac(SCRAM[mechanism], password.encode(), salt, iterations)
+        return cls.of_salted(mechanism, salted, salt, iterations)
+
+    @classmethod
+    def of_salted(cls, mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
+        """From the salted password, which is what AlterUserScramCredentials carries."""
+        digest = SCRAM[mechanism]
+        client_key = hmac.digest(salted, b"Client Key", digest)
+        return cls(
+            salt, iterations, hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)
+        )
+
+    @classmethod
+    def parse(cls, stored: Mapping[str, Any]) -> Credential:
+        parts = (base64.b64decode(stored[name]) for name in ("salt", "stored_key", "server_key"))
+        salt, stored_key, server_key = parts
+        return cls(salt, int(stored["iterations"]), stored_key, server_key)
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON keeps it."""
+        encoded = {
+            name: base64.b64encode(getattr(self, name)).decode() for name in ("salt", "stored_key", "server_key")
+        }
+        return {**encoded, "iterations": self.iterations}
+
+
+@cache
+def _nobody(mechanism: str) -> Credential:
+    """Checked for users that are not there, so that a guess takes as long as for one that is (A1)."""
+    return Credential.of_password(mechanism, secrets.token_hex(16))
+
+
+class Mechanism(Protocol):
+    """`user` is None until the client has proven to be it."""
+
+    user: str | None
+
+    def answer(self, token: bytes) -> bytes:
+        """The server's token to the client's. Raises AuthenticationFailed."""
+
+
+def mechanism_of(name: str, users: Users) -> Mechanism:
+    """A fresh exchange of the mechanism. KeyError for one that is not known."""
+    return Plain(users) if name == PLAIN else Scram(name, SCRAM[name], users)
+
+
+class Plain:
+    """One token: authorization id, user and password, separated by NUL."""
+
+    def __init__(self, users: Users) -> None:
+        self.user: str | None = None
+        self._users = users
+
+    def answer(self, token: bytes) -> bytes:
+        try:
+            authorization, user, password = token.decode().split("\0")
+        except ValueError:
+            raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens") from None
+        if not user or not password:
+            raise AuthenticationFailed("Authentication failed: username or password not specified")
+        if authorization not in ("", user):
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        known = self._users(user) or {}
+        name = next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
+        kept = Credential.parse(known[name]) if name in known else _nobody(name)
+        salted = hashlib.pbkdf2_hmac(SCRAM[name], password.encode(), kept.salt, kept.iterations)
+        shown = Credential.of_salted(name, salted, kept.salt, kept.iterations)
+        if not hmac.compare_digest(shown.stored_key, kept.stored_key):
+            raise AuthenticationFailed("Authentication failed: Invalid username or password")
+        self.user = user
+        return b""
+
+
+class Scram:
+    """Two tokens of each side: names and nonces, then proofs."""
+
+    def __init__(self, mechanism: str, digest: str, users: Users) -> None:
+        self.user: str | None = None
+        self._mechanism = mechanism
+        self._digest = digest
+        self._users = users
+        self._claimed = ""
+        self._nonce = ""
+        self._said = ""
+        self._credential: Credential | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        try:
+            text = token.decode()
+            return self._first(text) if self._credential is None else self._final(text)
+        except (ValueError, KeyError):
+            raise AuthenticationFailed(f"Invalid {self._mechanism} message") from None
+
+    def _first(self, text: str) -> bytes:
+        """`n,[a=authzid],n=user,r=nonce[,extensions]` -> `r=,s=,i=`"""
+        binding, authorization, bare = text.split(",", 2)
+        if binding != "n" and binding != "y":
+            raise AuthenticationFailed("Channel binding is not supported")
+        fields = _fields(bare)
+        self._claimed = fields["n"].replace("=2C", ",").replace("=3D", "=")
+        if authorization and authorization != f"a={fields['n']}":
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        kept = (self._users(self._claimed) or {}).get(self._mechanism)
+        self._credential = Credential.parse(kept) if kept is not None else _nobody(self._mechanism)
+        self._nonce = fields["r"] + secrets.token_urlsafe(18)
+        salt = base64.b64encode(self._credential.salt).decode()
+        answer = f"r={self._nonce},s={salt},i={self._credential.iterations}"
+        self._said = f"{bare},{answer}"
+        return answer.encode()
+
+    def _final(self, text: str) -> bytes:
+        """`c=binding,r=nonce,p=proof` -> `v=signature`"""
+        assert self._credential is not None
+        without_proof, _, proof = text.rpartition(",p=")
+        if _fields(without_proof)["r"] != self._nonce:
+            raise AuthenticationFailed("Authentication failed: the nonce is not the one that was given")
+        said = f"{self._said},{without_proof}".encode()
+        signature = hmac.digest(self._credential.stored_key, said, self._digest)
+        given = base64.b64decode(proof)
+        if len(given) != len(signature):
+            raise AuthenticationFailed(f"Invalid {self._mechanism} message")
+        client_key = bytes(a ^ b for a, b in zip(given, signature, strict=True))
+        if not hmac.compare_digest(hashlib.new(self._digest, client_key).digest(), self._credential.stored_key):
+            raise AuthenticationFailed("Authentication failed during authentication due to invalid credentials with SASL mechanism "
+                                       + self._mechanism)  # fmt: skip
+        self.user = self._claimed
+        return b"v=" + base64.b64encode(hmac.digest(self._credential.server_key, said, self._digest))
+
+
+def _fields(text: str) -> dict[str, str]:
+    """`a=1,b=2` by letter."""
+    return {part[0]: part[2:] for part in text.split(",") if part[1:2] == "="}

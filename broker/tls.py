@@ -1,0 +1,100 @@
+"""A TLS connection with the calls of a raw socket, so that a Connection needn't know which of the two it has.
+
+The handshake happens inside the first reads. Bytes that TLS has to write but the socket does not take wait here: the
+poller is asked for every edge of writability on such sockets, and an empty `send` moves them on.
+"""
+
+from __future__ import annotations
+
+import ssl
+from _socket import socket as RawSocket
+from socket import MSG_DONTWAIT, MSG_PEEK
+
+from shards.errors import CannotStart
+from shards.plan import Endpoint
+
+_CHUNK = 64 << 10
+
+
+def server_context(certificate: str, key: str) -> ssl.SSLContext:
+    """What a listener's connections share. Raises OSError or ssl.SSLError when the files are no certificate and key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def context_of(endpoint: Endpoint) -> ssl.SSLContext | None:
+    """The context of a listener given as NAME=host:port,tls,cert=FILE,key=FILE; None without tls.
+
+    Raises CannotStart, naming what is missing or wrong.
+    """
+    if "tls" not in endpoint.options:
+        return None
+    given = dict(option.split("=", 1) for option in endpoint.options if "=" in option)
+    if not {"cert", "key"} <= given.keys():
+        raise CannotStart(f"listener {endpoint.listener} needs cert=FILE and key=FILE beside tls")
+    try:
+        return server_context(given["cert"], given["key"])
+    except OSError as fault:
+        what = f"{given['cert']} and {given['key']} for listener {endpoint.listener}"
+        raise CannotStart(f"cannot use {what}: {fault.strerror or fault}") from None
+
+
+class TlsSocket:
+    """Wraps a connected socket. Like it, raises BlockingIOError when it would block, and OSError for a broken peer."""
+
+    def __init__(self, raw: RawSocket, context: ssl.SSLContext) -> None:
+        self._raw = raw
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._unsent = b""
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+
+    def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
+        """Decrypted bytes; a short read does not mean that there is no more."""
+        while True:
+            try:
+                return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
+            except ssl.SSLWantReadError:
+                self.flush()
+                self._fill()
+            except ssl.SSLZeroReturnError:
+                return 0
+            except ssl.SSLError as fault:
+                self.flush()
+                raise ConnectionResetError(str(fault)) from None
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Only to look whether the peer has gone: what is read is the raw stream."""
+        assert flags & MSG_PEEK
+        return self._raw.recv(size, flags)
+
+    def send(self, data: bytes | memoryview, flags: int = 0) -> int:
+        self.flush()
+        if self._unsent:
+            raise BlockingIOError
+        sent = 0
+        while sent < len(data) and not self._unsent:
+            sent += self._tls.write(data[sent : sent + _CHUNK])
+            self.flush()
+        return sent
+
+    def flush(self) -> None:
+        """Sends what TLS has made, as far as the socket takes it."""
+        self._unsent += self._outgoing.read()
+        while self._unsent:
+            try:
+                sent = self._raw.send(self._unsent, MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            self._unsent = self._unsent[sent:]
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def _fill(self) -> None:
+        data = self._raw.recv(_CHUNK, MSG_DONTWAIT)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
