@@ -103,8 +103,10 @@ class Groups:
     def may_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
         group = self._groups.get(group_id)
         if group is None:
-            # Without a generation it is a consumer that assigns itself its partitions, or an administrator.
-            return codes.NONE if generation < 0 else codes.ILLEGAL_GENERATION
+            if generation < 0:
+                return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
+            # A group with a past has lost its members with a killed shard: they are to join anew.
+            return codes.UNKNOWN_MEMBER_ID if self._past(group_id)[0] else codes.ILLEGAL_GENERATION
         return group.may_commit(member_id, instance_id, generation, now_ms)
 
     def forget(self, group_id: str) -> None:

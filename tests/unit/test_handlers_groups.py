@@ -195,6 +195,7 @@ async def test_offsets_survive_a_killed_home_and_members_do_not(desk: Desk) -> N
     assert await commit(desk, group, {0: 5, 3: 7}, **mine) == [0, 0]
     desk.restart((0, 1))
     assert await client.beat() == codes.UNKNOWN_MEMBER_ID
+    assert await commit(desk, group, {0: 9}, **mine) == [codes.UNKNOWN_MEMBER_ID]
     assert await fetch(desk, group, (0, 1, 3)) == {("t", 0): 5, ("t", 1): -1, ("t", 3): 7}
     client.member = ""
     joined = await client.join()
