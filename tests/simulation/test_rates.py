@@ -69,7 +69,7 @@ def test_the_inter_broker_listener_is_unhindered_by_the_brokers_rate(seed):
 def test_what_an_address_violates_is_taken_back_from_its_listener(seed):
     """The address is kept to 5 a second; the listener's 20 are not used up by what it tries beyond that."""
     quotas, sets = [("10.0.0.1", 5)], [(RATE, 20)]
-    arrivals = poisson(seed, 12) + poisson(seed + 1, 8, ip="10.0.0.2")
+    arrivals = poisson(seed, 40) + poisson(seed + 1, 8, ip="10.0.0.2")
     world = simulate(seed, 3, arrivals, sets=sets, quotas=quotas)
     reference = one_gate(arrivals, END_MS, sets=sets, quotas=quotas)
     assert abs(len(world.times()) - len(reference)) <= 0.05 * len(reference) + 2

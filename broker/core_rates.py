@@ -1,0 +1,47 @@
+"""Redpanda's `kafka_connection_rate_limit`: a token bucket per core, that is per shard, and one per overridden address.
+
+No other shard is asked: the limit is each core's own. A connection waits at most MOST_MS for a token, and without one it
+is refused then, as `core_rate`.
+"""
+
+from __future__ import annotations
+
+from limits.bucket import ConnectionBucket
+from shards.settings import View
+
+MOST_MS = 100
+
+
+class CoreRates:
+    """The buckets of one shard. `active`: whether any such limit is set."""
+
+    def __init__(self, view: View) -> None:
+        self.active = False
+        self._view = view
+        self._buckets: dict[str, ConnectionBucket] = {}
+
+    def view_changed(self) -> None:
+        view = self._view
+        self.active = view.get("kafka_connection_rate_limit") is not None or bool(
+            view.get("kafka_connection_rate_limit_overrides")
+        )
+
+    def take(self, ip: str, *, now_ms: int) -> int | None:
+        """Milliseconds until an address has its token, which is set aside; None: not within MOST_MS."""
+        rule = self._view.core_rate_of(ip)
+        if rule.rate is None:
+            return 0
+        owner = "" if rule.name == "kafka_connection_rate_limit" else ip
+        per_s = int(rule.rate)
+        bucket = self._buckets.get(owner)
+        if bucket is None:
+            bucket = self._buckets[owner] = ConnectionBucket(per_s, now_ms=now_ms)
+        elif bucket.per_s != per_s:
+            bucket.change(per_s, now_ms=now_ms)
+        return bucket.take(now_ms=now_ms, most_ms=MOST_MS)
+
+    def tick(self, *, now_ms: int) -> None:
+        """Forgets full buckets: new ones are full, too. So what is kept is what was used within a second or so."""
+        full = [owner for owner, bucket in self._buckets.items() if bucket.full(now_ms=now_ms)]
+        for owner in full:
+            del self._buckets[owner]
