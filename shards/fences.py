@@ -28,8 +28,8 @@ class Fences:
         """A pool needs the next fence."""
         self._wanted[key] = None
 
-    def begin(self, cover: Callable[[str], list[int] | None]) -> None:
-        """Asks the holders of all pools that need a fence; `cover` names a pool's, None if it needs none any more."""
+    def begin(self, cover: Callable[[str], list[int]]) -> None:
+        """Asks the holders of all pools that need a fence; `cover` names a pool's, none if it needs none any more."""
         if self._awaiting:
             return
         keys, wanted, self._wanted = [], self._wanted, {}

@@ -11,6 +11,7 @@ L4  Somebody is refused only after a fence: every holder with tokens was tight b
     before the answers, and went to connections that had arrived before that instant; and still nothing is free. So
     all of the cap was in use then, by open connections or by those admitted ahead. Who came later is not covered by
     the answers: there is a next fence. One fence serves all pools and all who wait, so a refusal is cheap in a storm.
+    A home of which no other shard has tokens needs none, once it has read what it granted itself.
 L5  Where a cap appeared, nothing is granted before every live peer has reported what it uses (`blocked`).
 L6  While more is out than the cap allows, nothing is settled before every holder has given back what open connections
     don't need (`revoking`): cached tokens, and those of connections still in flight.
@@ -70,7 +71,7 @@ class Ledger:
         cap = account.rule.cap
         if contention is None and key not in self.blocked and (cap is None or cap - account.out >= waiting):
             spare = self._spare(account, peer, waiting, up_to - waiting)
-            self._grant(peer, account, waiting + spare)
+            self._grant(peer, account, waiting + spare, last)
             return
         if contention is None:
             contention = self._contended[key] = Contention()
@@ -79,8 +80,9 @@ class Ledger:
         self._settle(account)
 
     def withdraw(self, peer: int, key: str, ticket: int) -> None:
-        """One of a shard's waiting connections, the one with `ticket`, waits no more. If it was answered already, the
-        answer is on its way, and the shard will know what to do with it."""
+        """One of a shard's connections, the one with `ticket`, does not wait for a grant any more. If it was granted one
+        already, that comes back, or serves another; until then it may serve nobody, and no fence proves anything (L4).
+        """
         contention = self._contended.get(key)
         if contention is None:
             return
@@ -90,6 +92,8 @@ class Ledger:
                 if not want.count:
                     contention.wants.remove(want)
                 break
+        else:
+            contention.covered = 0
         self._settle(self.account(key))
 
     def give(self, peer: int, key: str, n: int) -> None:
@@ -205,14 +209,14 @@ class Ledger:
             want.count -= n
             if not want.count:
                 wants.popleft()
-            self._grant(want.peer, account, n)
+            self._grant(want.peer, account, n, want.last)
 
     def _press(self, account: Account, contention: Contention) -> None:
         """Somebody waits and nothing is free: tokens that are cached come home, and if there are none, that is said."""
         if account.mode is Mode.OPEN:
             self._reclaim(account, contention, revoke=False)
         if self._may_refuse(account):
-            if account.granted:
+            if account.granted or self._peers.local:
                 self.fences.want(account.key)
             else:
                 self._refuse(account, contention, self._arrivals)
@@ -244,13 +248,17 @@ class Ledger:
             account.enter(Mode.TIGHT)
             self.revoking.pop(account.key, None)
 
-    def _cover(self, key: str) -> list[int] | None:
-        """Notes for whom the fence speaks that begins now; returns who has to be asked."""
+    def _cover(self, key: str) -> list[int]:
+        """Notes for whom the fence speaks that begins now; returns who has to be asked. If nobody, that is an answer."""
         contention = self._contended.get(key)
         if contention is None or not contention.wants or not self._may_refuse(self.account(key)):
-            return None
-        contention.covered = contention.wants[-1].arrival
-        return self._grants.holders(key)
+            return []
+        holders = self._grants.holders(key)
+        if holders:
+            contention.covered = contention.wants[-1].arrival
+        else:
+            self._refuse(self.account(key), contention, self._arrivals)
+        return holders
 
     def _confirmed(self, keys: list[str]) -> None:
         """All holders have answered: refuses who was covered and is not served; who came later needs the next fence."""
@@ -281,14 +289,14 @@ class Ledger:
 
     # Numbers
 
-    def _grant(self, peer: int, account: Account, n: int) -> None:
+    def _grant(self, peer: int, account: Account, n: int, last: int) -> None:
         key = account.key
         if peer == self._me:
             self._table.occupy(account, n)  # kept for its connections until it reads the grant
         else:
             self._grants.add(peer, account, n)
             self._limit(account)
-        self._peers.post(peer, ("grant", key, n, self._may_cache(account)))
+        self._peers.post(peer, ("grant", key, n, self._may_cache(account), last))
         if self.on_grant is not None:
             self.on_grant(key, peer, n)
 

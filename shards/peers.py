@@ -4,7 +4,7 @@ A message is (session, items); an item is (kind, arguments...). All items of a p
 
     holder -> home   borrow key waiting up_to first last | withdraw key ticket | give key n
                      report key n | reclaimed key n | fenced number
-    home -> holder   grant key n loose | refuse key ticket cap name version | reclaim key revoke | fence number
+    home -> holder   grant key n loose last | refuse key last cap name version | reclaim key revoke | fence number
     both             sync version | synced version
 
 E1  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair are the same,

@@ -215,8 +215,9 @@ class Tokens:
             elif waiting.decided:
                 self._tell(waiting.decided.popleft())
             elif not ((self._applied or self._owed or self._ledger.blocked) and self._agree()):
-                break
-        self._ledger.confirm()
+                self._ledger.confirm()
+                if not self._peers.local:
+                    break
         self._peers.flush(self._send)
 
     def totals(self) -> Totals:

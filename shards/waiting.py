@@ -3,7 +3,8 @@
 W1  A connection takes its pools in the order given. It holds a token of each pool before the one it waits for, and
     nothing else; refused, withdrawn or restarted, it gives all of them back.
 W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
-    the last ticket it speaks for. Tokens that are here serve first.
+    the last ticket it speaks for. Tokens that are here serve first; the home is told of every ticket that got one which
+    was not meant for it, or that waits no more.
 W3  What a home revokes because its cap was cut includes tokens of connections that still wait for another pool: they
     start anew, so whoever is admitted after a change has all its tokens under it.
 """
@@ -105,27 +106,27 @@ class Waiting:
 
     # What homes say
 
-    def granted(self, peer: int, key: str, n: int, loose: bool) -> None:
-        """n tokens came, for those who wait first."""
+    def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
+        """n tokens came, for those who wait first; the home had tickets up to `last` in mind."""
         if peer != self._me:
             share = self._cache.granted(key, n, loose)
-            self.serve(share)
+            self.serve(share, last)
             self._cache.settle(share)
             return
-        for served in range(n):  # these tokens are counted as in use since they were granted
-            attempt = self.queues.pop(key)
-            if attempt is None:
-                account = self._ledger.account(key)
-                self._table.vacate(account, n - served)
-                self.settle(account)
-                break
-            self._climb_on(attempt)
+        served = []
+        while len(served) < n and (attempt := self.queues.pop(key)) is not None:
+            served.append(attempt)  # its token is counted as in use since it was granted
+        if len(served) < n:
+            account = self._ledger.account(key)
+            self._table.vacate(account, n - len(served))
+            self.settle(account)
+        self._go_on(served, last)
 
-    def refuse(self, peer: int, key: str, ticket: int, cap: int, name: str, version: int) -> None:
-        """Nothing was free for those who wait with a ticket up to this one."""
-        self.serve(self._pool(key))
+    def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
+        """Nothing was free for those who wait with a ticket up to `last`."""
+        self.serve(self._pool(key), last)
         refused = Refused(key, CapRule(cap, name), version)
-        while (attempt := self.queues.pop(key, ticket)) is not None:
+        while (attempt := self.queues.pop(key, last)) is not None:
             self._decide(attempt, refused)
 
     def reclaim(self, peer: int, key: str, revoke: bool) -> None:
@@ -141,15 +142,15 @@ class Waiting:
         self._cache.discard(share)
         self.revoked.append((share.key, None, 0))
 
-    def serve(self, pool: Pool) -> None:
-        """First come, first served, with what is there to take. All are served before the first goes on: if it is then
-        refused by its next pool, the token it gives back goes home, and must not take with it what others wait for."""
+    def serve(self, pool: Pool, last: int = 0) -> None:
+        """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
+        nothing more. All are served before the first goes on: if it is then refused by its next pool, the token it
+        gives back goes home, and must not take with it what others wait for."""
         served = []
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
             served.append(attempt)
-        for attempt in served:
-            self._climb_on(attempt)
+        self._go_on(served, last)
 
     def home_changed(self, home: int) -> None:
         """A home died or came up: it knows of nobody who waits for its pools."""
@@ -207,6 +208,13 @@ class Waiting:
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
         return Refused(pool.key, pool.rule, self.version) if sure else None
 
+    def _go_on(self, served: list[Attempt], last: int) -> None:
+        for attempt in served:
+            if attempt.asked and attempt.ticket > last:
+                self._take_off(attempt)
+        for attempt in served:
+            self._climb_on(attempt)
+
     def _climb_on(self, attempt: Attempt) -> None:
         """The attempt got the token it waited for: on to its next pools."""
         index, refused = self.climb(attempt.pools, attempt.index + 1)
@@ -228,13 +236,17 @@ class Waiting:
         """The attempt waits no more, and holds nothing."""
         self.queues.leave(attempt)
         if attempt.asked:
-            home = self._home(attempt.key)
-            if home == self._me:
-                self._ledger.withdraw(home, attempt.key, attempt.ticket)
-            else:
-                self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
+            self._take_off(attempt)
         self.give_back(attempt.taken)
         attempt.index = 0
+
+    def _take_off(self, attempt: Attempt) -> None:
+        """The home need not grant what was asked for this attempt."""
+        home = self._home(attempt.key)
+        if home == self._me:
+            self._ledger.withdraw(home, attempt.key, attempt.ticket)
+        else:
+            self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold; at the end of a pass."""

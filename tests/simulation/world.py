@@ -302,12 +302,13 @@ class World:
                 self.open[pool] = self.open.get(pool, 0) + 1
         else:
             assert isinstance(decision, Refused)
-            since = connection.claims.pop(decision.pool, None)
             index = connection.pools.index(decision.pool)
             for pool in connection.pools[:index]:
                 connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
-            if since is not None and index < connection.held:
-                connection.past.append((decision.pool, since, self.looked + 1))
+            if not decision.unavailable:  # or a token may have been on its way
+                since = connection.claims.pop(decision.pool, None)
+                if since is not None and index < connection.held:
+                    connection.past.append((decision.pool, since, self.looked + 1))
             self._end(connection, "refused")
         self.on_settled(connection)
 
