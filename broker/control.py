@@ -11,21 +11,21 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import trio
 
 from broker.logs import Limited
+from broker.metrics import Layout, ShardCounters
 from broker.process import keep_own_sockets
-from broker.redpanda import EVERY_BROKER
 from journal.writer import open_coordinator
-from shards.catalog import BROKER, LIMITS
+from shards.changes import limits_in_force, shadowed
 from shards.coordinator import Coordinator, Member
 from shards.errors import TurnstileError
 from shards.mesh import Hello, Mesh, Peer
 from shards.plan import COORDINATOR_MEMBER, Plan
 from shards.poller import Poller
-from shards.settings import given
 from shards.sockets import RunDir
 from shards.store import Store
 
@@ -77,11 +77,27 @@ class Control:
         return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
 
     def kill(self, member: Member) -> None:
-        """Ends a shard that does not acknowledge; the supervisor starts it again. An open link proves whose pid it is."""
+        """Ends a shard that does not acknowledge; the supervisor starts it again.
+
+        An open link proves whose pid it is. A shard that has not found this coordinator yet is known by the pid in its
+        counters, if that is still a child of our supervisor.
+        """
         peer = self.peers.get(member)
-        if peer is not None:
+        pid = peer.pid if peer is not None else self._counted_pid(member)
+        if pid:
             self.log.warning("shard did not acknowledge in time; ending it", broker=member[0], shard=member[1])
-            os.kill(peer.pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+
+    def _counted_pid(self, member: Member) -> int | None:
+        path = ShardCounters.path(self.plan.run_dir, *member)
+        counters = ShardCounters(path, Layout(endpoint.listener for endpoint in self.plan.endpoints))
+        pid = counters.value("pid")
+        counters.close()
+        try:
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return pid if int(parent) == os.getppid() else None
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM."""
@@ -111,21 +127,12 @@ class Control:
         wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
         if wanted:
             await self.coordinator.create_topics("turnstile up", wanted)
-        report = json.dumps({"limits": self._limits()}) + "\n"
-        os.write(ready, report.encode())
+        state = self.coordinator.state
+        report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
+        os.write(ready, json.dumps(report).encode() + b"\n")
         from broker.http import serve_admin
 
         nursery.start_soon(serve_admin, self)
-
-    def _limits(self) -> dict[str, str]:
-        """The limits in force, by name, as text."""
-        state = self.coordinator.state
-        found = given(EVERY_BROKER, state.static, state.settings)
-        return {
-            name: BROKER[name].kind.spell(found[name])
-            for name in LIMITS
-            if name in found and found[name] != BROKER[name].default
-        }
 
     # Shards come and go
 

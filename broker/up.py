@@ -119,11 +119,13 @@ class _Cluster:
         supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell)
         supervisor.start()
         try:
-            limits = _await_ready(read_end, 1 + plan.brokers * plan.shards)
+            report = _await_ready(read_end, 1 + plan.brokers * plan.shards)
         except BaseException:
             supervisor.stop()
             raise
-        self._say(out, plan, limits)
+        for name, text, in_force in report["shadowed"]:
+            _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
+        self._say(out, plan, report["limits"])
         if then is not None:
             then()
         return supervisor.run()
@@ -219,10 +221,10 @@ def _cluster_id(data_dir: Path) -> str:
     return path.read_text().strip()
 
 
-def _await_ready(read_end: int, processes: int) -> dict[str, str]:
-    """Waits until every process has reported; returns the limits in force, which the coordinator's report carries."""
+def _await_ready(read_end: int, processes: int) -> dict[str, Any]:
+    """Waits until every process has reported; returns the coordinator's report."""
     deadline = time.monotonic() + _READY_WITHIN_S
-    limits: dict[str, str] = {}
+    answer: dict[str, Any] = {}
     received = b""
     ready = 0
     while ready < processes:
@@ -245,9 +247,9 @@ def _await_ready(read_end: int, processes: int) -> dict[str, str]:
             report = json.loads(line)
             if "fault" in report:
                 raise CannotStart(report["fault"])
-            limits |= report.get("limits", {})
+            answer |= report
             ready += 1
-    return limits
+    return answer
 
 
 def _tell(sentence: str) -> None:
