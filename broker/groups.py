@@ -5,6 +5,7 @@
       +-- none left ----+  +------- join, leave, a member lost -------+------------------------------+
 
 Joins and syncs may wait: their `Reply` is kept and called later, exactly once. Everything else is answered at once.
+One long file, because the rules of a state machine are read against each other.
 
 Invariants (`check` asserts them)
 G1  A generation has one leader, a member of it; the generation only rises.

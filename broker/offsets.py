@@ -24,13 +24,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from zlib import crc32
 
 import msgpack
 
 GROUP, GENERATION, COMMIT, DROP = range(4)
-SUFFIX = ".offsets"
+SUFFIX, ASIDE = ".offsets", ".new"
+HASHED = "%sha256-"
+"""How the file name of a long group id begins; no quoted name has "%s" in it."""
 COMPACT_BYTES = 64 << 10
 MAX_WASTE = 4
 _MAX_OPEN = 64
@@ -67,8 +69,14 @@ class Offsets:
         self._groups: dict[str, _Kept] = {}
         self._open: OrderedDict[str, int] = OrderedDict()
         directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.glob(f"*{SUFFIX}")):
-            self._load(path, owns)
+        for path in sorted(directory.iterdir()):
+            name = path.name.removesuffix(SUFFIX).removesuffix(ASIDE)
+            if not name.startswith(HASHED) and not owns(unquote(name)):
+                continue
+            if path.name.endswith(SUFFIX):
+                self._load(path, owns)
+            elif not name.startswith(HASHED):
+                path.unlink()  # a compaction that was killed before its file was in place
 
     def close(self) -> None:
         while self._open:
@@ -122,7 +130,7 @@ class Offsets:
     def _path(self, group: str) -> Path:
         name = quote(group, safe="")
         if len(name) > 200:
-            name = "%sha256-" + hashlib.sha256(group.encode()).hexdigest()  # no quoted name has "%s"
+            name = HASHED + hashlib.sha256(group.encode()).hexdigest()
         return self._directory / (name + SUFFIX)
 
     def _append(self, group: str, body: list[Any]) -> None:
@@ -151,7 +159,7 @@ class Offsets:
         """Writes what the group holds aside and renames it into place."""
         data = b"".join(_snapshot(group, kept))
         path = self._path(group)
-        aside = path.with_suffix(".new")
+        aside = path.with_suffix(ASIDE)
         aside.write_bytes(data)
         self._close(group)
         aside.replace(path)

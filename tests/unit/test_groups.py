@@ -361,6 +361,17 @@ def test_waiting_for_a_rebalance_keeps_a_member_alive(table: Table) -> None:
     assert again == []
     table.join(first.member_id)
     assert again[0].code == codes.NONE
+    table.pass_ms(2999)
+    assert table.beat(again[0]) == codes.NONE, "its session begins anew"
+
+
+def test_who_is_removed_while_it_waits_for_its_share_is_told(table: Table) -> None:
+    first, second = pair(table)
+    again = table.join(second.member_id, protocols=(("range", b"2"),))
+    table.join(first.member_id)
+    waiting = table.sync(again[0])
+    assert table.leave(second.member_id) == codes.NONE
+    assert [w.code for w in waiting] == [codes.UNKNOWN_MEMBER_ID]
 
 
 def test_who_never_syncs_is_let_go(table: Table) -> None:
@@ -436,6 +447,14 @@ def test_static_members_outlive_a_rebalance_they_missed(table: Table) -> None:
     table.pass_ms(30_000)
     assert second.member_id in [m[0] for m in again[0].members]
     assert third[0].generation == 2
+
+
+def test_a_static_leader_that_misses_a_rebalance_leads_no_more(table: Table) -> None:
+    first, second = static_pair(table, session_ms=60_000, rebalance_ms=5000)
+    again = table.join(second.member_id, instance_id="two", protocols=(("range", b"2"),), rebalance_ms=5000)
+    table.pass_ms(5000)
+    assert again[0].leader == second.member_id
+    assert {m[0] for m in again[0].members} == {first.member_id, second.member_id}
 
 
 def test_an_administrator_removes_a_static_member_by_its_instance_id(table: Table) -> None:

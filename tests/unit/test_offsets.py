@@ -127,6 +127,13 @@ def test_a_shard_leaves_the_files_of_others_alone(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_compaction_that_was_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    commit(Offsets(tmp_path), "g.h", 0, 5)
+    (tmp_path / "g.h.new").write_bytes(b"half")
+    assert Offsets(tmp_path).of("g.h")[("t", 0)].offset == 5
+    assert only_file(tmp_path).name == "g.h.offsets"
+
+
 def test_many_groups_keep_few_files_open(tmp_path: Path) -> None:
     offsets = Offsets(tmp_path)
     before = len(os.listdir("/proc/self/fd"))
