@@ -129,8 +129,9 @@ class ConnectionSettings:
             for setting, value in ((CAP, limits.cap), (RATE, limits.rate)):
                 if value is not None and value < 1:
                     raise ValueError(f"{setting} of listener {listener} is {value}; it must be at least 1")
-        if self.broker.rate is not None and self.broker.rate < 0:
-            raise ValueError(f"{RATE} is {self.broker.rate}; it must be at least 0")
+        for setting, value in ((CAP, self.broker.cap), (RATE, self.broker.rate)):
+            if value is not None and value < 0:
+                raise ValueError(f"{setting} is {value}; it must be at least 0")
         if self._number(IP_CAP) == 0 and not self._overrides[0]:
             raise ValueError(f"{IP_CAP} is 0, which lets nobody in; set {IP_OVERRIDES} first")
 

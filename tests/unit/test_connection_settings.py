@@ -102,14 +102,12 @@ def test_a_cap_of_zero_per_address_needs_overrides_and_keeps_them() -> None:
         settings.with_change("max.connections.per.ip.overrides", None)
 
 
-def test_a_broker_wide_zero_is_no_matter_where_every_listener_has_its_own() -> None:
-    own = with_changes(
-        ("listener.name.external.max.connection.creation.rate", 1),
-        ("listener.name.internal.max.connection.creation.rate", 1),
-    )
-    assert own.with_change("max.connection.creation.rate", 0).broker.rate == 0
-    with pytest.raises(ValueError, match="at least 0"):
-        own.with_change("max.connection.creation.rate", -1)
+@pytest.mark.parametrize("setting", ["max.connections", "max.connection.creation.rate"])
+def test_a_broker_wide_zero_is_no_matter_where_every_listener_has_its_own(setting: str) -> None:
+    own = with_changes((f"listener.name.external.{setting}", 1), (f"listener.name.internal.{setting}", 1))
+    assert 0 in own.with_change(setting, 0).broker
+    with pytest.raises(ValueError, match=f"{setting} is -1; it must be at least 0"):
+        own.with_change(setting, -1)
 
 
 @pytest.mark.parametrize(
