@@ -18,6 +18,7 @@ from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
 READ, WAIT = "partitions.read", "partitions.wait"
 LEAST_SHARE_BYTES = 64 * 1024
+MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
 
@@ -124,7 +125,8 @@ class Reader:
         share = max(max_bytes // max(len(by_home), 1), LEAST_SHARE_BYTES)
 
         async def read_home(home: int, indexes: list[int]) -> None:
-            theirs = await self._read_home(home, [wanted[index] for index in indexes], share)
+            most = share if home == self._partitions.shard else min(share, MOST_FORWARDED_BYTES)
+            theirs = await self._read_home(home, [wanted[index] for index in indexes], most)
             for index, answer in zip(indexes, theirs, strict=True):
                 answers[index] = answer
 
