@@ -87,6 +87,7 @@ def plan(
     if not candidates:
         highest = histogram.agg(F.max("level")).first()[0]
         chosen = [each for each in chosen if (each.per_ip_cap or 0) <= 2 * highest]
+    standing_out = talkers(connections, histogram, total)
     found = Plan(
         connections=total,
         ips=facts["ips"],
@@ -97,8 +98,8 @@ def plan(
         candidates=_judged(result, chosen, total, incident, arrived),
         recommended=best,
         without_overrides=plain,
-        talkers=talkers(connections, histogram, total),
-        notes=_notes(histogram, chosen, total),
+        talkers=standing_out,
+        notes=_notes(histogram, chosen, total) + _leaks(standing_out, best),
     )
     result.unpersist()
     arrived.unpersist()
@@ -212,6 +213,14 @@ def _notes(histogram: DataFrame, candidates: Sequence[Candidate], total: int) ->
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
         )
     return notes
+
+
+def _leaks(talkers: Sequence[Talker], recommended: Recommendation) -> list[str]:
+    """An override for a client that leaks connections only hides the leak."""
+    leaking = [each.ip for each in talkers if each.kind == "leak" and each.ip in recommended.overrides]
+    if not leaking:
+        return []
+    return [f"{', '.join(leaking)}: looks like a leak; better mended than given an override."]
 
 
 def _network(ip: Column) -> Column:

@@ -15,9 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 def spark() -> Iterator[object]:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("no JDK: Spark can't start")
-    from pipeline.session import start
+    from pipeline.session import SMALL, start
 
-    conf = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2", "spark.driver.memory": "1g"}
-    session = start("local[2]", app="turnstile-tests", conf=conf)
+    session = start("local[2]", app="turnstile-tests", conf={**SMALL, "spark.driver.memory": "1g"})
     yield session
     session.stop()

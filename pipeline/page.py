@@ -1,0 +1,210 @@
+"""HTML pages that open without a network, and the few pictures they need, drawn as inline SVG.
+
+Pictures are drawn here rather than by matplotlib: five shapes of picture, text that stays text, some kilobytes a page, and
+no dependency of eighty megabytes on a machine that runs audits. Everything that comes from a journal is escaped.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from itertools import pairwise
+
+COLOURS = ("#2563a8", "#d1495b", "#3a7d44", "#e0a030", "#7b4fa3", "#1f9e9e", "#8a5a44", "#6b7280")
+WIDTH, HEIGHT = 860, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 40
+NOTHING = '<p class="none">Nothing of this kind happened.</p>'
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5d6875; --line: #d7dce2; --page: #fff; --card: #f6f7f9 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ee; --soft: #9aa5b1; --line: #3a434e; --page: #14181d; --card: #1c2229 } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 2rem auto;
+  max-width: 900px; padding: 0 1rem }
+h1 { font-size: 1.6rem; margin: 0; overflow-wrap: anywhere } h2 { font-size: 1.1rem; margin: 2.2rem 0 .2rem }
+p { margin: .2rem 0 .6rem; color: var(--soft) } .none { font-style: italic }
+svg { width: 100%; height: auto; display: block } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
+svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: 13px; color: var(--soft) }
+.legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -1px }
+.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: 13px; width: 100% }
+th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
+  font-variant-numeric: tabular-nums }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
+th { color: var(--soft); font-weight: 600 }
+pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto }
+"""
+
+Points = Sequence[tuple[float, float]]
+
+
+def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
+    """A whole page."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{_STYLE}</style></head>\n'
+        f"<body><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>\n" + "\n".join(sections) + "\n</body></html>\n"
+    )
+
+
+def section(title: str, words: str, *bodies: str) -> str:
+    """A heading, a sentence, and what follows (HTML)."""
+    return f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p>{''.join(bodies)}</section>"
+
+
+def table(rows: Sequence[Sequence[object]]) -> str:
+    """The first row is the heading; the first column is text, the others are numbers."""
+    if len(rows) < 2:
+        return NOTHING
+    head = "".join(f"<th>{escape(str(cell))}</th>" for cell in rows[0])
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows[1:])
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def lines(
+    series: Mapping[str, Points], *, y: str, marks: Sequence[tuple[float, str]] = (), stepped: bool = False
+) -> str:
+    """Curves over time (x: epoch seconds, UTC). `marks`: vertical lines with a name each."""
+    drawn = {name: points for name, points in series.items() if points}
+    if not drawn:
+        return NOTHING
+    xs = [x for points in drawn.values() for x, _ in points]
+    low, high = min(xs), max(xs)
+    if high == low:
+        low, high = low - 30, high + 30
+    top = _nice(max(value for points in drawn.values() for _, value in points))
+
+    def at(x: float, value: float) -> tuple[float, float]:
+        return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT), _height(value, top)
+
+    parts = [_y_axis(top, y), _time_axis(low, high)]
+    for x, name in _spaced([mark for mark in marks if low <= mark[0] <= high], low, high):
+        place = at(x, 0)[0]
+        ends = f'x1="{place:.1f}" x2="{place:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
+        parts.append(f'<line class="mark" {ends}><title>{escape(name)}</title></line>')
+    for number, points in enumerate(drawn.values()):
+        parts.append(_curve([at(x, value) for x, value in points], COLOURS[number % len(COLOURS)], stepped))
+    return _legend(list(drawn)) + _svg(parts, HEIGHT)
+
+
+def bars(items: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> str:
+    """Horizontal bars, one per name, in the order given; `label` says what the names are."""
+    if not items:
+        return NOTHING
+    row = 24
+    widest = max(len(name) for name, _ in items)
+    left = min(330, 16 + 7 * widest)
+    top = max((value for _, value in items), default=0) or 1
+    parts = [f'<text x="{left - 8}" y="14" text-anchor="end">{escape(label)}</text>']
+    for number, (name, value) in enumerate(items):
+        y = 24 + number * row
+        length = (WIDTH - left - 90) * value / top
+        shown = name if len(name) <= 44 else name[:43] + "…"
+        parts.append(f'<text class="ink" x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(shown)}</text>')
+        parts.append(
+            f'<rect x="{left}" y="{y}" width="{max(1.0, length):.1f}" height="{row - 7}" rx="2" fill="{COLOURS[0]}"/>'
+        )
+        parts.append(f'<text x="{left + max(1.0, length) + 6:.1f}" y="{y + 13}">{_short(value)}{escape(unit)}</text>')
+    return _svg(parts, 30 + row * len(items))
+
+
+def histogram(bins: Sequence[tuple[float, float, float]], *, x: str, y: str = "connections") -> str:
+    """Counts per bin (low, high, count) of equal width on the page; bounds are written as they are."""
+    if not bins or not any(count for _, _, count in bins):
+        return NOTHING
+    top = _nice(max(count for _, _, count in bins))
+    width = (WIDTH - LEFT - RIGHT) / len(bins)
+    parts = [_y_axis(top, y)]
+    every = max(1, math.ceil(len(bins) / 12))
+    for number, (low, _, count) in enumerate(bins):
+        place, level = LEFT + number * width, _height(count, top)
+        title = f"<title>{_short(low)} to {_short(bins[number][1])}: {_short(count)}</title>"
+        parts.append(
+            f'<rect x="{place + 1:.1f}" y="{level:.1f}" width="{max(1.0, width - 2):.1f}" height="{HEIGHT - BOTTOM - level:.1f}" '
+            f'fill="{COLOURS[0]}">{title}</rect>'
+        )
+        if number % every == 0:
+            parts.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_short(low)}</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x)}</text>')
+    return _svg(parts, HEIGHT)
+
+
+def _svg(parts: Sequence[str], height: float) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img">{"".join(parts)}</svg>'
+
+
+def _legend(names: Sequence[str]) -> str:
+    items = (
+        f'<span><i style="background:{COLOURS[number % len(COLOURS)]}"></i>{escape(name)}</span>'
+        for number, name in enumerate(names)
+    )
+    return f'<div class="legend">{"".join(items)}</div>'
+
+
+def _curve(points: Sequence[tuple[float, float]], colour: str, stepped: bool) -> str:
+    if len(points) == 1:
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+    steps = [f"{points[0][0]:.1f},{points[0][1]:.1f}"]
+    for (_, before), (x, value) in pairwise(points):
+        if stepped:
+            steps.append(f"{x:.1f},{before:.1f}")
+        steps.append(f"{x:.1f},{value:.1f}")
+    return f'<polyline points="{" ".join(steps)}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-linejoin="round"/>'
+
+
+def _height(value: float, top: float) -> float:
+    return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
+
+
+def _y_axis(top: float, label: str) -> str:
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    parts = [f'<text text-anchor="middle" transform="translate(14 {middle}) rotate(-90)">{escape(label)}</text>']
+    for number in range(5):
+        value = top * number / 4
+        y = _height(value, top)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>')
+    return "".join(parts)
+
+
+def _time_axis(low: float, high: float) -> str:
+    span = high - low
+    form = "%H:%M:%S" if span < 1800 else "%H:%M" if span < 2 * 86_400 else "%b %d"
+    parts = []
+    for number in range(7):
+        x = LEFT + number / 6 * (WIDTH - LEFT - RIGHT)
+        when = datetime.fromtimestamp(low + span * number / 6, UTC).strftime(form)
+        anchor = "start" if number == 0 else "end" if number == 6 else "middle"
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}">{when}</text>')
+    day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%d")
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">UTC, from {day}</text>')
+    return "".join(parts)
+
+
+def _spaced(marks: Sequence[tuple[float, str]], low: float, high: float) -> list[tuple[float, str]]:
+    """Marks that would lie on each other as one."""
+    spaced: list[tuple[float, str]] = []
+    for x, name in sorted(marks):
+        if spaced and x - spaced[-1][0] < (high - low) / 200:
+            spaced[-1] = spaced[-1][0], f"{spaced[-1][1]}; {name}"
+        else:
+            spaced.append((x, name))
+    return spaced
+
+
+def _nice(value: float) -> float:
+    """A round number, at least `value`, whose quarters are round too."""
+    if value <= 0:
+        return 1.0
+    if value <= 4:
+        return 4.0 if value > 1 else _nice(value * 1000) / 1000 if value < 1 else 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if step * power >= value)
+
+
+def _short(value: float) -> str:
+    """A number for an axis: 1,200 or 1.2M or 0.25."""
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:.3g}M"
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.3g}"
