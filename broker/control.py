@@ -20,7 +20,7 @@ from broker.logs import Limited
 from broker.metrics import Layout, ShardCounters
 from broker.process import keep_own_sockets
 from journal.writer import open_coordinator
-from shards.changes import limits_in_force, shadowed
+from shards.changes import Change, limits_in_force, shadowed
 from shards.coordinator import Coordinator, Member
 from shards.errors import TurnstileError
 from shards.mesh import Hello, Mesh, Peer
@@ -68,7 +68,11 @@ class Control:
         self.peers: dict[Member, Peer] = {}
         self.mesh: Mesh
         self.coordinator = Coordinator(
-            Store(plan.data_dir / "cluster.sqlite"), self, plan.members(), static=plan.static
+            Store(plan.data_dir / "cluster.sqlite"),
+            self,
+            plan.members(),
+            static=plan.static,
+            acknowledged=self._acknowledged,
         )
 
     # What the coordinator needs of its shards
@@ -133,6 +137,11 @@ class Control:
         from broker.http import serve_admin
 
         nursery.start_soon(serve_admin, self)
+
+    def _acknowledged(self, version: int, delta: list[Change]) -> None:
+        """Written before the caller is told, so that the journal can prove that nothing was admitted beyond it later."""
+        self.journal.config(version, [list(change) for change in delta], acknowledged=True)
+        self.journal.flush()
 
     # Shards come and go
 

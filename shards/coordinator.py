@@ -59,14 +59,17 @@ class Coordinator:
         static: Mapping[str, str] | None = None,
         wall_clock: Callable[[], float] = time.time,
         deadline_s: float = ACK_DEADLINE_S,
+        acknowledged: Callable[[int, list[Change]], None] = lambda version, delta: None,
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
-        version of its own. Raises ConfigInvalid when they contradict what is stored."""
+        version of its own. `acknowledged(version, delta)` is told when a change is in force everywhere, before its caller
+        is. Raises ConfigInvalid when they contradict what is stored."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)
         self._wall_clock = wall_clock
         self._deadline_s = deadline_s
+        self._acknowledged = acknowledged
         self._links: dict[Member, _Link] = {}
         self._changing = trio.Lock()
         self._progress = trio.Event()
@@ -197,6 +200,8 @@ class Coordinator:
             self.state.put(delta)
         with trio.CancelScope(shield=True):  # K3; the deadline bounds it
             await self._push(self.state.version, delta)
+        if delta:
+            self._acknowledged(self.state.version, delta)
 
     async def _push(self, version: int, delta: list[Change]) -> None:
         """Until K2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
