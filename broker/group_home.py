@@ -198,7 +198,7 @@ class GroupHome:
         stable = group.state is State.STABLE
         protocol = (group.protocol or "") if stable else ""
         members = [
-            [m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment if stable else b""]
+            [m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment]
             for m in group.members.values()
         ]
         return [group.state.value, group.protocol_type or "", protocol, members]

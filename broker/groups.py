@@ -417,6 +417,8 @@ class Group:
     def _drop_syncs(self) -> None:
         for member in self.members.values():
             self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
+            if self.state is State.COMPLETING:
+                member.assignment = b""
         self.unsynced.clear()
 
     def _identity(self, member_id: str, instance_id: str | None) -> int:
