@@ -35,16 +35,17 @@ def main() -> int:
     cluster = start(["up", "--shards", str(shards), "--port", "0", "--admin-port", "0", "--data-dir", str(OUT / "data"),
                      "--set", "kafka_connections_max_per_ip=50"])  # fmt: skip
     try:
-        return show(cluster)
+        show(cluster)
     except KeyboardInterrupt:
         console.print("\nStopped.")
         return 130
     finally:
         cluster["process"].send_signal(signal.SIGINT)
         cluster["process"].wait()
+    return prove()
 
 
-def show(cluster: dict[str, Any]) -> int:
+def show(cluster: dict[str, Any]) -> None:
     os.environ["TURNSTILE_ADMIN"] = cluster["admin"]
     bootstrap = cluster["listeners"][0]["address"]
     step("300 clients behind one NAT address, 100 with an address each, and a real producer and consumer.")
@@ -53,9 +54,16 @@ def show(cluster: dict[str, Any]) -> int:
     show_refusals(cluster["admin"])
     step("Where the tokens are: the home of each pool, and what other processes hold of it.")
     show_tokens(cluster["admin"])
-    journal = OUT / "data" / "journal"
-    step(f"Every decision is in the journal: {journal.relative_to(ROOT)}")
-    return 0
+
+
+def prove() -> int:
+    """The audit's verdict and the report, from the journal that the cluster left."""
+    journal = str((OUT / "data" / "journal").relative_to(ROOT))
+    report = str((OUT / "report.html").relative_to(ROOT))
+    step(f"Every decision is in the journal, {journal}. Was a limit ever exceeded?")
+    verdict = run(["audit", journal])
+    step("And the same as a report.")
+    return verdict or run(["report", journal, "--html", report])
 
 
 def step(text: str) -> None:
