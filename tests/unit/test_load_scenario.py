@@ -46,7 +46,7 @@ def test_a_scenario_is_found_by_name_or_by_file(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("[[group]]\nclients = 3\n")
     assert find(str(path)).groups[0].clients == 3
-    with pytest.raises(SpecInvalid, match="no scenario 'nope'.*nat"):
+    with pytest.raises(SpecInvalid, match=r"no scenario 'nope'.*nat"):
         find("nope")
     path.write_text("[[group\n")
     with pytest.raises(SpecInvalid, match=r"mine\.toml"):

@@ -1,0 +1,205 @@
+"""Borrowing tokens between two processes, over the mesh that the broker's shards use.
+
+`python -m scripts.bench.borrow home SOCKET` is the home of every address, `... holder SOCKET IDLE BUSY` takes a token
+of one address after the other, each seen for the first time, so that each takes one borrow: first IDLE of them, one at
+a time, then BUSY of them, IN_FLIGHT at a time. The holder prints what it measured, as JSON. All tokens are kept, so
+what both processes grew by is what an address costs where it is at home, and where its tokens are held.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import trio
+
+from scripts.bench.table import Row
+from scripts.bench.tokens import rule_of
+from shards.homes import home_of
+from shards.mesh import CONTROL, DATA, Hello, Mesh
+from shards.poller import Poller
+from shards.tokens import Tokens
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME, HOLDER = 0, 1
+IN_FLIGHT = 512
+
+
+def rows(idle: int, busy: int) -> Iterator[Row]:
+    """Run both processes and tell what they measured."""
+    with TemporaryDirectory(prefix="turnstile-bench-") as folder:
+        command, path = [sys.executable, "-m", "scripts.bench.borrow"], f"{folder}/home.sock"
+        home = subprocess.Popen(
+            [*command, "home", path], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert home.stdin is not None and home.stdout is not None
+        try:
+            home.stdout.readline()
+            holder = subprocess.run(
+                [*command, "holder", path, str(idle), str(busy)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+        finally:
+            home.stdin.close()
+            home.wait(timeout=20)
+            home.stdout.close()
+    said = json.loads(holder.stdout)
+    yield Row("borrow across shards, idle", f"p50 {said['p50_us']:.0f} us, p99 {said['p99_us']:.0f} us", "",
+              "p50 80 us, p99 500 us", said["p50_us"] <= 80 and said["p99_us"] <= 500)  # fmt: skip
+    yield Row("borrow across shards, busy", f"{said['per_s']:,.0f}/s", "", "150,000/s", said["per_s"] >= 150_000)
+    for where in ("home", "holder"):
+        size = said[f"{where}_bytes"]
+        yield Row(f"memory per tracked IP at its {where}, {busy:,} of them", f"{size:.0f} B", "", "300 B", size <= 300)
+
+
+class Member:
+    """One process: its poller, mesh and tokens, joined as the broker joins them."""
+
+    def __init__(self, me: int, nursery: trio.Nursery) -> None:
+        self.poller = Poller()
+        self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=rule_of)
+        self.poller.at_end_of_pass(self.tokens.flush)
+        self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery)
+        self.mesh.on_message = self.tokens.receive  # type: ignore[assignment]
+        self.up = trio.Event()
+        self.mesh.on_up = self._peer_up
+        self.mesh.serve("resident", lambda peer: resident_bytes())
+
+    def _send(self, peer: int, message: tuple[Any, ...]) -> None:
+        self.mesh.send(peer, message)
+
+    def _peer_up(self, key: Any, peer: Any) -> None:
+        self.tokens.peer_up(key, peer.epoch)
+        self.up.set()
+
+
+class Borrower:
+    """Takes a token of one new address after the other, the next as soon as one was decided."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._number = 0
+        self._to_start = self._undecided = 0
+        self.took_us: list[float] = []
+        self.done = trio.Event()
+
+    def start(self, count: int, in_flight: int) -> None:
+        """Begin, so many at a time; `done` is set once `count` were decided."""
+        self._to_start = self._undecided = count
+        self.done, self.took_us = trio.Event(), []
+        for _ in range(in_flight):
+            Taker(self).take()
+
+    def next_key(self) -> str | None:
+        """An address nobody has asked for yet; None when enough were asked for."""
+        if not self._to_start:
+            return None
+        self._to_start -= 1
+        while True:
+            number = self._number
+            self._number += 1
+            key = f"ip:10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+            if home_of(key, 2) == HOME:
+                return key
+
+    def ask(self, key: str, taker: Taker) -> None:
+        """Take a token of it."""
+        if self._tokens.take((key,), taker) is not None:
+            raise AssertionError(f"{key} was decided without asking its home")
+
+    def count(self, took_us: float) -> None:
+        """One more was decided."""
+        self.took_us.append(took_us)
+        self._undecided -= 1
+        if not self._undecided:
+            self.done.set()
+
+
+class Taker:
+    """One of those in flight; Tokens tells waiters apart by their identity."""
+
+    def __init__(self, borrower: Borrower) -> None:
+        self._borrower = borrower
+        self._began = 0.0
+
+    def take(self) -> None:
+        """Ask for the next address."""
+        key = self._borrower.next_key()
+        if key is not None:
+            self._began = time.perf_counter()
+            self._borrower.ask(key, self)
+
+    def decided(self, decision: object) -> None:
+        """Called by Tokens."""
+        self._borrower.count((time.perf_counter() - self._began) * 1e6)
+        self.take()
+
+
+async def home(path: str) -> None:
+    """Serve until standard input ends."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as nursery:
+        member = Member(HOME, nursery)
+        member.mesh.listen(listening, lambda hello: 2)
+        await nursery.start(member.poller.run)
+        print("ready", flush=True)
+        await trio.to_thread.run_sync(sys.stdin.read)
+        nursery.cancel_scope.cancel()
+    listening.close()
+
+
+async def holder(path: str, idle: int, busy: int) -> None:
+    """Borrow, and print what it took."""
+    async with trio.open_nursery() as nursery:
+        member = Member(HOLDER, nursery)
+        await nursery.start(member.poller.run)
+        nursery.start_soon(member.mesh.dial, path, (CONTROL, DATA))
+        await member.up.wait()
+        borrower = Borrower(member.tokens)
+        await _run(member, borrower, lambda: borrower.start(idle, 1))
+        took_us = sorted(borrower.took_us)
+        before = resident_bytes(), await member.mesh.request(HOME, "resident")
+        began = time.perf_counter()
+        await _run(member, borrower, lambda: borrower.start(busy, IN_FLIGHT))
+        elapsed = time.perf_counter() - began
+        after = resident_bytes(), await member.mesh.request(HOME, "resident")
+        nursery.cancel_scope.cancel()
+    measured = {
+        "p50_us": took_us[len(took_us) // 2],
+        "p99_us": took_us[int(len(took_us) * 0.99)],
+        "per_s": busy / elapsed,
+        "holder_bytes": (after[0] - before[0]) / busy,
+        "home_bytes": (after[1] - before[1]) / busy,
+    }
+    print(json.dumps(measured))
+
+
+async def _run(member: Member, borrower: Borrower, start: Callable[[], None]) -> None:
+    start()
+    member.poller.touch()
+    await borrower.done.wait()
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "home":
+        trio.run(home, sys.argv[2])
+    else:
+        trio.run(holder, sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

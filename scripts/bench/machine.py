@@ -1,0 +1,176 @@
+"""What the benchmarks measure with: the C programs compiled on the spot, process trees, CPU time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent.parent / "build" / "bench"
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SHARDS = 2
+API_VERSIONS = bytes.fromhex("0000001b0012000300000001000562656e6368000662656e636804312e3000")
+
+
+class CannotMeasure(Exception):
+    """Something the benchmarks need is not on this machine, or did not do its part; one sentence."""
+
+
+class Server(NamedTuple):
+    """A server under test: its port, the process whose whole tree it is, and its admin URL if it has one."""
+
+    port: int
+    pid: int
+    admin: str = ""
+
+
+class Load(NamedTuple):
+    """What one run of the client measured. `cpu_us`: server CPU per connection or request, all its processes."""
+
+    per_s: float
+    cpu_us: float
+    p50_us: float
+    p99_us: float
+    answered: int
+    refused: int
+
+
+def binary(name: str) -> str:
+    """The compiled C program of this name. Raises CannotMeasure without a C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise CannotMeasure("The benchmarks compile their client with cc: apt-get install gcc libc6-dev")
+    source, target = HERE / f"{name}.c", BUILD / name
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        subprocess.run([compiler, "-O2", "-o", str(target), str(source)], check=True)
+    return str(target)
+
+
+@contextmanager
+def accept_loop() -> Iterator[Server]:
+    """The bare C accept loop, as many processes as Turnstile has shards."""
+    process = subprocess.Popen(
+        [binary("accept_loop"), str(SHARDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        yield Server(int(process.stdout.readline()), process.pid)
+    finally:
+        process.stdin.close()
+        process.wait(timeout=10)
+        process.stdout.close()
+
+
+@contextmanager
+def turnstile(*options: str, port: int = 0) -> Iterator[Server]:
+    """A cluster of one broker, as a user starts it, journal and counters on, in a temporary directory."""
+    with TemporaryDirectory(prefix="turnstile-bench-") as home:
+        command = [str(Path(sys.executable).parent / "turnstile"), "up", "--json", "--shards", str(SHARDS)]
+        command += ["--port", str(port), "--admin-port", "0", "--data-dir", f"{home}/data", *options]
+        with open(f"{home}/err", "wb") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            if not line.startswith("{"):
+                raise CannotMeasure(f"turnstile up failed: {Path(home, 'err').read_text().strip()[-300:]}")
+            said = json.loads(line)
+            yield Server(int(said["listeners"][0]["address"].rpartition(":")[2]), process.pid, said["admin"])
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+            process.stdout.close()
+
+
+def tree(pid: int) -> list[int]:
+    """A process and everything below it."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+    return [pid, *(below for child in children for below in tree(int(child)))]
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of the whole tree so far, user and system, of living and of reaped children."""
+    total = 0
+    for each in tree(pid):
+        words = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        total += sum(map(int, words[11:15]))
+    return total / TICKS_PER_S
+
+
+def memory_bytes(pid: int) -> int:
+    """Memory of the whole tree; pages shared by several processes count once (PSS)."""
+    total = 0
+    for each in tree(pid):
+        for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def drive(server: Server, mode: str, **values: Any) -> Load:
+    """Run the C client against `server`. Raises CannotMeasure when nothing came back."""
+    before = cpu_s(server.pid)
+    command = [binary("client"), mode, str(server.port), *(f"{name}={value}" for name, value in values.items())]
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    spent = cpu_s(server.pid) - before
+    done = said["answered"] + said["refused"]
+    if not done:
+        raise CannotMeasure(f"the client got no answer: {said}")
+    return Load(said["per_s"], spent / done * 1e6, said["p50_us"], said["p99_us"], said["answered"], said["refused"])
+
+
+def median(loads: Sequence[Load]) -> Load:
+    """Each figure's median over the rounds."""
+    return Load(*(sorted(column)[len(column) // 2] for column in zip(*loads, strict=True)))
+
+
+def put(server: Server, upsert: dict[str, Any]) -> None:
+    """Change settings of a Turnstile; returns when they are enforced."""
+    body = json.dumps({"upsert": upsert, "remove": []}).encode()
+    request = urllib.request.Request(
+        f"{server.admin}/v1/cluster_config", body, {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        answer.read()
+
+
+def answers(port: int) -> bool:
+    """Whether a broker on this port answers ApiVersions right now."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+            sock.sendall(API_VERSIONS)
+            return bool(sock.recv(4096))
+    except OSError:
+        return False
+
+
+def held(port: int, ip: str, count: int) -> list[socket.socket]:
+    """`count` admitted connections from `ip`; close them yourself."""
+    opened = []
+    for _ in range(count):
+        sock = socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(ip, 0))
+        opened.append(sock)
+        sock.sendall(API_VERSIONS)
+        if not sock.recv(4096):
+            raise CannotMeasure(f"{ip} was refused below its cap")
+    return opened
+
+
+def since(began: float) -> float:
+    """Seconds since a time.perf_counter()."""
+    return time.perf_counter() - began

@@ -1,0 +1,98 @@
+"""One librdkafka client under a quota: `python -m scripts.bench.quota_client ORDER`, ORDER being JSON.
+
+Prints one JSON object: bytes per second between `from_s` and `to_s` after its first record, and the throttle times it
+was told in all that time. The rate runs from one answer to a later one, so that it holds no unfinished request.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+RECORD_BYTES = 1000
+
+
+class Seen:
+    """What came through, and when; throttle times in milliseconds."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.began = 0.0
+        self.total = 0
+        self.steps: list[tuple[float, int]] = []
+        self.throttles: list[float] = []
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.order["bootstrap"],
+            "client.id": self.order["client_id"],
+            "throttle_cb": lambda event: self.throttles.append(event.throttle_time * 1000),
+        }
+
+    def moved(self, size: int) -> None:
+        now = time.monotonic()
+        self.began = self.began or now
+        self.total += size
+        if self.steps and now - self.steps[-1][0] < 0.002:
+            self.steps[-1] = (self.steps[-1][0], self.total)  # of the same answer
+        else:
+            self.steps.append((now, self.total))
+
+    def running(self) -> bool:
+        return not self.began or time.monotonic() < self.began + self.order["to_s"]
+
+    def report(self) -> dict[str, Any]:
+        steady = [step for step in self.steps if step[0] >= self.began + self.order["from_s"]]
+        (first, before), (last, after) = steady[0], steady[-1]
+        told = [each for each in self.throttles if each > 0]
+        return {
+            "bytes_per_s": (after - before) / (last - first) if last > first else None,
+            "throttles": len(told),
+            "throttle_ms": sum(told) / len(told) if told else 0.0,
+            "throttled_ms": sum(told),
+        }
+
+
+def produce(seen: Seen) -> None:
+    """As fast as the broker lets it."""
+    producer = Producer({**seen.settings(), "linger.ms": 5})
+    value = b"x" * RECORD_BYTES
+
+    def delivered(error: object, _message: object) -> None:
+        if error is None:
+            seen.moved(RECORD_BYTES)
+
+    while seen.running():
+        try:
+            producer.produce(seen.order["topic"], value, partition=0, on_delivery=delivered)
+            producer.poll(0)
+        except BufferError:
+            producer.poll(0.05)
+    producer.purge()
+    producer.poll(0)
+
+
+def consume(seen: Seen) -> None:
+    """From the beginning of partition 0."""
+    consumer = Consumer({**seen.settings(), "group.id": seen.order["client_id"], "enable.auto.commit": False})
+    consumer.assign([TopicPartition(seen.order["topic"], 0, 0)])
+    while seen.running():
+        for message in consumer.consume(1000, timeout=0.05):
+            if message.error() is None:
+                seen.moved(len(message.value()))
+    consumer.close()
+
+
+def main() -> None:
+    """Carry out the order."""
+    seen = Seen(json.loads(sys.argv[1]))
+    {"produce": produce, "consume": consume}[seen.order["role"]](seen)
+    print(json.dumps(seen.report()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

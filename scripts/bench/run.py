@@ -1,0 +1,80 @@
+"""`make bench`: every figure of the budget in one run, beside a bare C accept loop and, where Go is, kfake.
+
+    python scripts/bench/run.py [--quick] [--only NAME]... [--write]
+
+--quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scripts.bench import borrow, table, tokens, wire  # noqa: E402 - importable only from here on
+from scripts.bench.machine import CannotMeasure  # noqa: E402
+from scripts.bench.table import Row  # noqa: E402
+
+FULL, QUICK = wire.Effort(rounds=5, seconds=3.0), wire.Effort(rounds=1, seconds=1.0)
+
+
+def main() -> int:
+    """Measure and print; the exit code says whether everything could be measured, not whether it was fast enough."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--only", action="append", metavar="NAME")
+    asked = parser.parse_args()
+    rows: list[Row] = []
+    failed = False
+    with ExitStack() as stack:
+        for name, measure in measures(stack, quick=asked.quick).items():
+            if asked.only and name not in asked.only:
+                continue
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            try:
+                rows.extend(measure())
+            except CannotMeasure as reason:
+                failed = True
+                rows.append(Row(name, f"not measured: {reason}"))
+    table.show(rows)
+    if asked.write:
+        table.write(rows, ROOT / "docs" / "benchmarks.md")
+    return 1 if failed else 0
+
+
+def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterator[Row]]]:
+    """What can be measured, by name, in the order in which it is. The servers start with the first that needs them."""
+    effort = QUICK if quick else FULL
+    fields: list[wire.Field] = []
+
+    def on_the_field(measure: Callable[[wire.Field], Iterator[Row]]) -> Callable[[], Iterator[Row]]:
+        def run() -> Iterator[Row]:
+            if not fields:
+                fields.append(wire.Field(stack, effort))
+                if fields[0].missing:
+                    print(f"without kfake: {fields[0].missing}", file=sys.stderr)
+            return measure(fields[0])
+
+        return run
+
+    return {
+        "start-up": lambda: wire.start_up(effort.rounds),
+        "decisions": lambda: tokens.decisions(100_000 if quick else 1_000_000),
+        "across": lambda: tokens.across(10_000 if quick else 50_000),
+        "borrow": lambda: borrow.rows(1000 if quick else 5000, 50_000 if quick else 1_000_000),
+        "idle": on_the_field(wire.idle),
+        "config": on_the_field(wire.config_change),
+        "connections": on_the_field(wire.connections),
+        "refusals": on_the_field(wire.refusals),
+        "requests": on_the_field(wire.requests),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

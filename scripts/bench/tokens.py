@@ -1,0 +1,109 @@
+"""Benchmarks of the tokens themselves, in one process: what a decision costs where it is made.
+
+The pools are those of the accept path: the broker, the listener, and the client's address.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from limits.caps import CapRule
+from scripts.bench.table import Row
+from shards.homes import home_of
+from shards.tokens import Tokens
+
+RULES = {"broker": CapRule(1_000_000, "kafka_connections_max"), "listener": CapRule(None, "")}
+PER_IP = CapRule(100, "kafka_connections_max_per_ip")
+
+
+def rule_of(pool: str) -> CapRule:
+    """Caps that are never reached."""
+    return RULES.get(pool.partition(":")[0], PER_IP)
+
+
+class Waiter:
+    """Counts what was decided later."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def decided(self, decision: object) -> None:
+        """Called by Tokens."""
+        self.count += 1
+
+
+class Pair:
+    """Two shards in one process; messages go straight from one to the other."""
+
+    def __init__(self) -> None:
+        self.on_the_way: deque[tuple[int, int, tuple[Any, ...]]] = deque()
+        self.shards = [Tokens(me, 2, epoch=me + 1, send=self._sender(me), rule_of=rule_of) for me in range(2)]
+        for me, shard in enumerate(self.shards):
+            shard.peer_up(1 - me, 2 - me)
+        self.settle()
+
+    def _sender(self, me: int) -> Callable[[int, tuple[Any, ...]], None]:
+        return lambda peer, message: self.on_the_way.append((me, peer, message))
+
+    def settle(self) -> None:
+        """Pass messages until there are none."""
+        for shard in self.shards:
+            shard.flush()
+        while self.on_the_way:
+            sender, peer, message = self.on_the_way.popleft()
+            self.shards[peer].receive(sender, message)
+            self.shards[peer].flush()
+
+
+def addresses(home: int, count: int) -> list[str]:
+    """`count` pools of addresses whose home, of two shards, is `home`."""
+    found, number = [], 0
+    while len(found) < count:
+        key = f"ip:10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        if home_of(key, 2) == home:
+            found.append(key)
+        number += 1
+    return found
+
+
+def decisions(count: int) -> Iterator[Row]:
+    """Microseconds of taking and giving back the three tokens of a connection, by where the decision is made."""
+    alone, pair = Tokens(0, 1, epoch=1, send=lambda peer, message: None, rule_of=rule_of), Pair()
+    for what, shard, home, budget in (("at home", alone, 0, None), ("from cached tokens", pair.shards[0], 1, 3.0)):
+        pools = [("broker", "listener:PLAINTEXT", ip) for ip in addresses(home, 256)]
+        waiter = Waiter()
+        for each in pools:  # first contact: what comes after finds tokens at hand
+            shard.take(each, waiter)
+            pair.settle()
+            shard.release(each)
+        shard.flush()
+        began = time.perf_counter()
+        for number in range(count):
+            each = pools[number & 255]
+            shard.take(each, waiter)
+            shard.release(each)
+        took_us = (time.perf_counter() - began) / count * 1e6
+        made = shard.decided_home if shard is alone else shard.decided_cached
+        assert made >= count, f"only {made} of {count} decisions were made {what}"
+        yield Row(
+            f"decision {what}: three tokens taken and given back",
+            f"{took_us:.2f} us",
+            budget=f"{budget:.0f} us" if budget else "",
+            met=took_us <= budget if budget else None,
+        )
+
+
+def across(count: int) -> Iterator[Row]:
+    """The work of a decision that asks another shard, both sides together, without the link between them."""
+    pair, waiter = Pair(), Waiter()
+    keys = addresses(1, count)
+    began = time.perf_counter()
+    for key in keys:
+        pair.shards[0].take((key,), waiter)
+        pair.settle()
+    took_us = (time.perf_counter() - began) / count * 1e6
+    assert waiter.count == count
+    yield Row("decision across shards, work of both sides", f"{took_us:.1f} us")

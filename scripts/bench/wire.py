@@ -1,0 +1,165 @@
+"""Benchmarks over the wire: connections, refusals, requests, idle connections, configuration, start-up.
+
+Turnstile and its peers take turns, round by round, and every figure is the median of the rounds, so that whatever
+else the machine does hits all of them alike.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+from urllib.parse import urlparse
+
+from scripts.bench import machine
+from scripts.bench.machine import CannotMeasure, Load, Server
+from scripts.bench.table import Row
+from scripts.peers import servers
+from scripts.peers.jars import Missing
+
+CAPS = ("--set", "kafka_connections_max=100000", "--set", "kafka_connections_max_per_ip=1000")
+AT_ITS_CAP, CAP = "127.8.0.1", 5
+
+
+class Effort(NamedTuple):
+    """How long to measure: rounds of so many seconds each."""
+
+    rounds: int
+    seconds: float
+
+
+class Field:
+    """Turnstile and its peers, all running; the peers that are not here are None, with the reason in `missing`."""
+
+    def __init__(self, stack: ExitStack, effort: Effort) -> None:
+        self.effort = effort
+        self.missing = ""
+        self.turnstile = stack.enter_context(machine.turnstile(*CAPS))
+        self.loop = stack.enter_context(machine.accept_loop())
+        self.kfake: Server | None = None
+        try:
+            peer = stack.enter_context(servers.kfake())
+            self.kfake = Server(int(peer.bootstrap.rpartition(":")[2]), peer.pid)
+        except Missing as missing:
+            self.missing = str(missing)
+
+    def turns(self, mode: str, contenders: list[Server | None], **values: object) -> list[Load | None]:
+        """Each contender's median, measured in turns."""
+        loads: list[list[Load]] = [[] for _ in contenders]
+        for _ in range(self.effort.rounds):
+            for server, seen in zip(contenders, loads, strict=True):
+                if server is not None:
+                    seen.append(machine.drive(server, mode, seconds=self.effort.seconds, **values))
+        return [machine.median(seen) if seen else None for seen in loads]
+
+
+def connections(field: Field) -> Iterator[Row]:
+    """Connect, ApiVersions, close: a thousand addresses, all below their caps."""
+    ours, fake, loop = field.turns("connect", [field.turnstile, field.kfake, field.loop])
+    assert ours is not None and loop is not None
+    if ours.refused:
+        raise CannotMeasure(f"{ours.refused} connections were refused below the caps")
+    peers = f"bare C loop (closes only) {_rate(loop)}: {ours.per_s / loop.per_s:.2f} x"
+    if fake is not None:
+        peers = f"kfake {_rate(fake)}: {ours.per_s / fake.per_s:.2f} x; {peers}"
+    yield Row("connect + ApiVersions + close, 1,000 IPs", _rate(ours), peers, "1.1 x kfake",
+              ours.per_s >= 1.1 * fake.per_s if fake is not None else None)  # fmt: skip
+    cost = f"bare C loop {loop.cpu_us:.0f} us: {ours.cpu_us / loop.cpu_us:.1f} x"
+    if fake is not None:
+        cost = f"kfake {fake.cpu_us:.0f} us: {ours.cpu_us / fake.cpu_us:.2f} x; {cost}"
+    yield Row("- server CPU per connection", f"{ours.cpu_us:.0f} us", cost, "35 us", ours.cpu_us <= 35)
+
+
+def refusals(field: Field) -> Iterator[Row]:
+    """One address at its cap that goes on connecting."""
+    machine.put(field.turnstile, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
+    held = machine.held(field.turnstile.port, AT_ITS_CAP, CAP)
+    try:
+        ours, loop = field.turns("connect", [field.turnstile, field.loop], sources=1, base=AT_ITS_CAP)
+    finally:
+        for sock in held:
+            sock.close()
+    assert ours is not None and loop is not None
+    if ours.answered:
+        raise CannotMeasure(f"{ours.answered} connections were admitted at the cap")
+    yield Row("refusals of an IP at its cap", _rate(ours), f"bare C loop {_rate(loop)}: {ours.per_s / loop.per_s:.2f} x",
+              "1.0 x the bare C loop", ours.per_s >= loop.per_s)  # fmt: skip
+    yield Row("- server CPU per refusal", f"{ours.cpu_us:.0f} us",
+              f"bare C loop {loop.cpu_us:.0f} us: {ours.cpu_us / loop.cpu_us:.1f} x", "20 us", ours.cpu_us <= 20)  # fmt: skip
+
+
+def requests(field: Field) -> Iterator[Row]:
+    """Metadata of no topics, one in flight on each of 64 connections."""
+    ours, fake = field.turns("requests", [field.turnstile, field.kfake], concurrency=64)
+    assert ours is not None
+    peers = f"kfake {_rate(fake)}, {fake.cpu_us:.0f} us: {ours.per_s / fake.per_s:.2f} x" if fake else field.missing
+    yield Row("small requests on 64 connections", f"{_rate(ours)}, {ours.cpu_us:.0f} us CPU each", peers)
+
+
+def idle(field: Field, count: int = 5000) -> Iterator[Row]:
+    """Memory of admitted connections that do nothing. The kernel's socket buffers are not in it."""
+
+    def per_connection(server: Server) -> float:
+        before = machine.memory_bytes(server.pid)
+        command = [machine.binary("client"), "idle", str(server.port), f"count={count}"]
+        client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert client.stdin is not None and client.stdout is not None
+        said = json.loads(client.stdout.readline())
+        after = machine.memory_bytes(server.pid)
+        client.stdin.close()
+        client.wait(timeout=20)
+        client.stdout.close()
+        if said["answered"] != count:
+            raise CannotMeasure(f"only {said['answered']} of {count} idle connections were admitted")
+        return (after - before) / count
+
+    ours = per_connection(field.turnstile)
+    peers = field.missing
+    if field.kfake is not None:
+        fake = per_connection(field.kfake)
+        peers = f"kfake {fake / 1024:.1f} KB: {ours / fake:.2f} x"
+    yield Row(f"memory per idle connection, {count:,} open", f"{ours / 1024:.1f} KB", peers, "20 KB", ours <= 20 * 1024)
+
+
+def config_change(field: Field, changes: int = 300) -> Iterator[Row]:
+    """PUT of a cap until it is answered, which is when every shard has applied and acknowledged it."""
+    url = urlparse(field.turnstile.admin)
+    admin = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
+    took_ms = []
+    for number in range(changes):
+        body = json.dumps({"upsert": {"kafka_connections_max_per_ip": 900 + number}, "remove": []})
+        began = time.perf_counter()
+        admin.request("PUT", "/v1/cluster_config", body, {"Content-Type": "application/json"})
+        answer = admin.getresponse()
+        answer.read()
+        took_ms.append(machine.since(began) * 1000)
+        if answer.status != 200:
+            raise CannotMeasure(f"a configuration change was answered with {answer.status}")
+    admin.close()
+    took_ms.sort()
+    p50, p99 = took_ms[changes // 2], took_ms[int(changes * 0.99)]
+    yield Row("configuration change, asked to enforced on all shards", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", "",
+              "p99 10 ms", p99 <= 10)  # fmt: skip
+
+
+def start_up(rounds: int) -> Iterator[Row]:
+    """From exec of `turnstile up` until a client has an answer."""
+    took = []
+    for _ in range(rounds):
+        port, began = servers.free_port(), time.perf_counter()
+        # The context's own wait for the line it prints would hide an earlier answer, but never by much: it is printed
+        # once the shards listen.
+        with machine.turnstile(port=port):
+            while not machine.answers(port):
+                time.sleep(0.001)
+            took.append(machine.since(began))
+    middle = sorted(took)[len(took) // 2]
+    yield Row("`turnstile up`, until it answers", f"{middle:.2f} s", "", "1 s", middle <= 1)
+
+
+def _rate(load: Load) -> str:
+    return f"{load.per_s:,.0f}/s"
