@@ -34,53 +34,50 @@ DEFAULT_WINDOW = Window()
 class Rate:
     """A sampled rate of whole or fractional amounts."""
 
-    __slots__ = ("_at", "_clear_at", "_last", "_oldest", "_rest", "_start", "_starts", "_values", "window")
+    __slots__ = ("_at", "_clear_at", "_last", "_oldest", "_rest", "_start", "_starts", "_values", "_whole", "window")
 
     def __init__(self, window: Window = DEFAULT_WINDOW) -> None:
         self.window = window
         self._values: list[float] = []  # one entry per sample, in the order Kafka adds them up
         self._starts: list[int] = []
         self._last: list[int] = []  # of each sample's last record
+        self._whole = True  # until a fraction is recorded, and the order of adding matters
         self._at = 0  # the sample being recorded into
         self._start = -_NEVER  # its start
         self._oldest = _NEVER  # the least of all starts
         self._clear_at = _NEVER  # when the first of the *other* samples is obsolete
-        self._rest: float | None = 0  # what the others hold; None when a fraction makes the order of adding matter
+        self._rest: float = 0  # what the others hold, while all is whole
 
     def record(self, amount: float, *, now_ms: int) -> None:
         """Count `amount` at `now_ms`; a negative amount takes back. Nothing is measured, so nothing is cleared."""
         if now_ms - self._start >= self.window.size_ms:
             self._advance(now_ms)
-        self._values[self._at] += amount
+        self._values[self._at] = value = self._values[self._at] + amount
         self._last[self._at] = now_ms
+        if value.__class__ is float:
+            self._whole = False
 
     def charge(self, amount: float, quota_per_s: float | None, *, now_ms: int, max_ms: int = INT_MAX) -> int:
         """Count `amount`, then measure: the milliseconds to throttle for, 0 within quota (None: no quota), capped."""
-        if now_ms - self._start >= self.window.size_ms:
+        samples, size_ms = self.window
+        if now_ms - self._start >= size_ms:
             self._advance(now_ms)
         at = self._at
         self._last[at] = now_ms
         self._values[at] = value = self._values[at] + amount
+        if value.__class__ is float:
+            self._whole = False
         if now_ms >= self._clear_at:
             self._clear(now_ms)
         if quota_per_s is None:
             return 0
-        total = self._total() if self._rest is None or value.__class__ is float else self._rest + value
-        window_ms = self._stretched(now_ms - self._oldest)
-        rate = total / (window_ms / 1000.0)
+        window_ms = now_ms - self._oldest
+        missing = samples - 1 - window_ms // size_ms
+        window_ms = window_ms + missing * size_ms if missing > 0 else window_ms or 1
+        rate = (self._rest + value if self._whole else self._total()) / (window_ms / 1000.0)
         if rate <= quota_per_s:
             return 0
         return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
-
-    def undo(self, amount: float, *, at_ms: int) -> None:
-        """Take back what was recorded at `at_ms` out of the sample it went into; nothing if that one counts no more.
-
-        A negative `record`, as Kafka takes back, goes into the current sample and so outlives what it takes back.
-        """
-        kept = [(start, self._last[i], self._values[i], i) for i, start in enumerate(self._starts) if start <= at_ms]
-        if kept:
-            self._values[max(kept)[3]] -= amount
-            self._derive()
 
     def measure(self, *, now_ms: int) -> float:
         """Per second, over the window that ends now. Clears obsolete samples, as Kafka's measuring does."""
@@ -127,15 +124,16 @@ class Rate:
         self._derive()
 
     def _derive(self) -> None:
-        """What `charge` needs to know of all samples but the current one, kept because it changes once a window."""
-        at = self._at
+        """What `charge` needs to know of all samples, kept because it changes once a window.
+
+        The current sample's last record is the latest of all, so it is the least only where it is alone.
+        """
+        at, last = self._at, self._last
         self._start = self._starts[at]
         self._oldest = min(self._starts)
-        others = self._values[:at] + self._values[at + 1 :]
-        whole = all(value.__class__ is int for value in others)
-        self._rest = sum(others) if whole else None
-        last = self._last[:at] + self._last[at + 1 :]
-        self._clear_at = min(last) + self.window.samples * self.window.size_ms if last else _NEVER
+        self._clear_at = min(last) + self.window.samples * self.window.size_ms if len(last) > 1 else _NEVER
+        if self._whole:
+            self._rest = sum(self._values) - self._values[at]
 
     def _total(self) -> float:
         """Added one by one in Kafka's order: `sum` rounds fractions differently from Python 3.12 on."""

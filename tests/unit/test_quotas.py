@@ -47,7 +47,8 @@ def test_request_time_is_a_percentage_of_a_thread_to_the_nanosecond_throttled_fo
     meter = RequestMeter(window=Window(11, 1000))
     meter.update(PER_ALICE, 1)
     assert meter.record("alice", "app", 100, now_ms=0) is WITHIN  # 100 ms in 10 s are one percent
-    assert meter.record("alice", "app", 0.0000004, now_ms=0) is WITHIN  # not a nanosecond
+    assert meter.record("alice", "app", 0.0000004, now_ms=0) is WITHIN  # not half a nanosecond, so nothing
+    assert meter.rate("alice", "app", now_ms=0) == 1
     assert meter.record("alice", "app", 1, now_ms=0).throttle_ms == 100
     assert meter.record("alice", "app", 100_000, now_ms=0).throttle_ms == 1000
     meter.record_unthrottled("bob", "app", 50, now_ms=0)
