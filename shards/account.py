@@ -18,13 +18,13 @@ class Mode(Enum):
 
 
 # "Dry" is no token free while somebody waits, or more out than the cap allows.
-TRANSITIONS: Final = {
+TRANSITIONS: Final = (
     (Mode.OPEN, Mode.RECLAIMING),  # dry
     (Mode.OPEN, Mode.TIGHT),  # dry, and no holder has any
     (Mode.RECLAIMING, Mode.TIGHT),  # all have answered
     (Mode.TIGHT, Mode.RECLAIMING),  # more out than the cap allows: connections in flight give theirs up, too
     (Mode.TIGHT, Mode.OPEN),  # half empty, or no cap any more
-}
+)
 
 
 class Account(Pool):

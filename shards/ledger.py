@@ -42,6 +42,7 @@ class Ledger:
         self.barrier = 0
         self.blocked: dict[str, None] = {}
         self.revoking: dict[str, None] = {}
+        self.in_flight: Callable[[], bool] = lambda: True  # whether connections of this shard may hold tokens and wait
         self.on_grant: Hook | None = None
         self.on_reclaim: Hook | None = None
         self.reclaims = 0
@@ -225,17 +226,21 @@ class Ledger:
         cap = account.rule.cap
         if cap is None or account.out <= cap or account.key in self.blocked:
             return
-        contention = self._contended.setdefault(account.key, Contention())
-        self.revoking[account.key] = None
+        contention = self._contended.get(account.key) or Contention()
         self._reclaim(account, contention, revoke=True)
+        if contention.awaiting:
+            self._contended[account.key] = contention
+            self.revoking[account.key] = None
 
     def _reclaim(self, account: Account, contention: Contention, *, revoke: bool) -> None:
         """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
-        holders = [*self._grants.holders(account.key), *([self._me] if revoke else [])]
-        account.enter(Mode.RECLAIMING if holders else Mode.TIGHT)
+        holders = self._grants.holders(account.key)
+        if revoke and self.in_flight():
+            holders.append(self._me)
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
             self._peers.post(peer, ("reclaim", account.key, revoke))
+        account.enter(Mode.RECLAIMING if contention.awaiting else Mode.TIGHT)
         self.reclaims += 1
 
     def _answered(self, account: Account, contention: Contention, peer: int, answers: int) -> None:

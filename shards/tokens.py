@@ -73,6 +73,7 @@ class Tokens:
         self._ledger.on_reclaim = on_reclaim
         self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
         self._waiting.version = version
+        self._ledger.in_flight = self._waiting.in_flight
         self._applied: deque[tuple[int, Callable[[], None]]] = deque()
         self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
         self._handlers: dict[str, Callable[..., None]] = {

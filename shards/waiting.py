@@ -67,6 +67,10 @@ class Waiting:
         self._withdraw(attempt)
         return None
 
+    def in_flight(self) -> bool:
+        """Whether any connection of this shard is in flight."""
+        return bool(self._attempts)
+
     def told(self, attempt: Attempt) -> bool:
         """Whether the waiter of a decided attempt still wants to know; it is forgotten."""
         if self._attempts.get(attempt.waiter) is not attempt:
@@ -113,7 +117,7 @@ class Waiting:
             self.serve(share, last)
             self._cache.settle(share)
             return
-        served = []
+        served: list[Attempt] = []
         while len(served) < n and (attempt := self.queues.pop(key)) is not None:
             served.append(attempt)  # its token is counted as in use since it was granted
         if len(served) < n:
@@ -132,7 +136,7 @@ class Waiting:
     def reclaim(self, peer: int, key: str, revoke: bool) -> None:
         """The home wants back what is cached, with `revoke` also what connections in flight hold."""
         spare = 0 if peer == self._me else self._cache.tighten(key)
-        if revoke and self._attempts:
+        if revoke and self.in_flight():
             self.revoked.append((key, peer, spare))
         else:
             self._peers.post(peer, ("reclaimed", key, spare))
@@ -146,7 +150,7 @@ class Waiting:
         """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
         nothing more. All are served before the first goes on: if it is then refused by its next pool, the token it
         gives back goes home, and must not take with it what others wait for."""
-        served = []
+        served: list[Attempt] = []
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
             served.append(attempt)

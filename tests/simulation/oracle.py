@@ -97,13 +97,21 @@ class Oracle:
                 continue
             granted = grants[holder.shard]
             if home.known.get(holder.shard) is None:
-                require(not granted, "6", f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted}")
+                require(
+                    not granted, "6", f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted}"
+                )
                 continue
-            if not holder.alive or home.known[holder.shard] != holder.epoch or holder.known.get(home.shard) != home.epoch:
+            if (
+                not holder.alive
+                or home.known[holder.shard] != holder.epoch
+                or holder.known.get(home.shard) != home.epoch
+            ):
                 continue
             there, back = links[home.shard, holder.shard].tokens, links[holder.shard, home.shard].tokens
             pools = holder.tokens._table.pools
-            held = {key: pool.held for key, pool in pools.items() if isinstance(pool, Share) and pool.home == home.shard}
+            held = {
+                key: pool.held for key, pool in pools.items() if isinstance(pool, Share) and pool.home == home.shard
+            }
             for key in granted.keys() | held.keys() | there.keys() | back.keys():
                 if self.world.home(key) != home.shard:
                     continue

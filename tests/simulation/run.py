@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from simulation.schedule import Schedule
+from simulation.schedule import Schedule  # noqa: E402 (the path above makes it a script that runs from anywhere)
 
 _CHUNK = 100
 
@@ -56,7 +56,11 @@ def main() -> int:
             for seed, error in found:
                 failed += 1
                 print(f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} --seed {seed} --schedules 1 --verbose")
-            print(f"\r{done}/{len(seeds)} schedules, {failed} failed, {time.monotonic() - started:.0f} s", end="", flush=True)
+            print(
+                f"\r{done}/{len(seeds)} schedules, {failed} failed, {time.monotonic() - started:.0f} s",
+                end="",
+                flush=True,
+            )
     print()
     return 1 if failed else 0
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from limits.caps import CapRule
-from shards.tokens import Tokens
 from simulation.oracle import Oracle, require
 from simulation.world import TTL_S, Rules, World
+
+from limits.caps import CapRule
+from shards.tokens import Tokens
 
 SETTINGS = {"broker": "kafka_connections_max", "listener": "max.connections", "ip": "kafka_connections_max_per_ip"}
 SHARD_COUNTS = [1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 8, 16]
@@ -17,7 +18,9 @@ SHARD_COUNTS = [1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 8, 16]
 class Schedule:
     """One seeded run. Most passes only let the world move; some bring connections, changes, crashes, the clock."""
 
-    def __init__(self, seed: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, seed: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None
+    ) -> None:
         self.draw = draw = random.Random(seed)
         shards = draw.choice(SHARD_COUNTS)
         self.passes = draw.randrange(40, 120)

@@ -23,7 +23,20 @@ DEADLINE_S = 1.0
 class Connection:
     """One client connection, and the waiter that its shard's tokens answer."""
 
-    __slots__ = ("arrived", "arrived_s", "claims", "decision", "ended", "held", "node", "number", "past", "pools", "state", "world")
+    __slots__ = (
+        "arrived",
+        "arrived_s",
+        "claims",
+        "decision",
+        "ended",
+        "held",
+        "node",
+        "number",
+        "past",
+        "pools",
+        "state",
+        "world",
+    )
 
     def __init__(self, world: World, number: int, node: Node, pools: tuple[str, ...]) -> None:
         self.world = world
@@ -93,7 +106,9 @@ class Node:
 class World:
     """All shards of one broker. `tokens` makes a shard's tokens, so that a test can hand in broken ones."""
 
-    def __init__(self, shards: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, shards: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None
+    ) -> None:
         self.shards = shards
         self.make = tokens
         self.log = log

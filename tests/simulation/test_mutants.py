@@ -1,0 +1,182 @@
+"""The simulation can fail: each invariant is broken on purpose, and the oracle (not a check() of the broken part) sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from simulation.oracle import Violation
+from simulation.schedule import Schedule
+
+from shards.account import Account, Contention, Grants
+from shards.cache import Cache, Share
+from shards.ledger import Ledger
+from shards.peers import Peers
+from shards.tokens import Tokens
+from shards.waiting import Waiting
+
+ENOUGH = 600
+Patch = tuple[type, str, Any]
+
+
+def leaks_a_token(grants: Grants, shard: int, account: Account, n: int) -> None:
+    original_take_back(grants, shard, account, n)
+    if n > 1:
+        grants.add(shard, account, 1)
+
+
+def grants_one_too_many(ledger: Ledger, account: Account, contention: Contention) -> None:
+    cap = account.rule.cap
+    while contention.wants and (cap is None or account.out <= cap):
+        want = contention.wants[0]
+        want.count -= 1
+        if not want.count:
+            contention.wants.popleft()
+        ledger._grant(want.peer, account, 1, want.last)
+
+
+def refuses_as_soon_as_it_is_dry(ledger: Ledger, account: Account, contention: Contention) -> None:
+    if not account.rule.wait:
+        ledger._refuse(account, contention, ledger._arrivals)
+
+
+def refuses_without_a_fence(ledger: Ledger, account: Account, contention: Contention) -> None:
+    if not account.tight:
+        ledger._reclaim(account, contention, revoke=False)
+    if ledger._may_refuse(account):
+        ledger._refuse(account, contention, ledger._arrivals)
+
+
+def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
+    original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
+
+
+def fences_latecomers(ledger: Ledger, keys: list[str]) -> None:
+    for key in keys:
+        contention = ledger._contended.get(key)
+        if contention is not None and contention.covered:
+            contention.covered = ledger._arrivals
+    original_confirmed(ledger, keys)
+
+
+def ignores_reclaim(cache: Cache, key: str) -> int:
+    return 0
+
+
+def caches_while_tight(cache: Cache, share: Share) -> None:
+    return
+
+
+def forgets_use_without_a_cap(cache: Cache, share: Share, n: int) -> None:
+    cache._hold(share, n)
+
+
+def forgets_use_at_a_new_home(cache: Cache, home: int) -> None:
+    for share in cache.shares(home):
+        cache._hold(share, -share.held)
+
+
+def believes_everybody_reported(peers: Peers) -> float:
+    return float("inf")
+
+
+def takes_any_session(peers: Peers, peer: int, message: Any) -> bool:
+    return peers.is_up(peer)
+
+
+def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], changed: Any = None) -> None:
+    original_apply(tokens, version, lambda: None, changed)
+    done()
+
+
+def does_not_revoke(ledger: Ledger, account: Account) -> None:
+    return
+
+
+def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: bool) -> None:
+    original_reclaim(waiting, peer, key, False)
+
+
+def blames_the_version_before(
+    waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int
+) -> None:
+    original_refuse(waiting, peer, key, last, cap + 1, name, version)
+
+
+def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
+    return {}
+
+
+def keeps_idle_tokens(cache: Cache, share: Share) -> bool:
+    return True
+
+
+def keeps_empty_accounts(ledger: Ledger, account: Account) -> bool:
+    return True
+
+
+def forgets_who_cancelled(ledger: Ledger, peer: int, key: str, ticket: int) -> None:
+    return
+
+
+def does_not_count_without_a_cap(cache: Cache, share: Share, rule: Any) -> None:
+    original_change(cache, share, rule)
+    if rule.cap is None:
+        cache._table.vacate(share, share.in_use - min(share.in_use, share.held))
+
+
+original_take_back = Grants.take_back
+original_refuse = Waiting.refuse
+original_reclaim = Waiting.reclaim
+original_confirmed = Ledger._confirmed
+original_apply = Tokens.apply
+original_change = Cache.change
+
+# What is broken, the invariant that it violates, and a seed from which it does not take long to happen.
+MUTANTS: list[tuple[Patch, str, int]] = [
+    ((Ledger, "_serve", grants_one_too_many), "1/5", 0),
+    ((Ledger, "_revoke_excess", does_not_revoke), "1/5", 0),
+    ((Waiting, "reclaim", spares_connections_in_flight), "1/5", 0),
+    ((Tokens, "apply", is_done_at_once), "1/5", 0),
+    ((Cache, "_report", forgets_use_without_a_cap), "2", 0),
+    ((Grants, "take_back", leaks_a_token), "2", 0),
+    ((Ledger, "_press", refuses_as_soon_as_it_is_dry), "3", 0),
+    ((Ledger, "_press", refuses_without_a_fence), "3", 0),
+    ((Ledger, "_confirmed", fences_latecomers), "3", 0),
+    ((Ledger, "withdraw", forgets_who_cancelled), "3", 550),
+    ((Waiting, "refuse", refuses_latecomers), "3", 0),
+    ((Cache, "tighten", ignores_reclaim), "3", 0),
+    ((Cache, "settle", caches_while_tight), "3", 0),
+    ((Cache, "change", does_not_count_without_a_cap), "4", 110),
+    ((Cache, "rejoin", forgets_use_at_a_new_home), "1/5", 35),
+    ((Peers, "floor", property(believes_everybody_reported)), "1/5", 220),
+    ((Peers, "fresh", takes_any_session), "2", 50),
+    ((Grants, "drop", keeps_the_tokens_of_the_dead), "6", 0),
+    ((Waiting, "refuse", blames_the_version_before), "7", 0),
+    ((Cache, "sweep", keeps_idle_tokens), "8", 0),
+    ((Ledger, "sweep", keeps_empty_accounts), "8", 0),
+]
+
+
+def violations(start: int) -> Iterator[str]:
+    """The invariants that schedules violate, one after the other; a part that stops itself counts as none."""
+    for seed in range(start, start + ENOUGH):
+        try:
+            Schedule(seed).run()
+        except Violation as violation:
+            yield str(violation)
+        except RuntimeError:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("patch", "invariant", "start"), MUTANTS, ids=[getattr(m[0][2], "__name__", m[0][1]) for m in MUTANTS]
+)
+def test_the_oracle_sees_it(patch: Patch, invariant: str, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tokens, "check", lambda tokens: None)
+    monkeypatch.setattr(*patch)
+    for seen in violations(start):
+        if seen.startswith(f"invariant {invariant}:"):
+            return
+    pytest.fail(f"{ENOUGH} schedules with a broken invariant {invariant}, and nobody saw it")

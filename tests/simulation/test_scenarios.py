@@ -1,0 +1,339 @@
+"""What has to be true of tokens, told one story at a time. The first four are how the design's ancestor fails."""
+
+from collections.abc import Iterator
+
+import pytest
+from simulation.cluster import PER_IP, TOTAL, WAITING, Cluster, admitted, pending, refused
+
+from limits.caps import CapRule
+from shards.tokens import Refused
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Four shards; at the end of each story nothing may be left."""
+    cluster = Cluster()
+    yield cluster
+    cluster.finish()
+
+
+def test_after_a_cut_nobody_enters_until_enough_have_left(cluster: Cluster) -> None:
+    cluster.set_cap(10)
+    opened = cluster.open(10)
+    cluster.set_cap(4)
+    cluster.close(opened[:6])
+    assert refused(cluster.try_open(on=0))  # four are open, and four is the cap
+    cluster.close(opened[6:7])
+    assert admitted(cluster.try_open(on=0))
+    assert refused(cluster.try_open(on=1))
+
+
+def test_tokens_that_were_idle_at_a_cut_are_not_spent_afterwards(cluster: Cluster) -> None:
+    cluster.set_cap(40)
+    cluster.close(cluster.open(1, on=cluster.elsewhere))
+    opened = cluster.open(6, on=cluster.home)
+    assert cluster.cached() >= 4
+    cluster.set_cap(5)
+    assert cluster.cached() == 0
+    assert all(refused(cluster.try_open(on)) for on in (0, 1, 2, 3))
+    cluster.close(opened[:2])
+    assert [admitted(cluster.try_open(cluster.elsewhere)) for _ in range(2)] == [True, False]
+
+
+def test_idle_tokens_elsewhere_never_cause_a_refusal(cluster: Cluster) -> None:
+    cluster.set_cap(40)
+    for shard in range(4):
+        cluster.close(cluster.open(1, on=shard))
+    assert cluster.cached() > 0
+    cluster.set_cap(10)  # a change that once reclaimed from some and not from others
+    opened = cluster.open(10, on=cluster.home)
+    assert refused(cluster.try_open(on=cluster.home))
+    cluster.close(opened)
+    cluster.open(10, on=cluster.elsewhere)
+
+
+def test_an_override_without_a_general_cap_counts_what_closes(cluster: Cluster) -> None:
+    cluster.set_cap(5)
+    for _ in range(20):
+        cluster.close(cluster.open(5))
+    assert refused(cluster.open(5) and cluster.try_open(on=0))
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4, 7, 16])
+def test_exactly_as_many_get_in_as_the_cap_says(shards: int) -> None:
+    cluster = Cluster(shards)
+    cluster.set_cap(50)
+    tries = [cluster.arrive(on=number % shards) for number in range(200)]
+    cluster.run()
+    assert sum(map(admitted, tries)) == 50
+    assert sum(map(refused, tries)) == 150
+    cluster.finish()
+
+
+def test_a_cap_of_zero_lets_nobody_in(cluster: Cluster) -> None:
+    cluster.set_cap(0)
+    for shard in range(4):
+        assert cluster.arrive(on=shard).decision == Refused(cluster.pool, CapRule(0, PER_IP), 1)
+
+
+def test_connections_from_before_the_cap_count(cluster: Cluster) -> None:
+    opened = cluster.open(7)
+    cluster.set_cap(8)
+    assert admitted(cluster.try_open(on=0))
+    assert refused(cluster.try_open(on=1))
+    cluster.set_cap(None)
+    more = cluster.open(5)
+    cluster.set_cap(8)
+    cluster.close(opened[:4])
+    assert refused(cluster.try_open(on=2))  # 9 are left
+    cluster.close(more[:2])
+    assert admitted(cluster.try_open(on=3))
+
+
+def test_a_refusal_names_pool_limit_value_and_version(cluster: Cluster) -> None:
+    cluster.set_caps(broker=CapRule(100, TOTAL))
+    cluster.set_cap(1)
+    cluster.open(1, on=cluster.home)
+    last = cluster.try_open(cluster.elsewhere, ("broker", cluster.pool))
+    assert last.decision == Refused(cluster.pool, CapRule(1, PER_IP), 2)
+
+
+def test_a_refused_connection_gives_back_what_it_had(cluster: Cluster) -> None:
+    cluster.set_caps(broker=CapRule(1, TOTAL), ip=CapRule(0, PER_IP))
+    for shard in (0, 1, 2, 3):
+        assert refused(cluster.try_open(shard, ("broker", cluster.pool)))
+    assert admitted(cluster.try_open(0, ("broker", "ip:10.0.0.2")))
+
+
+def test_the_home_decides_without_a_message(cluster: Cluster) -> None:
+    cluster.set_cap(3)
+    before = cluster.messages
+    opened = [cluster.arrive(on=cluster.home) for _ in range(4)]
+    assert [admitted(one) for one in opened] == [True, True, True, False]
+    assert refused(opened[3])
+    cluster.run()
+    assert cluster.messages == before
+
+
+def test_without_a_cap_nobody_is_asked(cluster: Cluster) -> None:
+    before = cluster.messages
+    cluster.close(cluster.open(20))
+    assert cluster.messages == before
+
+
+def test_a_holder_gets_more_than_it_asked_for_while_the_pool_is_under_half_used(cluster: Cluster) -> None:
+    cluster.set_cap(100)
+    cluster.open(1, on=cluster.elsewhere)
+    before = cluster.messages
+    cluster.open(10, on=cluster.elsewhere)
+    assert cluster.messages == before
+    assert cluster.world.nodes[cluster.elsewhere].tokens.decided_cached == 10
+
+
+def test_nothing_is_cached_when_the_cap_does_not_exceed_the_shards(cluster: Cluster) -> None:
+    cluster.set_cap(4)
+    cluster.close(cluster.open(2, on=cluster.elsewhere))
+    assert cluster.cached() == 0
+    assert cluster.oracle.account(cluster.pool).granted == 0
+
+
+def test_all_who_wait_in_one_pass_are_one_borrow(cluster: Cluster) -> None:
+    cluster.set_cap(4)
+    tokens = cluster.world.nodes[cluster.elsewhere].tokens
+    tries = [cluster.arrive(on=cluster.elsewhere) for _ in range(10)]
+    before = cluster.messages
+    cluster.run()
+    assert tokens.borrows == 1
+    assert sum(map(admitted, tries)) == 4
+    assert cluster.messages - before <= 6  # borrow, grant and reclaim, answer, fence, answer, refusal
+
+
+def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(cluster: Cluster) -> None:
+    world, away, home = cluster.world, cluster.elsewhere, cluster.home
+    cluster.set_cap(2)
+    opened = cluster.open(2, on=home)
+    early = cluster.arrive(on=away)
+    world.end_pass(away)
+    world.deliver(away, home)
+    world.end_pass(home)  # only the home has tokens out: it refuses at once
+    world.close(opened[0])
+    world.end_pass(home)
+    late = cluster.arrive(on=away)
+    world.deliver(home, away)
+    world.end_pass(away)
+    assert refused(early)
+    assert pending(late)
+    cluster.run()
+    assert admitted(late)
+
+
+def test_a_token_on_its_way_home_is_not_in_use(cluster: Cluster) -> None:
+    """Closed before the other arrived: the answer to the fence brings the token, so there is no refusal."""
+    world, away, home = cluster.world, cluster.elsewhere, cluster.home
+    cluster.set_cap(2)
+    opened = cluster.open(2, on=away)
+    assert refused(cluster.try_open(on=home))
+    world.close(opened[0])
+    world.end_pass(away)  # given back, and still under way
+    late = cluster.arrive(on=home)
+    world.end_pass(home)
+    assert pending(late)
+    cluster.run()
+    assert admitted(late)
+
+
+def test_a_tight_pool_may_be_cached_again_once_it_is_half_empty(cluster: Cluster) -> None:
+    cluster.set_cap(20)
+    opened = cluster.open(20, on=cluster.elsewhere)
+    assert refused(cluster.try_open(on=cluster.home))
+    cluster.close(opened[:5])
+    assert cluster.cached() == 0
+    cluster.close(opened[5:16])
+    cluster.open(1, on=cluster.elsewhere)
+    assert cluster.cached() > 0
+
+
+def test_idle_tokens_go_home_after_a_while(cluster: Cluster) -> None:
+    cluster.set_cap(40)
+    cluster.close(cluster.open(3, on=cluster.elsewhere))
+    assert cluster.cached() > 0
+    cluster.wait(12)
+    assert cluster.cached() == 0
+    assert cluster.oracle.account(cluster.pool).granted == 0
+
+
+def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluster: Cluster) -> None:
+    cluster.set_caps(ip=CapRule(2, WAITING, wait=True))
+    opened = cluster.open(2, on=cluster.home)
+    queue = [cluster.try_open(on) for on in (1, 2, 3, 0)]
+    cluster.wait(5)
+    assert all(map(pending, queue))
+    for first in range(4):
+        cluster.close(opened[:1] if first < 2 else queue[first - 2 : first - 1])
+        opened = opened[1:]
+        assert [admitted(one) for one in queue] == [number <= first for number in range(4)]
+
+
+def test_a_raised_cap_wakes_those_who_wait(cluster: Cluster) -> None:
+    cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
+    cluster.open(1)
+    queue = [cluster.try_open(on) for on in (1, 2, 3)]
+    cluster.set_caps(ip=CapRule(3, WAITING, wait=True))
+    assert [admitted(one) for one in queue] == [True, True, False]
+    cluster.set_cap(None)
+    assert admitted(queue[2])
+
+
+def test_who_waits_and_goes_away_gets_no_token(cluster: Cluster) -> None:
+    cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
+    opened = cluster.open(1, on=cluster.home)
+    gone, next_one = cluster.try_open(cluster.elsewhere), cluster.try_open(cluster.elsewhere)
+    cluster.world.cancel(gone)
+    cluster.close(opened)
+    assert admitted(next_one)
+    assert gone.decision is None
+
+
+def test_the_dead_do_not_wait(cluster: Cluster) -> None:
+    cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
+    opened = cluster.open(1, on=cluster.home)
+    cluster.try_open(cluster.elsewhere)
+    living = cluster.try_open(cluster.home)
+    cluster.kill(cluster.elsewhere)
+    cluster.close(opened)
+    assert admitted(living)
+    cluster.restart(cluster.elsewhere)
+
+
+def test_the_tokens_of_a_dead_shard_are_free_at_once(cluster: Cluster) -> None:
+    cluster.set_cap(4)
+    cluster.open(4, on=cluster.elsewhere)
+    assert refused(cluster.try_open(on=cluster.home))
+    cluster.kill(cluster.elsewhere)
+    cluster.open(4, on=cluster.home)
+    cluster.restart(cluster.elsewhere)
+    assert refused(cluster.try_open(on=cluster.elsewhere))
+
+
+def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: Cluster) -> None:
+    away, home = cluster.elsewhere, cluster.home
+    cluster.set_cap(10)
+    opened = cluster.open(4, on=away)
+    cluster.kill(home)
+    cluster.world.start(home)
+    early = cluster.arrive(on=home)
+    cluster.world.end_pass(home)
+    assert pending(early)  # nobody has reported
+    cluster.run()
+    assert admitted(early)
+    cluster.open(5, on=home)
+    assert refused(cluster.try_open(on=home))
+    cluster.close(opened)
+
+
+def test_cached_tokens_are_good_while_their_home_is_down(cluster: Cluster) -> None:
+    cluster.set_cap(100)
+    cluster.open(1, on=cluster.elsewhere)
+    cluster.kill(cluster.home)
+    cluster.open(3, on=cluster.elsewhere)
+    cluster.restart(cluster.home)
+
+
+def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: Cluster) -> None:
+    cluster.set_cap(4)
+    cluster.kill(cluster.home)
+    waiting = cluster.try_open(cluster.elsewhere)
+    cluster.wait(0.5)
+    assert pending(waiting)
+    cluster.wait(1)
+    assert isinstance(waiting.decision, Refused) and waiting.decision.unavailable
+    cluster.restart(cluster.home)
+
+
+def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: Cluster) -> None:
+    cluster.set_cap(4)
+    cluster.kill(cluster.home)
+    waiting = cluster.try_open(cluster.elsewhere)
+    cluster.wait(0.5)
+    cluster.restart(cluster.home)
+    assert admitted(waiting)
+
+
+def test_a_cut_while_the_home_is_down_leaves_nothing_to_spend(cluster: Cluster) -> None:
+    cluster.set_cap(100)
+    cluster.open(2, on=cluster.elsewhere)
+    cluster.kill(cluster.home)
+    cluster.set_cap(2)
+    late = cluster.try_open(on=cluster.elsewhere)
+    assert pending(late)
+    cluster.restart(cluster.home)
+    assert refused(late)
+
+
+def test_a_connection_in_flight_at_a_cut_is_not_admitted_beyond_it(cluster: Cluster) -> None:
+    """It holds a token of the broker and waits for a slot of the listener, while the broker's cap falls to what is open."""
+    away = cluster.elsewhere
+    cluster.set_caps(broker=CapRule(3, TOTAL), listener=CapRule(1, WAITING, wait=True))
+    first = cluster.try_open(away, ("broker", "listener"))
+    second = cluster.try_open(away, ("broker",))
+    in_flight = cluster.try_open(away, ("broker", "listener"))
+    assert admitted(first) and admitted(second) and pending(in_flight)
+    cluster.set_caps(broker=CapRule(2, TOTAL))
+    assert refused(in_flight)
+
+
+def test_a_change_of_something_else_visits_no_pool(cluster: Cluster) -> None:
+    cluster.set_cap(10)
+    cluster.open(5)
+    tokens = cluster.world.nodes[cluster.home].tokens
+    done: list[int] = []
+    tokens._rule_of = lambda pool: pytest.fail(f"{pool} was visited")
+    tokens.apply(2, lambda: done.append(2), changed=())
+    for node in cluster.world.nodes:
+        if node.shard != cluster.home:
+            node.tokens.apply(2, lambda: done.append(2), changed={"listener"})
+    cluster.run()
+    assert done == [2, 2, 2, 2]
+    cluster.world.versions.append(cluster.world.versions[-1])
+    for node in cluster.world.nodes:
+        node.done = 2
