@@ -131,6 +131,25 @@ def test_taking_back_leaves_the_rate_as_it_was() -> None:
     assert rate.peek(now_ms=10) == before
 
 
+def test_undoing_takes_out_of_the_sample_that_it_was_recorded_in() -> None:
+    rate, without = Rate(), Rate()
+    for at_ms, amount in ((0, 5), (600, 3), (1200, 4), (2500, 1)):
+        rate.record(amount, now_ms=at_ms)
+        without.record(amount if at_ms != 600 else 0, now_ms=at_ms)
+    rate.undo(3, at_ms=600)
+    for now_ms in (2500, 11_300, 11_700, 12_300, 14_000):
+        assert rate.peek(now_ms=now_ms) == without.peek(now_ms=now_ms)
+        assert rate.charge(0, 0, now_ms=now_ms) == without.charge(0, 0, now_ms=now_ms)
+
+
+def test_undoing_what_counts_no_more_does_nothing() -> None:
+    rate = Rate()
+    rate.record(5, now_ms=0)
+    rate.charge(2, 1, now_ms=11_000)
+    rate.undo(5, at_ms=0)
+    assert rate.peek(now_ms=11_000) == 0.2
+
+
 def test_measuring_changes_what_comes_later_and_peeking_does_not() -> None:
     """R2: the first sample, cleared at 11 s, starts there, and at 21.5 s it is the oldest."""
 
