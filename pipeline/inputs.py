@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +43,7 @@ def load(
     try:
         parsed = parse(spark, paths, format, columns=columns, port=port).persist(StorageLevel.MEMORY_AND_DISK)
         tally = {row["bad"]: row["count"] for row in parsed.groupBy("bad").count().collect()}
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
         raise PipelineError(_why(error, paths, format)) from error
     good = tally.pop(None, 0)
     if not good and not tally:
@@ -89,7 +90,7 @@ def _read_table(spark: SparkSession, paths: Sequence[str], format: str) -> DataF
     return rows.select("*", F.col("_metadata.file_path").alias("source"))
 
 
-def _why(error: PySparkException, paths: Sequence[str], format: str) -> str:
+def _why(error: Exception, paths: Sequence[str], format: str) -> str:
     """Spark's exception as a sentence about the user's input."""
     text = str(error)
     where = ", ".join(paths)

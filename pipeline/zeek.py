@@ -72,10 +72,11 @@ def _connections(fields: DataFrame, port: int | None) -> DataFrame:
         return F.col(f"`{name}`")
 
     opened_at = F.coalesce(micros(field("ts")), field("ts").try_cast("timestamp"))
+    is_timed = opened_at.isNotNull() & field("duration").isNotNull()
     bad = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
         .when(F.lower(field("proto")) != "tcp", "not TCP")
-        .when(field("duration").isNotNull() & later(opened_at, field("duration")).isNull(), "the duration is no number")
+        .when(is_timed & later(opened_at, field("duration")).isNull(), "the duration is no number")
     )
     sent, received = (F.coalesce(field(name).try_cast("long"), F.lit(0)) for name in ("orig_bytes", "resp_bytes"))
     parsed = fields.select(

@@ -107,6 +107,7 @@ def test_rates_beyond_their_window_are_found(spark: Any, tmp_path: Path) -> None
             "config", shard, version=2, detail=json.dumps({"changes": quota, "full": False, "acknowledged": False})
         )
     storm.config(COORDINATOR, acknowledged=True)
+    storm.now_ns += 60_000_000_000  # before that, windows reach back to when there was no limit
     storm.ips = ["10.0.0.1"]
     for _ in range(24):
         storm.arrive()
