@@ -57,16 +57,6 @@ class Rate:
         if value.__class__ is float:
             self._whole = False
 
-    def undo(self, amount: float, *, at_ms: int) -> None:
-        """Take back what was recorded at `at_ms` out of the sample it went into; nothing if that one counts no more.
-
-        A negative `record`, as Kafka takes back, goes into the current sample and so outlives what it takes back.
-        """
-        kept = [(start, self._last[i], self._values[i], i) for i, start in enumerate(self._starts) if start <= at_ms]
-        if kept:
-            self._values[max(kept)[3]] -= amount
-            self._derive()
-
     def charge(self, amount: float, quota_per_s: float | None, *, now_ms: int, max_ms: int = INT_MAX) -> int:
         """Count `amount`, then measure: the milliseconds to throttle for, 0 within quota (None: no quota), capped."""
         samples, size_ms = self.window
