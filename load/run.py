@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from load import counters
 from load.sockets import Address, DriverError
+from load.sources import Sources
 from load.spec import Scenario
 from load.tally import COUNTS, Tally
 from load.traffic import Clients, TrafficResult
@@ -58,7 +59,7 @@ def run(
     `admin` is the URL of the admin HTTP. Ctrl-C ends the run early and returns what there is. Raises DriverError
     when nothing listens, or when this machine can't run the scenario.
     """
-    targets = resolve(bootstrap, scenario)
+    targets = [resolve(group.bootstrap or bootstrap, group.sources) for group in scenario.groups]
     processes = processes or default_processes(scenario)
     _check_files(scenario, processes)
     before = counters.read(admin)
@@ -85,7 +86,7 @@ def run(
 
 def _storm(
     scenario: Scenario,
-    targets: list[Address],
+    targets: list[list[Address]],
     processes: int,
     began: float,
     watch: Callable[[Watch], None],
@@ -134,12 +135,9 @@ def _nothing_listens(bootstrap: str, latest: Sequence[Progress | None]) -> str:
     return f"Nothing answers at {bootstrap}: {', '.join(sorted(errors))}. Is the cluster up (turnstile status)?"
 
 
-def resolve(bootstrap: str, scenario: Scenario) -> list[Address]:
+def resolve(bootstrap: str, sources: Sources | None = None) -> list[Address]:
     """Socket addresses of "host:port,..."; IPv6 as [::1]:9092. Raises DriverError where one can't be had."""
-    wanted = {group.sources.version for group in scenario.groups if group.sources is not None}
-    family = {frozenset(): 0, frozenset({4}): socket.AF_INET, frozenset({6}): socket.AF_INET6}.get(frozenset(wanted))
-    if family is None:
-        raise DriverError("The groups' sources mix IPv4 and IPv6.")
+    family = {None: 0, 4: socket.AF_INET, 6: socket.AF_INET6}[sources.version if sources is not None else None]
     targets: list[Address] = []
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")

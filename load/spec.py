@@ -40,6 +40,8 @@ class Group:
     clients: int = 1
     sources: Sources | None = None
     """Client i binds to source i modulo their number; None: the kernel chooses."""
+    bootstrap: str | None = None
+    """Another listener than the run's, "host:port,..."."""
     rate: float | None = None
     """Clients that start per second, evenly spaced, whatever becomes of the earlier ones; None: see `concurrency`."""
     start_s: float = 0.0
@@ -121,6 +123,9 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.groups and not self.traffic:
             raise SpecInvalid(f"{self.name}: a scenario needs at least one group or traffic.")
+        names = [group.name for group in self.groups]
+        if len(set(names)) < len(names):
+            raise SpecInvalid(f"{self.name}: two groups have the same name.")
         if not self.groups and self.seconds is None:
             raise SpecInvalid(f"{self.name}: traffic without a group needs seconds, as nothing else ends it.")
         for name, allowed in (("probe", (API_VERSIONS, NO_PROBE)), ("close", (FIN, RST))):

@@ -51,13 +51,16 @@ class Connection:
 
 
 class Storm:
-    """Runs the lanes until every client is done. `report(settled)` is called ten times a second, and once more."""
+    """Runs the lanes, each against its own `targets`, until every client is done.
+
+    `report(settled)` is called ten times a second, and once more at the end.
+    """
 
     def __init__(
         self,
         scenario: Scenario,
         lanes: list[Lane],
-        targets: list[Address],
+        targets: list[list[Address]],
         *,
         began: float,
         report: Callable[[bool], None],
@@ -66,7 +69,7 @@ class Storm:
         self.last_error = 0
         """errno of the last connection that could not be made."""
         self._scenario = scenario
-        self._targets = targets
+        self._targets = dict(zip(lanes, targets, strict=True))
         self._began = began
         self._report = report
         self._request = api_versions_request()
@@ -151,7 +154,8 @@ class Storm:
     def _open(self, lane: Lane, client: int, now_s: float) -> None:
         clients_per_round = 1 if lane.group.sources is None else len(lane.group.sources)
         # Not just client % targets: a source would then always meet the same broker.
-        target = self._targets[(client + client // clients_per_round) % len(self._targets)]
+        targets = self._targets[lane]
+        target = targets[(client + client // clients_per_round) % len(targets)]
         started_s = time.monotonic()
         try:
             sock, failed = connect(target, lane.source(client), rst=self._scenario.close == RST)

@@ -46,7 +46,7 @@ class Failed(NamedTuple):
 class Crew:
     """The workers of one run."""
 
-    def __init__(self, scenario: Scenario, targets: list[Address], *, processes: int, began: float) -> None:
+    def __init__(self, scenario: Scenario, targets: list[list[Address]], *, processes: int, began: float) -> None:
         self.latest: list[Progress | None] = [None] * processes
         self._not_before = began + (scenario.seconds or 0.0)
         self._groups = len(scenario.groups)
@@ -117,7 +117,7 @@ class Crew:
 
 def _work(
     scenario: Scenario,
-    targets: list[Address],
+    targets: list[list[Address]],
     process: int,
     processes: int,
     began: float,

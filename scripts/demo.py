@@ -99,7 +99,11 @@ def storm(admin: str, arguments: list[str]) -> None:
     """Runs a load, tells once a second how it goes, and changes a cap in its middle."""
     say_command(arguments)
     load = subprocess.Popen(
-        [TURNSTILE, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": str(console.width)}
+        [TURNSTILE, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": str(console.width)},
     )
     began = time.monotonic()
     changed = False
@@ -126,7 +130,9 @@ def get(admin: str, path: str) -> Any:
 def tell_progress(admin: str, elapsed_s: float) -> None:
     by_reason = get(admin, "/v1/refusals?by=reason")
     open_now = sum(each["connections"] for each in get(admin, "/v1/shards")["shards"])
-    console.print(f"  {elapsed_s:4.1f} s   {open_now:4} open   {by_reason['admitted']:5} admitted   {by_reason['total']:5} refused")
+    console.print(
+        f"  {elapsed_s:4.1f} s   {open_now:4} open   {by_reason['admitted']:5} admitted   {by_reason['total']:5} refused"
+    )
 
 
 def show_refusals(admin: str) -> None:
@@ -137,7 +143,9 @@ def show_refusals(admin: str) -> None:
     console.print(table)
     table = Table("address", "refused", "why", title="By address", title_justify="left")
     for row in get(admin, "/v1/refusals?by=ip")["refusals"][:5]:
-        table.add_row(row["ip"], f"{row['count']:,}", ", ".join(f"{name} {count:,}" for name, count in row["reasons"].items()))
+        table.add_row(
+            row["ip"], f"{row['count']:,}", ", ".join(f"{name} {count:,}" for name, count in row["reasons"].items())
+        )
     console.print(table)
 
 

@@ -74,11 +74,12 @@ def accept_loop() -> Iterator[Server]:
 
 
 @contextmanager
-def turnstile(*options: str, port: int = 0) -> Iterator[Server]:
+def turnstile(*options: str, port: int = 0, shards: int = SHARDS) -> Iterator[Server]:
     """A cluster of one broker, as a user starts it, journal and counters on, in a temporary directory."""
     with TemporaryDirectory(prefix="turnstile-bench-") as home:
-        command = [str(Path(sys.executable).parent / "turnstile"), "up", "--json", "--shards", str(SHARDS)]
-        command += ["--port", str(port), "--admin-port", "0", "--data-dir", f"{home}/data", *options]
+        command = [str(Path(sys.executable).parent / "turnstile"), "up", "--json", "--shards", str(shards)]
+        command += ["--admin-port", "0", "--data-dir", f"{home}/data", *options]
+        command += [] if "--listener" in options else ["--port", str(port)]
         with open(f"{home}/err", "wb") as errors:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert process.stdout is not None

@@ -1,7 +1,7 @@
 """One librdkafka client under a quota: `python -m scripts.bench.quota_client ORDER`, ORDER being JSON.
 
-Prints one JSON object: bytes per second between `from_s` and `to_s` after its first record, and the throttle times it
-was told in all that time. The rate runs from one answer to a later one, so that it holds no unfinished request.
+Prints one JSON object: bytes per second until `to_s` after its first record, and the throttle times it was told. A
+throttled client moves in bursts, so the rate runs from the start of one burst after `from_s` to that of the last one.
 """
 
 from __future__ import annotations
@@ -45,10 +45,16 @@ class Seen:
     def running(self) -> bool:
         return not self.began or time.monotonic() < self.began + self.order["to_s"]
 
+    def _bursts(self, since: float, gap_s: float) -> list[tuple[float, int]]:
+        """(when it began, bytes before it) of each burst after a silence of `gap_s`; of all answers when there is none."""
+        pairs = list(zip(self.steps, self.steps[1:], strict=False))
+        found = [(now, before) for (then, before), (now, _) in pairs if now - then >= gap_s and now >= since]
+        return found if len(found) > 1 else [step for step in self.steps if step[0] >= since]
+
     def report(self) -> dict[str, Any]:
-        steady = [step for step in self.steps if step[0] >= self.began + self.order["from_s"]]
-        (first, before), (last, after) = steady[0], steady[-1]
         told = [each for each in self.throttles if each > 0]
+        bursts = self._bursts(self.began + self.order["from_s"], self.order["gap_s"])
+        (first, before), (last, after) = bursts[0], bursts[-1]
         return {
             "bytes_per_s": (after - before) / (last - first) if last > first else None,
             "throttles": len(told),

@@ -1,6 +1,6 @@
 """Client quotas beside a real Kafka 4.1: the same client, the same quota, at the same time on both brokers.
 
-    python scripts/bench/quotas.py [--only NAME]... [--seconds 30] [--write]
+    python scripts/bench/quotas.py [--only NAME]... [--seconds 100] [--write]
 
 Prints a Markdown table of sustained rates, after the burst that a quota lets through, and of the throttle times that the
 clients were told; --write puts it into docs/quotas.md. Rates are to be within 5 %, throttle times within 10 %.
@@ -49,9 +49,10 @@ def librdkafka(role: str) -> Callable[[str, str, str, float], dict[str, Any]]:
     def run(bootstrap: str, client_id: str, topic: str, seconds: float) -> dict[str, Any]:
         from_s = BURST_S + SETTLE_S
         order = {"role": role, "bootstrap": bootstrap, "client_id": client_id, "topic": topic,
-                 "from_s": from_s, "to_s": from_s + seconds}  # fmt: skip
+                 "from_s": 2 if role == "consume" else from_s, "to_s": from_s + seconds,
+                 "gap_s": 4 if role == "consume" else 0.3}  # fmt: skip
         command = [sys.executable, "-m", "scripts.bench.quota_client", json.dumps(order)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds * 4 + 120)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds + 120)
         if done.returncode:
             raise machine.CannotMeasure(f"the librdkafka client failed: {done.stderr.strip()[-300:]}")
         said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -100,7 +101,8 @@ def java_consumer(bootstrap: str, client_id: str, topic: str, seconds: float) ->
         row = line.split(", ")
         if len(row) > 6 and row[1].strip().isdigit():
             points.append((datetime.strptime(row[0], "%Y-%m-%d %H:%M:%S:%f").timestamp(), int(row[4])))
-    steady = [point for point in points if point[0] >= points[0][0] + BURST_S + SETTLE_S]
+    # It reports as records arrive: the first report after a silence is at the start of a burst.
+    steady = [now for then, now in zip(points, points[1:], strict=False) if now[0] - then[0] >= 4] or points
     moved = (steady[-1][1] - steady[0][1]) * RECORD_BYTES
     average, most = (_metric(out, f"fetch-throttle-time-{each}") for each in ("avg", "max"))
     return {"bytes_per_s": moved / (steady[-1][0] - steady[0][0]), "throttle_ms": average, "max_ms": most}
@@ -108,7 +110,7 @@ def java_consumer(bootstrap: str, client_id: str, topic: str, seconds: float) ->
 
 def _java(tool: str, *args: str) -> str:
     command = ["java", *jars.JVM_FLAGS, "-cp", jars.classpath(), jars.MAINS[tool], *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise machine.CannotMeasure(f"{tool} failed: {(done.stderr or done.stdout).strip()[-300:]}")
     return done.stdout
@@ -128,22 +130,18 @@ CASES = (
 )
 
 
-def compare(case: Case, brokers: dict[str, str], number: int, seconds: float, tools: jars.Tools) -> dict[str, Any]:
-    """Runs the case on all brokers at once."""
+def prepare(case: Case, brokers: dict[str, str], number: int, seconds: float, tools: jars.Tools) -> None:
+    """The case's topic, what there is to consume in it, and the quota of its client."""
     topic, client_id = f"quotas-{number}", f"client-{number}"
     for bootstrap in brokers.values():
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
         if "consumer" in case.quota:
-            _fill(bootstrap, topic, int((BURST_S + SETTLE_S + seconds) * 1.5) * QUOTA)
+            _fill(bootstrap, topic, int((BURST_S * 3 + SETTLE_S + seconds) * QUOTA))
         tool = tools("kafka-configs", "--bootstrap-server", bootstrap, "--alter", "--add-config", case.quota,
                      "--entity-type", "clients", "--entity-name", client_id)  # fmt: skip
         if tool.code:
             raise machine.CannotMeasure(f"the quota can't be set: {tool.err or tool.out}")
-    with ThreadPoolExecutor() as pool:
-        runs = {name: pool.submit(case.run, at, client_id, topic, seconds) for name, at in brokers.items()}
-        return {name: run.result() for name, run in runs.items()}
-
 
 def _fill(bootstrap: str, topic: str, size: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "filler", "linger.ms": 20})
@@ -185,20 +183,27 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="NAME", help="Cases whose client or quota contains this.")
-    parser.add_argument("--seconds", type=float, default=30.0, help="How long the steady part is measured.")
+    parser.add_argument("--seconds", type=float, default=100.0, help="How long the steady part is measured.")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     rows = [*HEAD]
+    cases = [case for case in CASES if not asked.only or any(word in f"{case.name} {case.quota}" for word in asked.only)]
     try:
         with servers.kafka() as kafka, machine.turnstile() as ours, jars.Tools() as tools:
             brokers = {"kafka": kafka.bootstrap, "turnstile": f"127.0.0.1:{ours.port}"}
-            for number, case in enumerate(CASES):
-                if asked.only and not any(word in f"{case.name} {case.quota}" for word in asked.only):
-                    continue
-                print(f"measuring {case.name} under {case.quota} ...", file=sys.stderr, flush=True)
-                seen = compare(case, brokers, number, asked.seconds, tools)
-                print(json.dumps(seen), file=sys.stderr, flush=True)
-                rows.append(row(case, seen))
+            for number, case in enumerate(cases):
+                prepare(case, brokers, number, asked.seconds, tools)
+            print(f"measuring for {asked.seconds + BURST_S + SETTLE_S:.0f} s ...", file=sys.stderr, flush=True)
+            with ThreadPoolExecutor(len(cases) * len(brokers)) as pool:
+                runs = [
+                    {name: pool.submit(case.run, at, f"client-{number}", f"quotas-{number}", asked.seconds)
+                     for name, at in brokers.items()}
+                    for number, case in enumerate(cases)
+                ]  # fmt: skip
+                for case, run in zip(cases, runs, strict=True):
+                    seen = {name: future.result() for name, future in run.items()}
+                    print(json.dumps({case.name: seen}), file=sys.stderr, flush=True)
+                    rows.append(row(case, seen))
     except (jars.Missing, machine.CannotMeasure) as reason:
         print(reason, file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -23,14 +23,22 @@ class Row(NamedTuple):
     met: bool | None = None
 
 
+COLUMNS = ("what", "measured", "peers in the same run", "budget", "")
+
+
 def show(rows: Iterable[Row]) -> None:
-    """The table on the terminal."""
-    table = Table(title="Turnstile benchmarks", title_justify="left")
-    for heading in ("what", "measured", "peers in the same run", "budget", ""):
+    """The budget's table on the terminal."""
+    verdicts = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
+    show_plain("Turnstile benchmarks", COLUMNS, [(*row[:4], verdicts[row.met]) for row in rows])
+
+
+def show_plain(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Any table on the terminal."""
+    table = Table(title=title, title_justify="left")
+    for heading in columns:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        verdict = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
-        table.add_row(row.what, row.value, row.peers, row.budget, verdict)
+        table.add_row(*row)
     console = Console()
     if not console.is_terminal:
         console.width = 150
@@ -38,19 +46,21 @@ def show(rows: Iterable[Row]) -> None:
 
 
 def write(rows: Iterable[Row], path: Path) -> None:
+    """The budget's table in `path`; see write_plain."""
+    verdicts = {True: "met", False: "**missed**", None: ""}
+    write_plain(COLUMNS, [(*row[:4], verdicts[row.met]) for row in rows], path)
+
+
+def write_plain(columns: Sequence[str], rows: Iterable[Sequence[str]], path: Path) -> None:
     """Replace the table in `path`, between its two marks; everything around it is written by hand and stays."""
-    begin, end = "<!-- table: make bench -->", "<!-- end of table -->"
+    begin, end = "<!-- table -->", "<!-- end of table -->"
     lines = [
         begin,
         f"Measured {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, "
         f"Python {platform.python_version()}; server and client share the machine.",
         "",
-        "| what | measured | peers in the same run | budget | |",
-        "|---|---|---|---|---|",
+        *(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)),
     ]
-    verdicts = {True: "met", False: "**missed**", None: ""}
-    lines += [f"| {row.what} | {row.value} | {row.peers} | {row.budget} | {verdicts[row.met]} |" for row in rows]
-    table = "\n".join([*lines, end])
-    text = path.read_text() if path.exists() else f"# Benchmarks\n\n{begin}\n{end}\n"
+    text = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     before, _, rest = text.partition(begin)
-    path.write_text(before + table + rest.partition(end)[2])
+    path.write_text(before + "\n".join([*lines, end]) + rest.partition(end)[2])

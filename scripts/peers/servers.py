@@ -64,14 +64,15 @@ def _kfake_binary() -> str:
 
 
 @contextmanager
-def kafka(settings: Mapping[str, str] | None = None, *, heap: str = "1g") -> Iterator[Server]:
+def kafka(settings: Mapping[str, str] | None = None, *, port: int = 0, heap: str = "1g") -> Iterator[Server]:
     """One Kafka 4.1 broker, its own controller (KRaft), in a temporary directory. Raises Missing without the jars.
 
-    `settings` are broker properties on top of the ones it needs. Raises TimeoutError if it never answers.
+    `settings` are broker properties on top of the ones it needs, `port` that of the first listener, if they name one.
+    Raises TimeoutError if it never answers.
     """
     path = classpath()
     with tempfile.TemporaryDirectory(prefix="kafka-peer-") as home:
-        port, properties = free_port(), Path(home) / "server.properties"
+        port, properties = port or free_port(), Path(home) / "server.properties"
         properties.write_text(_properties(home, port, free_port(), settings or {}))
         with Tools() as tools:
             made = tools(

@@ -118,6 +118,12 @@ def test_a_log_is_replayed_connection_by_connection(broker):
     assert result.total.admitted == 3 and result.reconciliation.agree
 
 
+def test_a_group_can_have_another_listener_than_the_run(broker):
+    elsewhere = Group(name="there", clients=4, sources=ADMITTED, bootstrap=broker[0])
+    result = run(Scenario(name="x", groups=(elsewhere,)), "127.0.0.1:1", broker[1], processes=1)
+    assert result.total.admitted == 4
+
+
 def test_nothing_listens():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
@@ -138,7 +144,7 @@ def test_more_connections_than_open_files_is_said_before_it_starts(broker):
 @pytest.mark.parametrize("bootstrap", ["127.0.0.1", ":9092", "127.0.0.1:many", "127.0.0.1:99999999999"])
 def test_an_address_that_is_none(bootstrap):
     with pytest.raises(DriverError):
-        resolve(bootstrap, Scenario(name="x", groups=(Group(),)))
+        resolve(bootstrap)
 
 
 def test_ctrl_c_prints_what_there_is(broker):

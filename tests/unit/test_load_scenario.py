@@ -32,6 +32,7 @@ def test_a_group_by_rate_has_as_many_clients_as_fit_its_duration():
         ({"group": [{}], "probe": "ping"}, "probe must be one of"),
         ({"group": [{"recorded": 1}]}, "no key 'recorded'"),
         ({"traffic": [{"producers": 1}]}, "topic"),
+        ({"group": [{}, {}]}, "same name"),
         ({"traffic": [{"topic": "t"}]}, "needs seconds"),
         ({"story": 5, "group": [{}]}, "story can't be 5"),
     ],
