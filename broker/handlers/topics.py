@@ -68,7 +68,9 @@ class _Topics:
             leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
             wanted[topic.name] = [topic.name, topic.num_partitions, configs, leaders or None]
         if wanted:
-            sizes = {name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()}
+            sizes = {
+                name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()
+            }
             faults |= await self._mutate("create_topics", call, wanted, sizes, request.validate_only)
         results = tuple(
             self._created(call, topic, faults.get(topic.name, OK))
