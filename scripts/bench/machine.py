@@ -142,10 +142,17 @@ def median(loads: Sequence[Load]) -> Load:
 
 def put(server: Server, upsert: dict[str, Any]) -> None:
     """Change settings of a Turnstile; returns when they are enforced."""
-    body = json.dumps({"upsert": upsert, "remove": []}).encode()
-    request = urllib.request.Request(
-        f"{server.admin}/v1/cluster_config", body, {"Content-Type": "application/json"}, method="PUT"
-    )
+    _put(f"{server.admin}/v1/cluster_config", {"upsert": upsert, "remove": []})
+
+
+def put_quota(server: Server, entity: dict[str, str], quota: dict[str, float]) -> None:
+    """Set quotas of one entity; returns when they are enforced."""
+    _put(f"{server.admin}/v1/quotas", {"alter": [{"entity": entity, "set": quota, "remove": []}]})
+
+
+def _put(url: str, body: object) -> None:
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")
     with urllib.request.urlopen(request, timeout=10) as answer:
         answer.read()
 

@@ -1,0 +1,62 @@
+"""What connections held for the rate of their address cost: memory, threads, and the admission of everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from load.run import Watch, run
+from load.sources import Sources
+from load.spec import Group, Scenario
+from load.tally import Tally, percentiles_ms
+from scripts.bench import machine
+from scripts.bench.machine import CannotMeasure, Server
+from scripts.bench.table import Row
+
+WINDOW_S = 10
+"""quota.window.size.seconds, the longest that a connection is held: long enough to gather them all."""
+GATHER_PER_S = 2500
+OFFENDER = "127.9.0.1"
+
+
+def rows(count: int, seconds: float) -> Iterator[Row]:
+    """Hold `count` connections of one address, and admit others meanwhile, for `seconds`."""
+    with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}") as server:
+        machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": 1})
+        alone = _run(server, [_others(0.0, seconds)])[0]
+        before = machine.memory_bytes(server.pid)
+        gather_s = count / GATHER_PER_S
+        offender = Group(name="offender", sources=Sources(OFFENDER), clients=count, rate=GATHER_PER_S)
+        at_most = [0, 0, 0]  # connections, bytes, threads
+
+        def watch(now: Watch) -> None:
+            at_most[:] = max(at_most, [now.open_now, machine.memory_bytes(server.pid), _threads(server.pid)])
+
+        threads_before = _threads(server.pid)
+        beside, _ = _run(server, [_others(gather_s, seconds), offender], watch)
+    if at_most[0] < 0.9 * count:
+        raise CannotMeasure(f"only {at_most[0]:,} of {count:,} connections were held at once")
+    p99, p99_alone = (percentiles_ms(tally.admitted_us)["p99"] or 0.0 for tally in (beside, alone))
+    each = (at_most[1] - before) / at_most[0]
+    yield Row(f"admission of others beside {count:,} held connections", f"p99 {p99:.2f} ms",
+              f"without them {p99_alone:.2f} ms: {p99 / p99_alone:.2f} x", "1.5 x", p99 <= 1.5 * p99_alone)  # fmt: skip
+    extra = at_most[2] - threads_before
+    yield Row("- memory per held connection, threads for all of them", f"{each / 1024:.1f} KB, {extra} threads", "",
+              "no thread", extra == 0)  # fmt: skip
+
+
+def _others(start_s: float, seconds: float) -> Group:
+    return Group(
+        name="others", sources=Sources("127.1.0.0/22"), rate=300, start_s=start_s, duration_s=seconds,
+        clients=int(300 * seconds), hold_s=0.05,
+    )  # fmt: skip
+
+
+def _run(server: Server, groups: list[Group], watch: object = None) -> list[Tally]:
+    scenario = Scenario(name="held", groups=tuple(groups), timeout_s=3.0 * WINDOW_S)
+    watching = {"watch": watch} if watch is not None else {}
+    return run(scenario, f"127.0.0.1:{server.port}", server.admin, processes=1, **watching).groups  # type: ignore[arg-type]
+
+
+def _threads(pid: int) -> int:
+    return sum(len(list(Path(f"/proc/{each}/task").iterdir())) for each in machine.tree(pid))
