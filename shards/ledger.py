@@ -113,8 +113,8 @@ class Ledger:
         self._grants.add(peer, account, n)
         if key in self._contended:
             self._contended[key].covered = 0  # L4 counts on out rising by grants only
-        self._settle(account)
         self._revoke_excess(account)
+        self._settle(account)
 
     def reclaimed(self, peer: int, key: str, n: int) -> None:
         """A shard's answer to `reclaim`: it gives n tokens back and is tight."""
@@ -157,16 +157,16 @@ class Ledger:
 
     def enforce(self, account: Account) -> None:
         """Does what another rule makes necessary: serves, reclaims, revokes."""
-        self._settle(account)
         self._revoke_excess(account)
+        self._settle(account)
 
     def unblock(self) -> None:
         """Every live peer has reported: who waited for that is served."""
         blocked, self.blocked = self.blocked, {}
         for key in blocked:
             account = self.account(key)
-            self._settle(account)
             self._revoke_excess(account)
+            self._settle(account)
 
     def sweep(self, account: Account) -> bool:
         """False when there is nothing about the pool that is worth remembering."""

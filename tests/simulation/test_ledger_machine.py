@@ -1,0 +1,178 @@
+"""The ledger alone, against holders made of ten plain lines: any order of borrow, give, reclaim, cut, raise and death."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from limits.caps import CapRule
+from shards.account import Mode
+from shards.ledger import Ledger
+from shards.peers import Peers
+from shards.pool import Table
+
+POOL = "ip:10.0.0.1"
+HOLDERS = (1, 2, 3)
+holders = st.sampled_from(HOLDERS)
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """The home is shard 0. What it posts stays in its outbox until a holder reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rule = CapRule(4, "cap")
+        self.peers = Peers(0, 4, epoch=1)
+        self.table = Table(lambda pool: self.rule)
+        self.ledger = Ledger(0, 4, self.table, self.peers)
+        self.ledger.in_flight = lambda: False
+        self.epoch = 1
+        self.highest = 4  # out may not rise above this: the cap, or what was out when it was cut
+        self.inboxes: dict[int, deque[tuple[Any, ...]]] = {}
+        self.in_use: dict[int, int] = {}
+        self.spare: dict[int, int] = {}
+        self.waiting: dict[int, list[int]] = {}
+        self.tight: dict[int, bool] = {}
+        self.ticket = 0
+        for holder in HOLDERS:
+            self.live(holder)
+
+    def live(self, holder: int) -> None:
+        self.epoch += 1
+        self.peers.up(holder, self.epoch)
+        self.peers.heard_sync(holder, 0)
+        self.inboxes[holder] = deque()
+        self.in_use[holder] = self.spare[holder] = 0
+        self.waiting[holder] = []
+        self.tight[holder] = False
+
+    @rule(holder=holders, count=st.integers(1, 5))
+    def borrow(self, holder: int, count: int) -> None:
+        first = self.ticket + 1
+        self.ticket += count
+        self.waiting[holder] += range(first, self.ticket + 1)
+        self.ledger.borrow(holder, POOL, count, count + 8, first, self.ticket)
+
+    @rule(holder=holders)
+    def read(self, holder: int) -> None:
+        """A holder reads one item, and answers at once."""
+        self.flush()
+        if not self.inboxes[holder]:
+            return
+        kind, *rest = self.inboxes[holder].popleft()
+        if kind == "grant":
+            _, n, loose, last = rest
+            self.tight[holder] = not loose
+            for _ in range(n):
+                if self.waiting[holder]:
+                    self.in_use[holder] += 1
+                    ticket = self.waiting[holder].pop(0)
+                    if ticket > last:
+                        self.ledger.withdraw(holder, POOL, ticket)
+                elif loose:
+                    self.spare[holder] += 1
+                else:
+                    self.ledger.give(holder, POOL, 1)
+        elif kind == "refuse":
+            self.waiting[holder] = [ticket for ticket in self.waiting[holder] if ticket > rest[1]]
+        elif kind == "reclaim":
+            n, self.spare[holder] = self.spare[holder], 0
+            self.tight[holder] = True
+            self.ledger.reclaimed(holder, POOL, n)
+        elif kind == "fence":
+            self.ledger.fenced(holder, rest[0])
+
+    @rule(holder=holders)
+    @precondition(lambda self: any(self.in_use.values()))
+    def close(self, holder: int) -> None:
+        if self.in_use[holder]:
+            self.in_use[holder] -= 1
+            if self.tight[holder]:
+                self.ledger.give(holder, POOL, 1)
+            else:
+                self.spare[holder] += 1
+
+    @rule(holder=holders)
+    def cancel(self, holder: int) -> None:
+        if self.waiting[holder]:
+            self.ledger.withdraw(holder, POOL, self.waiting[holder].pop(0))
+
+    @rule()
+    def open_at_home(self) -> None:
+        account = self.ledger.account(POOL)
+        if account.in_use < account.limit:
+            self.table.occupy(account)
+
+    @rule()
+    def close_at_home(self) -> None:
+        account = self.ledger.account(POOL)
+        if account.in_use:
+            self.table.vacate(account)
+            if account.tight:
+                self.ledger.freed(account)
+
+    @rule(cap=st.one_of(st.integers(0, 12)), wait=st.booleans())
+    def change_cap(self, cap: int, wait: bool) -> None:
+        account = self.ledger.account(POOL)
+        self.rule = CapRule(cap, "cap", wait)
+        self.highest = max(cap, account.out)
+        self.ledger.change(account, self.rule)
+        self.ledger.enforce(account)
+
+    @rule(holder=holders)
+    def die_and_come_back(self, holder: int) -> None:
+        self.peers.down(holder)
+        self.ledger.down(holder)
+        self.live(holder)
+
+    @rule()
+    def flush(self) -> None:
+        self.ledger.confirm()
+        self.peers.flush(lambda holder, message: self.inboxes[holder].extend(message[1]))
+
+    @invariant()
+    def parts_agree(self) -> None:
+        self.ledger.check()
+        self.table.check()
+
+    @invariant()
+    def out_never_rises_above_the_cap(self) -> None:
+        account = self.ledger.account(POOL)
+        assert account.out <= self.highest
+        self.highest = max(self.rule.cap or 0, account.out)
+
+    @invariant()
+    def granted_is_held_plus_on_the_way(self) -> None:
+        for holder in HOLDERS:
+            on_the_way = [item for item in (*self.inboxes[holder], *self.peers.queued(holder)) if item[0] == "grant"]
+            held = self.in_use[holder] + self.spare[holder] + sum(item[2] for item in on_the_way)
+            assert self.ledger.granted(POOL).get(holder, 0) == held
+
+    @invariant()
+    def a_tight_pool_is_cached_nowhere(self) -> None:
+        if self.ledger.account(POOL).mode is Mode.TIGHT:
+            assert not any(self.spare.values())
+
+    def teardown(self) -> None:
+        """Everything is read and closed: then nobody waits, and everything is free."""
+        for _ in range(200):
+            self.flush()
+            for holder in HOLDERS:
+                while self.inboxes[holder]:
+                    self.read(holder)
+                while self.in_use[holder]:
+                    self.close(holder)
+                while self.rule.wait and self.rule.cap == 0 and self.waiting[holder]:
+                    self.cancel(holder)
+            self.close_at_home()
+        assert not any(self.waiting.values())
+        account = self.ledger.account(POOL)
+        assert account.out == sum(self.spare.values())
+
+
+TestLedger = LedgerMachine.TestCase
+TestLedger.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
