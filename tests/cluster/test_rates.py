@@ -5,6 +5,7 @@ Quota windows are 3 samples of a second, so that a test sees several of them wit
 
 import contextlib
 import os
+import random
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from harness import admitted, connect, running, until
 from simulation.rate_world import most_within, one_gate
 
 from journal.reader import events
+from shards.homes import home_of
 
 IP, OTHER = "127.1.0.1", "127.1.0.2"
 RATE = "max.connection.creation.rate"
@@ -23,7 +25,7 @@ LISTENERS = (
     "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",
     "--set", "inter.broker.listener.name=INTERNAL",
 )  # fmt: skip
-STORM_S = 7.0
+STORM_S = 5.5
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -102,15 +104,24 @@ def journal(cluster, since_ns, *, kind="admitted", ip=IP, listener="EXTERNAL"):
 
 
 def assert_as_one_gate(cluster, storm, *, sets=(), quotas=()):
-    """No more in any window than one Kafka broker admits of the same arrivals, and 0.95 of what it admits in a storm."""
+    """No more in any window than one Kafka broker admits of the same arrivals, and 0.95 of what it admits in a storm.
+
+    Where Kafka's samples begin hangs on single milliseconds, and with it when a burst passes. So the arrivals are given to
+    it with many small shifts, as they might as well have come, and the most it ever admits in a window is the bound.
+    """
     start_ms, end_ms = storm.began_ns // 1_000_000, int(STORM_S * 1000)
     decided = journal(cluster, storm.began_ns) + journal(cluster, storm.began_ns, kind="refused")
     arrivals = [(int(event["mono_ns"] / 1e6 - event["held_ms"]) - start_ms, IP, "EXTERNAL") for event in decided]
     times = [event["mono_ns"] // 1_000_000 - start_ms for event in decided if event["kind"] == "admitted"]
     sets = [("quota.window.num", 3), *sets]
-    same = one_gate(arrivals, 2 * end_ms, sets=sets, quotas=quotas)
+    source = random.Random(1)
+    possible = [one_gate(arrivals, 2 * end_ms, sets=sets, quotas=quotas)]
+    for _ in range(30):
+        shifted = [(max(0, at_ms + source.randint(-20, 20)), ip, listener) for at_ms, ip, listener in arrivals]
+        possible.append(one_gate(shifted, 2 * end_ms, sets=sets, quotas=quotas))
     for span_ms in (500, 1000, 2000, 3000, 4000):
-        assert most_within(times, span_ms) <= most_within(same, span_ms) * 1.03 + 2, f"in {span_ms} ms"
+        allowed = max(most_within(admitted_then, span_ms) for admitted_then in possible)
+        assert most_within(times, span_ms) <= allowed * 1.03 + 2, f"in {span_ms} ms"
     saturated = one_gate([(at_ms, IP, "EXTERNAL") for at_ms in range(0, end_ms, 2)], end_ms, sets=sets, quotas=quotas)
     # The storm begins some ms after 0, and so may what ends it.
     assert len(times) >= 0.95 * sum(at < end_ms - 500 for at in saturated) - 1
@@ -218,11 +229,11 @@ def test_the_home_of_a_rate_killed_in_a_storm_lets_nobody_in_twice(small):
     with rates(small, ips={IP: 50}):
         storm = Storm(small)
         until(lambda: len(storm.opened) >= 100, what="the first burst")
-        for shard in (0, 1):
-            pid = small.shard_pid(shard)
-            os.kill(pid, signal.SIGKILL)
-            until(lambda pid=pid, shard=shard: small.shard_pid(shard) != pid, what="a successor")
+        home = home_of(f"rate:ip:{IP}", 2)
+        pid = small.shard_pid(home)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: small.shard_pid(home) != pid, what="a successor")
         storm.join()
         times = [event["mono_ns"] // 1_000_000 for event in journal(small, storm.began_ns)]
-    # One gate lets 2 windows' worth in at once, and 4 samples may count at a time; the last pass of each home is lost.
-    assert most_within(times, 2000) <= 50 * 4 * 1.03 + 2 * 12
+    # A gate never has more than 4 samples' worth in its window of 3; what the home's last pass let in is forgotten.
+    assert most_within(times, 3000) <= 50 * 4 + 12
