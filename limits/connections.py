@@ -120,8 +120,10 @@ class ConnectionGate:
         acceptor = connection.acceptor
         if acceptor.busy is not None:
             acceptor.behind.append(connection)
+        elif self._core_rates:
+            self._take_core_token(connection, acceptor, now_ms)
         else:
-            self._begin(connection, acceptor, now_ms)
+            self._record(connection, acceptor, now_ms)
 
     def close(self, connection: Connection, *, now_ms: int) -> None:
         """A client closes. Before it was decided: the acceptor, which can't know, still goes through all of it."""
@@ -160,16 +162,10 @@ class ConnectionGate:
                     connection.outcome = WAITING
                     connection.reason = self._full(acceptor)
 
-    def _begin(self, connection: Connection, acceptor: Acceptor, now_ms: int) -> None:
-        if self._core_rates:
-            self._take_core_token(connection, acceptor, now_ms)
-        else:
-            self._record(connection, acceptor, now_ms)
-
     def _go_on(self, acceptor: Acceptor, now_ms: int) -> None:
         """The acceptor takes what came while it was blocked, until something blocks it again."""
         while acceptor.behind and acceptor.busy is None:
-            self._begin(acceptor.behind.popleft(), acceptor, now_ms)
+            self.connect(acceptor.behind.popleft(), now_ms=now_ms)
 
     def _wake(self, now_ms: int) -> None:
         """Everybody who waits for a slot looks again, longest waiting first; only then do the freed acceptors go on.

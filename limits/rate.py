@@ -52,6 +52,7 @@ class Rate:
         """Count `amount` at `now_ms`; a negative amount takes back. Nothing is measured, so nothing is cleared."""
         if now_ms - self._start >= self.window.size_ms:
             self._advance(now_ms)
+            self._derive()
         self._values[self._at] = value = self._values[self._at] + amount
         self._last[self._at] = now_ms
         if value.__class__ is float:
@@ -62,13 +63,15 @@ class Rate:
         samples, size_ms = self.window
         if now_ms - self._start >= size_ms:
             self._advance(now_ms)
+            self._clear(now_ms)
+        elif now_ms >= self._clear_at:
+            self._last[self._at] = now_ms
+            self._clear(now_ms)
         at = self._at
         self._last[at] = now_ms
         self._values[at] = value = self._values[at] + amount
         if value.__class__ is float:
             self._whole = False
-        if now_ms >= self._clear_at:
-            self._clear(now_ms)
         if quota_per_s is None:
             return 0
         window_ms = now_ms - self._oldest
@@ -113,7 +116,7 @@ class Rate:
         return max(self._last, default=None)
 
     def _advance(self, now_ms: int) -> None:
-        """Start the next sample, over the oldest one once the ring is full (R1)."""
+        """Start the next sample, over the oldest one once the ring is full (R1); `_derive` has to follow."""
         values = self._values
         if values:
             self._at = (self._at + 1) % (self.window.samples + 1)
@@ -124,15 +127,15 @@ class Rate:
         else:
             values[self._at] = 0
             self._starts[self._at] = self._last[self._at] = now_ms
-        self._derive()
 
     def _clear(self, now_ms: int) -> None:
         """R2, for every sample, the current one too."""
-        expire_ms = self.window.samples * self.window.size_ms
-        for i, last in enumerate(self._last):
-            if now_ms - last >= expire_ms:
-                self._values[i] = 0
-                self._starts[i] = self._last[i] = now_ms
+        obsolete_ms = now_ms - self.window.samples * self.window.size_ms
+        if min(self._last) <= obsolete_ms:
+            for i, last in enumerate(self._last):
+                if last <= obsolete_ms:
+                    self._values[i] = 0
+                    self._starts[i] = self._last[i] = now_ms
         self._derive()
 
     def _derive(self) -> None:

@@ -10,7 +10,6 @@ S5  After the last line time runs on. A connect that still waits is `waiting`, w
 S6  A `mutation` without `strict` is strict. An absent user or client_id is an empty one.
 """
 
-import json
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
@@ -51,20 +50,13 @@ class Pending:
 
     __slots__ = ("connection", "name")
 
-    def __init__(self, name: object, connection: Connection) -> None:
+    def __init__(self, name: str | int, connection: Connection) -> None:
         self.name = name
         self.connection = connection
 
     def text(self) -> str | None:
         """The answer; None while undecided."""
-        connection = self.connection
-        outcome = connection.outcome
-        if outcome is None:
-            return None
-        name = quoted(self.name) if isinstance(self.name, str) else json.dumps(self.name)
-        at = "null" if outcome == WAITING else connection.at_ms
-        reason = "null" if connection.reason is None else f'"{connection.reason}"'
-        return f'{{"id":{name},"outcome":"{outcome}","at":{at},"reason":{reason}}}'
+        return None if self.connection.outcome is None else _answer(self.name, self.connection)
 
 
 class Scenario:
@@ -132,9 +124,7 @@ class Scenario:
             raise ValueError(f"connection {name!r} is already there")
         self._connections[name] = connection = Connection(acceptor, ip)
         gate.connect(connection, now_ms=now_ms)
-        if connection.outcome == ADMITTED and isinstance(name, str):
-            return f'{{"id":{quoted(name)},"outcome":"admitted","at":{now_ms},"reason":null}}'
-        return Pending(name, connection)
+        return _answer(name, connection) if connection.outcome is not None else Pending(name, connection)
 
     def _close(self, event: Event, now_ms: int) -> None:
         name = event.get("id")
@@ -265,6 +255,14 @@ class Scenario:
                 self._ips.clear()
             ip = self._ips[text] = normalise_ip(text)
         return ip
+
+
+def _answer(name: str | int, connection: Connection) -> str:
+    shown = quoted(name) if isinstance(name, str) else str(name)
+    if connection.outcome == ADMITTED:
+        return f'{{"id":{shown},"outcome":"admitted","at":{connection.at_ms},"reason":null}}'
+    at = "null" if connection.outcome == WAITING else connection.at_ms
+    return f'{{"id":{shown},"outcome":"{connection.outcome}","at":{at},"reason":"{connection.reason}"}}'
 
 
 def _whole_ms(value: object) -> int:
