@@ -53,7 +53,7 @@ def snapshot(folder: Path, into: Path) -> int | None:
 
 
 def _read_segments(folder: Path) -> dict[str, pyarrow.Table]:
-    """Stem -> events of every segment. One that vanishes while we look has become a part, which is listed after this."""
+    """Stem -> events of every segment. One that vanishes meanwhile is a part by now, which is listed later."""
     tables = {}
     for ending in (spool.LIVE, spool.DONE):
         for path in sorted(spool.spool_folder(folder).glob(f"*{ending}")):

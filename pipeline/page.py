@@ -26,7 +26,7 @@ svg { width: 100%; height: auto; display: block } svg text { fill: var(--soft); 
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: 13px; color: var(--soft) }
 .legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -1px }
-.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: 13px; width: 100% }
+.scroll { overflow-x: auto; margin-bottom: .8rem } table { border-collapse: collapse; font-size: 13px; width: 100% }
 th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
@@ -91,7 +91,7 @@ def bars(items: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> s
     if not items:
         return NOTHING
     row = 24
-    widest = max(len(name) for name, _ in items)
+    widest = max(len(label), *(len(name) for name, _ in items))
     left = min(330, 16 + 7 * widest)
     top = max((value for _, value in items), default=0) or 1
     parts = [f'<text x="{left - 8}" y="14" text-anchor="end">{escape(label)}</text>']

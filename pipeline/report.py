@@ -12,8 +12,9 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.audit import timeline_of
-from pipeline.events import Journal
+from pipeline.audit import intervals, timeline_of
+from pipeline.events import Journal, pairs
+from pipeline.sweep import changes
 from pipeline.timeline import UNLIMITED, Timeline
 
 BUCKETS = 240
@@ -105,22 +106,23 @@ def refused_networks(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
-    """ip, at, open: the most open at once in each step of time, for the SHOWN_IPS busiest addresses."""
-    changes = F.when(F.col("kind") == "admitted", 1).when(F.col("kind") == "closed", -1)
-    steps = events.select("ip", "mono_ns", "ts", "seq", changes.alias("change")).where(F.col("change").isNotNull())
-    busiest = (
-        steps.where("change > 0").groupBy("ip").agg(F.count("*").alias("n")).orderBy(F.desc("n"), "ip").limit(SHOWN_IPS)
-    )
-    mine = steps.join(F.broadcast(busiest), "ip", how="leftsemi")
-    per_bucket = mine.groupBy("ip", _bucket(bucket_s).alias("at")).agg(F.sum("change").alias("net"))
+    """ip, at, open: the most open at once in each step of time, for the SHOWN_IPS busiest addresses.
+
+    Connections of a process that died count until its last event, as in the audit.
+    """
+    admitted = events.where(F.col("kind") == "admitted")
+    busiest = admitted.groupBy("ip").agg(F.count("*").alias("n")).orderBy(F.desc("n"), "ip").limit(SHOWN_IPS)
+    mine = pairs(events).join(F.broadcast(busiest), "ip", how="leftsemi")
+    steps = changes(intervals(mine, events, []))
+    offset_us = events.agg(F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000)).first()[0] or 0
+    placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset_us) / 1e6 / bucket_s) * bucket_s)
+    per_bucket = placed.groupBy("ip", "at").agg(F.sum("change").alias("net"))
     before = Window.partitionBy("ip").orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
     carry = per_bucket.withColumn("carry", F.coalesce(F.sum("net").over(before), F.lit(0))).drop("net")
-    inside = Window.partitionBy("ip", "at").orderBy("mono_ns", "change").rowsBetween(Window.unboundedPreceding, 0)
-    running = mine.withColumn("at", _bucket(bucket_s)).withColumn("run", F.sum("change").over(inside))
-    peaks = running.groupBy("ip", "at").agg(F.max("run").alias("peak"))
-    joined = peaks.join(carry, ["ip", "at"], how="inner")
-    open_now = F.greatest(F.col("carry") + F.greatest("peak", F.lit(0)), F.lit(0)).alias("open")
-    return joined.select("ip", "at", open_now).orderBy("ip", "at")
+    inside = Window.partitionBy("ip", "at").orderBy("at_ns", "change").rowsBetween(Window.unboundedPreceding, 0)
+    peaks = placed.withColumn("run", F.sum("change").over(inside)).groupBy("ip", "at").agg(F.max("run").alias("peak"))
+    open_now = (F.col("carry") + F.greatest("peak", F.lit(0))).alias("open")
+    return peaks.join(carry, ["ip", "at"], how="inner").select("ip", "at", open_now).orderBy("ip", "at")
 
 
 def latency(events: DataFrame, bucket_s: float) -> DataFrame:

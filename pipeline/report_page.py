@@ -8,6 +8,8 @@ from pipeline.page import NOTHING, bars, document, histogram, lines, section, ta
 from pipeline.report import Built
 
 Rows = Sequence[dict[str, Any]]
+MARKS = 12
+LEAST_BINS = 8
 
 
 def page(built: Built, *, name: str) -> str:
@@ -53,9 +55,9 @@ def _decided(built: Built, step: str) -> str:
     series = _series(built.rows["decisions"], "outcome", "count", fill=built.bucket_s)
     ordered = {name: series[name] for name in sorted(series, key=lambda name: (name != "admitted", name))}
     words = "Connections by what became of them. Dashed lines: configuration changes and lost shards."
-    marked = (
-        table([["change", "at (UTC)"], *([text, _when(at)] for at, text in built.marks[:30])]) if built.marks else ""
-    )
+    more = [[f"and {len(built.marks) - MARKS} more", ""]] if len(built.marks) > MARKS else []
+    shown = [[text, _when(at)] for at, text in built.marks[:MARKS]]
+    marked = table([["change", "at (UTC)"], *shown, *more]) if built.marks else ""
     return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
 
 
@@ -140,6 +142,8 @@ def _distribution(rows: Rows, x: str) -> str:
         while filled[-1][1] < each[0] * 0.999:
             filled.append((filled[-1][1], filled[-1][1] * 2, 0))
         filled.append(each)
+    while len(filled) < LEAST_BINS:  # a single bar across the page would say nothing
+        filled.append((filled[-1][1], filled[-1][1] * 2, 0))
     return histogram(filled, x=x)
 
 
