@@ -222,7 +222,9 @@ class Admin:
 
     def users(self) -> list[dict[str, Any]]:
         """Every user, and the mechanisms it can log in with besides PLAIN."""
-        return [{"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self.coordinator.state.users.items())]
+        return [
+            {"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self.coordinator.state.users.items())
+        ]
 
     def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
         """What makes `password` the one of `name`, or, without one, removes the user."""
@@ -244,7 +246,9 @@ class Admin:
         values = cluster_config(self.coordinator.state)
         window_s = float(values["quota.window.num"] * values["quota.window.size.seconds"])
         gauges = await self.coordinator.ask_all("describe_gauges")
-        return exposition(self.sampler, window_s, gauges, time.monotonic() - self._started_s)
+        inter_broker = values["inter.broker.listener.name"]
+        uptime_s = time.monotonic() - self._started_s
+        return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker)
 
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from broker.core_rates import CoreRates
 from broker.delays import Delays
 from broker.held import Held
 from broker.listener import Listener
-from broker.metrics import ShardCounters, Talkers
+from broker.metrics import RECORDED, ShardCounters, Talkers
 from broker.pacing import Pacing
 from broker.rated import Rated
 from journal.writer import Journal
@@ -20,8 +20,6 @@ from shards.rates import NAME, Rates
 from shards.settings import View
 from shards.tokens import Tokens
 
-# What is counted for a connection that Kafka would have recorded in its listener's rate, and not taken back.
-_RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 _MOST_HELD = 20_000
 
 
@@ -175,7 +173,7 @@ class Entrance:
     def _observe(self) -> None:
         """Tells the rates how much came in while nothing asked them."""
         for name in self._names:
-            total = sum(self._counters.value(counter, name) for counter in _RECORDED)
+            total = sum(self._counters.value(counter, name) for counter in RECORDED)
             self.rates.observe(name, total, now_ms=self._now_ms())
 
     def _blocked(self, listener: str, until_ms: int) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, QUOTA_KINDS, REASONS
+from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, QUOTA_KINDS, REASONS, RECORDED
 from broker.sampler import Member, Sample, Sampler
 
 Label = dict[str, str]
@@ -105,8 +105,16 @@ class Page:
         return "\n".join(out) + "\n"
 
 
-def exposition(sampler: Sampler, window_s: float, gauges: Mapping[Member, Iterable[Gauge]], uptime_s: float) -> str:
-    """The whole page, as of now. `window_s`: what rates and averages are over."""
+def exposition(
+    sampler: Sampler,
+    window_s: float,
+    gauges: Mapping[Member, Iterable[Gauge]],
+    uptime_s: float,
+    *,
+    inter_broker: str | None = None,
+) -> str:
+    """The whole page, as of now. `window_s`: what rates and averages are over; `inter_broker`: the listener whose
+    connections the broker's rate does not count."""
     window = sampler.window(window_s)
     now = window[1]
     page = Page()
@@ -114,7 +122,7 @@ def exposition(sampler: Sampler, window_s: float, gauges: Mapping[Member, Iterab
         _shard(page, sampler, now, member)
     _histogram(page, sampler, now)
     for broker in sorted({broker for broker, _ in now.slots}):
-        _broker(page, sampler, window, broker, [member for member in now.slots if member[0] == broker])
+        _broker(page, sampler, window, broker, [member for member in now.slots if member[0] == broker], inter_broker)
     _reported(page, gauges)
     page.add("turnstile_uptime_seconds", "gauge", "Seconds since the coordinator started.", {}, uptime_s)
     return str(page)
@@ -151,7 +159,14 @@ def _histogram(page: Page, sampler: Sampler, now: Sample) -> None:
         page.add(name, "histogram", what, {}, running, "_count")
 
 
-def _broker(page: Page, sampler: Sampler, window: tuple[Sample, Sample], number: int, members: list[Member]) -> None:
+def _broker(
+    page: Page,
+    sampler: Sampler,
+    window: tuple[Sample, Sample],
+    number: int,
+    members: list[Member],
+    inter_broker: str | None,
+) -> None:
     """KIP-612's metrics of one broker."""
     seconds = window[1].mono_s - window[0].mono_s
     broker = {"broker": str(number)}
@@ -162,8 +177,9 @@ def _broker(page: Page, sampler: Sampler, window: tuple[Sample, Sample], number:
         def rise(name: str, listener: str = listener) -> int:
             return sampler.rise(window, name, listener, members)
 
-        arrived = rise("admitted") + sum(rise(f"refused_{reason}") for reason in REASONS)
-        accepted += arrived
+        arrived = sum(rise(counter) for counter in RECORDED)
+        if listener != inter_broker or len(sampler.layout.listeners) == 1:
+            accepted += arrived
         page.add(
             f"{_ACCEPT}connection_accept_rate",
             "gauge",
@@ -190,7 +206,7 @@ def _broker(page: Page, sampler: Sampler, window: tuple[Sample, Sample], number:
             "gauge",
             "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent).",
             labels,
-            _ratio(rise("blocked_ns") / 1e9 / len(members), seconds, 0.0),
+            min(1.0, _ratio(rise("blocked_ns") / 1e9 / len(members), seconds, 0.0)),
         )
     page.add(
         f"{_ACCEPT}broker_connection_accept_rate",

@@ -29,6 +29,8 @@ REASONS = (
     "shard_unavailable",
 )
 QUOTA_KINDS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
+"""Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
 GAUGES = ("tokens_in_use", "tokens_cached", "pools", "waiting", "held", "muted")
 _PROCESS = ("pid", "epoch", "started_ms", "version")
