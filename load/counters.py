@@ -117,10 +117,10 @@ def reconcile(seen: Tally, counted: Counters, *, traffic: int = 0, shards_died: 
     if counted.admitted < 0 or counted.refused_in_all < 0:
         return Reconciliation(False, f"{sides}: the cluster's counters started anew")
     if shards_died:
-        cut_off = driver - cluster + max(0, counted.admitted - seen.admitted - traffic)
+        cut_off = max(0, seen.refused - counted.refused_in_all)
         fits = counted.admitted >= seen.admitted and counted.refused_in_all <= seen.refused + traffic
         fits = fits and cluster <= driver + seen.unanswered
-        return Reconciliation(fits, f"{sides}: {_word(fits)}, with {max(0, cut_off)} cut off when a shard died")
+        return Reconciliation(fits, f"{sides}: {_word(fits)}, with {cut_off} cut off when a shard died")
     fits = counted.admitted >= seen.admitted and counted.refused_in_all >= seen.refused
     fits = fits and driver <= cluster <= driver + seen.unanswered
     loose = f", {seen.unanswered} without an answer aside" if seen.unanswered and fits else ""
