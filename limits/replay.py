@@ -66,11 +66,12 @@ def run(source: str | Iterable[str | bytes], out: TextIO, err: TextIO | None = N
     if source == "-":
         return _run(sys.stdin.buffer, "<stdin>", out, err)
     try:
-        with open(source, "rb") as lines:
-            return _run(lines, source, out, err)
+        file = open(source, "rb")  # noqa: SIM115 - only opening it may fail as an unreadable file; it is closed below
     except OSError as error:
         err.write(f"turnstile replay: {source}: {error.strerror}\n")
         return 2
+    with file as lines:
+        return _run(lines, source, out, err)
 
 
 def _run(lines: Iterable[str | bytes], name: str, out: TextIO, err: TextIO) -> int:
