@@ -111,9 +111,7 @@ class Timeline:
             self.unknown.append("there is no configuration in the journal, so no cap is known")
         started = _started(ordered, first_seen, self.versions)
         self.acknowledged = [
-            (event.at_ns, event.version)
-            for event in ordered
-            if event.broker < 0 and json.loads(event.detail).get("acknowledged")
+            (event.at_ns, event.version) for event in ordered if event.broker < 0 and _is_acknowledged(event)
         ]
         missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
         if missing and self.versions:
@@ -233,19 +231,25 @@ def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tu
     return states
 
 
+def _is_acknowledged(event: ConfigEvent) -> bool:
+    return bool(json.loads(event.detail).get("acknowledged"))
+
+
 def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int]) -> dict[int, int]:
     """Version -> when it can have been in force first (T1).
 
-    Without the coordinator's own event, shards may have known a version long before one of them wrote an event: then it
-    counts from when the version before it did.
+    Without the coordinator's own event, shards may have known a version before one of them wrote an event: then it counts
+    from when the version before it was acknowledged, for versions are pushed one after the other.
     """
     started: dict[int, int] = {}
+    acknowledged = {event.version: event.at_ns for event in ordered if event.broker < 0 and _is_acknowledged(event)}
     before: int | None = None
     for version in versions:
         events = [event for event in ordered if event.version == version]
-        traces = [event.at_ns for event in events] + [first_seen[version]] * (version in first_seen)
-        is_stored = any(event.broker < 0 and not json.loads(event.detail).get("acknowledged") for event in events)
-        before = started[version] = min(traces) if is_stored or before is None else min(before, *traces)
+        traces = [event.at_ns for event in events] + ([first_seen[version]] if version in first_seen else [])
+        is_stored = any(event.broker < 0 and not _is_acknowledged(event) for event in events)
+        started[version] = min(traces) if is_stored or before is None else min(before, *traces)
+        before = acknowledged.get(version, started[version])
     return started
 
 

@@ -59,16 +59,18 @@ class Coordinator:
         static: Mapping[str, str] | None = None,
         wall_clock: Callable[[], float] = time.time,
         deadline_s: float = ACK_DEADLINE_S,
+        stored: Callable[[int, list[Change]], None] = lambda version, delta: None,
         acknowledged: Callable[[int, list[Change]], None] = lambda version, delta: None,
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
-        version of its own. `acknowledged(version, delta)` is told when a change is in force everywhere, before its caller
-        is. Raises ConfigInvalid when they contradict what is stored."""
+        version of its own. `stored(version, delta)` is told before any shard is, `acknowledged(version, delta)`
+        when the change is in force everywhere, before its caller is. Raises ConfigInvalid when they contradict what is stored."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)
         self._wall_clock = wall_clock
         self._deadline_s = deadline_s
+        self._stored = stored
         self._acknowledged = acknowledged
         self._links: dict[Member, _Link] = {}
         self._changing = trio.Lock()
@@ -198,6 +200,7 @@ class Coordinator:
             told = [(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
             self.state.version = self._store.commit(self._wall_clock(), who, told)
             self.state.put(delta)
+            self._stored(self.state.version, delta)
         with trio.CancelScope(shield=True):  # K3; the deadline bounds it
             await self._push(self.state.version, delta)
         if delta:
