@@ -32,7 +32,8 @@ class Admission:
     """Decides about the connections of one listener; `fd_ceiling` is the first descriptor number too many.
 
     `rated`: what connections go through while a rate is set; None while none is. `slots_wait`: whether a full pool makes
-    a connection wait instead of refusing it.
+    a connection wait instead of refusing it. `first`: the first pool that may do either: 1 for the inter-broker listener
+    under `max.connections`, which takes its token of the broker's pool in any case, by `force`. With it, `rated` is set.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Admission:
         numbers: Iterator[int],
         pacing: Pacing,
         held: Held,
+        force: Callable[[], None],
         *,
         fd_ceiling: int,
     ) -> None:
@@ -54,6 +56,7 @@ class Admission:
         self.pacing = pacing
         self.rated: Callable[[Arrival], None] | None = None
         self.slots_wait = False
+        self.first = 0
         self.pending = 0
         self._tokens = tokens
         self._poller = poller
@@ -63,6 +66,7 @@ class Admission:
         self._admit = admit
         self._numbers = numbers
         self._held = held
+        self._force = force
         self._fd_ceiling = fd_ceiling
         self._listener_pool = f"listener:{listener}"
 
@@ -90,7 +94,7 @@ class Admission:
     def take_all(self, arrival: Arrival) -> None:
         """A token of each pool: admits, refuses, or waits for an answer."""
         arrival.then = None
-        decision = self._tokens.take(arrival.pools, arrival)
+        decision = self._tokens.take(arrival.pools[arrival.first :], arrival)
         if decision is None:
             self.wait(arrival)
         else:
@@ -120,7 +124,9 @@ class Admission:
             self.admit(arrival)
 
     def admit(self, arrival: Arrival) -> None:
-        """The connection holds a token of each of its pools."""
+        """The connection holds a token of each of its pools, but for one that it takes in any case."""
+        if arrival.first:
+            self._force()
         waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
         self._admit(
             arrival.fd, arrival.number, arrival.ip, arrival.port, arrival.pools, self._tokens.version, waited_ms
@@ -150,12 +156,13 @@ class Admission:
 
 
 class Arrival:
-    """A connection before it is decided. `then` is what follows the tokens it waits for (None: Admission.decided), `stops`
-    whether its listener waits with it; `rate_then` what follows the answer about its rate."""
+    """A connection before it is decided. `first` is as its admission's was when it came; `then` follows the tokens it waits
+    for (None: Admission.decided), and `stops` says whether its listener waits with it; `rate_then` follows the answer
+    about its rate."""
 
     rate_then: Callable[[Arrival, int], None]
 
-    __slots__ = ("admission", "at_ns", "fd", "ip", "number", "pools", "port", "rate_then", "stops", "then")
+    __slots__ = ("admission", "at_ns", "fd", "first", "ip", "number", "pools", "port", "rate_then", "stops", "then")
 
     def __init__(
         self, admission: Admission, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
@@ -167,6 +174,7 @@ class Arrival:
         self.port = port
         self.pools = pools
         self.at_ns = at_ns
+        self.first = 0
         self.then: Callable[[Arrival, Refused | Admitted], None] | None = None
         self.stops = False
 

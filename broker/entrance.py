@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from broker import making_room
 from broker.admission import Admission, Admit
+from broker.connection import Connection
 from broker.core_rates import CoreRates
 from broker.delays import Delays
 from broker.held import Held
 from broker.listener import Listener
+from broker.making_room import MakingRoom
 from broker.metrics import RECORDED, ShardCounters, Talkers
 from broker.pacing import Pacing
 from broker.rated import Rated
@@ -40,14 +43,27 @@ class Entrance:
         journal: Journal,
         counters: ShardCounters,
         talkers: Talkers,
+        connections: dict[int, Connection],
         *,
         send: Callable[[int, tuple[Any, ...]], None],
+        request: Callable[..., Awaitable[Any]],
         fd_ceiling: int,
     ) -> None:
+        self.start_soon: Callable[..., Any]  # set before the first listener opens
         self.timers = Delays(poller)
         self.talkers = talkers
         self.rates = Rates(shard, shards, tuple(listeners), view, send=send, blocked=self._blocked)
         self.held = Held(self.timers, min(_MOST_HELD, fd_ceiling // 2))
+        self.room = MakingRoom(
+            shard,
+            shards,
+            tokens,
+            connections,
+            poller,
+            send=send,
+            request=request,
+            start_soon=lambda *call: self.start_soon(*call),
+        )
         self._core = CoreRates(view)
         self._view = view
         self._tokens = tokens
@@ -78,6 +94,7 @@ class Entrance:
             self._numbers,
             pacing,
             self.held,
+            self.room.force,
             fd_ceiling=self._fd_ceiling,
         )
         self._paths[name] = Rated(
@@ -108,15 +125,19 @@ class Entrance:
         """The view has become `version`; when this returns, no rate of an older one is left to be spent here."""
         self._observe()
         self._core.view_changed()
+        self.room.protected = self._view.inter_broker_listener if len(self._names) > 1 else None
         self.rates.apply(version, now_ms=self._now_ms())
         for admission in self._admissions.values():
             self._look_at_view(admission)
 
     def _look_at_view(self, admission: Admission) -> None:
         name = admission.listener
-        rated = self.rates.gated or self.rates.limits_ips or self._core.active
+        waits = self._view.rule_of("broker").wait
+        forced = waits and name == self.room.protected
+        admission.first = int(forced)
+        admission.slots_wait = (waits and not forced) or self._view.rule_of(f"listener:{name}").wait
+        rated = self.rates.gated or self.rates.limits_ips or self._core.active or forced
         admission.rated = self._paths[name].begin if rated else None
-        admission.slots_wait = self._view.rule_of("broker").wait or self._view.rule_of(f"listener:{name}").wait
         admission.pacing.look()
 
     def peer_up(self, peer: int) -> None:
@@ -126,9 +147,12 @@ class Entrance:
         self.rates.peer_down(peer, now_ms=self._now_ms())
 
     def receive(self, peer: int, message: Sequence[Any]) -> None:
-        """A one-way message of another shard: of its rates, or of its tokens."""
-        if message[0] == NAME:
+        """A one-way message of another shard: of its tokens, unless it begins with a name."""
+        first = message[0]
+        if first == NAME:
             self.rates.receive(peer, message[1], now_ms=self._now_ms())
+        elif first == making_room.NAME:
+            self.room.told(message[1])
         else:
             self._tokens.receive(peer, message)  # type: ignore[arg-type]  # as it came from the mesh
 
@@ -142,6 +166,7 @@ class Entrance:
         while rates.busy:
             rates.flush(now_ms=self._now_ms())
             tokens.flush()
+        self.room.flush()
         due_ms = rates.next_ms()
         if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
             self._armed_ms = due_ms

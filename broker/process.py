@@ -116,7 +116,9 @@ class Shard:
             self.journal,
             self.counters,
             self.talkers,
+            self.connections,
             send=self._send,
+            request=self._request,
             fd_ceiling=max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS, 64),
         )
         self.follower = Follower(self.view, self._enforce)
@@ -170,6 +172,7 @@ class Shard:
         )
         mesh.serve("describe_connections", self._describe_connections)
         self.meters.serve_on(mesh.serve)
+        self.entrance.room.serve_on(mesh.serve)
         self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, self.meters)
         mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
@@ -215,6 +218,7 @@ class Shard:
 
     def _start_listening(self, nursery: trio.Nursery) -> None:
         dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions, self.throttling)
+        self.entrance.start_soon = nursery.start_soon
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             serving = Serving(
                 endpoint.listener,

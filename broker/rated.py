@@ -55,6 +55,7 @@ class Rated:
 
     def begin(self, arrival: Arrival) -> None:
         """A connection was accepted."""
+        arrival.first = self._admission.first
         if self._core.active:
             wait_ms = self._core.take(arrival.ip, now_ms=self._now_ms())
             if wait_ms != 0:
@@ -136,7 +137,7 @@ class Rated:
             self._admission.take_all(arrival)
             return
         arrival.then = self._slot_taken
-        decision = self._tokens.take(arrival.pools[:2], arrival)
+        decision = self._tokens.take(arrival.pools[arrival.first : 2], arrival)
         if decision is None:
             self._admission.wait(arrival)
         else:
@@ -160,7 +161,7 @@ class Rated:
             else:
                 self._ip_taken(arrival, decision)
             return
-        self._tokens.release(arrival.pools[:2])
+        self._tokens.release(arrival.pools[arrival.first : 2])
         if wait_ms == UNAVAILABLE:
             self._refuse_unavailable(arrival, _IP_RATE)
             return
@@ -170,7 +171,7 @@ class Rated:
 
     def _ip_taken(self, arrival: Arrival, decision: Refused | Admitted) -> None:
         if isinstance(decision, Refused):
-            self._tokens.release(arrival.pools[:2])
+            self._tokens.release(arrival.pools[arrival.first : 2])
             self._admission.refuse_for(arrival, decision)
         else:
             self._admission.admit(arrival)

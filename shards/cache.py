@@ -93,6 +93,11 @@ class Cache:
         if rule.cap is not None and share.in_use > share.held and self._peers.is_up(share.home):
             self._report(share, share.in_use - share.held)
 
+    def exceed(self, share: Share) -> None:
+        """A connection took a token that was not granted: the home hears of it, now or when it comes up."""
+        if share.rule.cap is not None and self._peers.is_up(share.home):
+            self._report(share, 1)
+
     def discard(self, share: Share) -> None:
         """Forgets cached tokens: their home died, or may not have heard of a change."""
         share.tight = True

@@ -126,6 +126,13 @@ class Ledger:
         self._answered(account, self._contended[key], peer, 1)
         self._settle(account)
 
+    def exceeded(self, account: Account) -> None:
+        """A connection of this very shard took a token that no cap could stop."""
+        if account.key in self._contended:
+            self._contended[account.key].covered = 0  # as in report
+        self._limit(account)
+        self._revoke_excess(account)
+
     def fenced(self, peer: int, number: int) -> None:
         """A shard's answer to `fence`: whatever it had sent before has arrived."""
         self._confirmed(self.fences.answered(peer, number))
@@ -330,6 +337,13 @@ class Ledger:
             account.limit = 0 if account.key in self.blocked else cap - account.granted
 
     # For people and tests
+
+    def excess(self, key: str) -> int | None:
+        """Tokens of a pool here that connections use beyond its cap; None while what is cached is being called in."""
+        account = self.account(key)
+        if account.rule.cap is None:
+            return 0
+        return None if key in self.revoking else max(0, account.out - account.rule.cap)
 
     def granted(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""

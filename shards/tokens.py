@@ -142,6 +142,23 @@ class Tokens:
             for key in pools:
                 self._waiting.settle(known[key])
 
+    def force(self, key: str) -> None:
+        """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
+        used beyond the cap is known at the home by the end of the pass."""
+        pool = self._waiting.pool(key)
+        beyond = pool.in_use >= pool.limit
+        self._table.occupy(pool)
+        if not beyond:
+            return
+        if isinstance(pool, Account):
+            self._ledger.exceeded(pool)
+        elif isinstance(pool, Share):
+            self._cache.exceed(pool)
+
+    def excess(self, key: str) -> int | None:
+        """Of a pool at home here: see Ledger.excess."""
+        return self._ledger.excess(key)
+
     def cancel(self, waiter: Waiter) -> None:
         """The connection went away while it waited: it is not decided any more. Nothing happens if it is not waiting."""
         admitted = self._waiting.cancel(waiter)
@@ -291,11 +308,11 @@ class Tokens:
         if self._ledger.blocked and self._peers.floor >= self._ledger.barrier:
             self._ledger.unblock()
             return True
-        if self._ledger.revoking:
-            return False
+        if self._ledger.blocked or self._ledger.revoking:
+            return False  # a peer that was told now would have nothing to discard if this home died before it revokes
         for peer in [peer for peer, version in self._owed.items() if version <= self.version]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
-        if self._applied and not self._ledger.blocked and self._peers.agreed(self._applied[0][0]):
+        if self._applied and self._peers.agreed(self._applied[0][0]):
             self._applied.popleft()[1]()
             return True
         return False

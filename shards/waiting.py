@@ -47,7 +47,7 @@ class Waiting:
     def climb(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
         """Takes from pools[start] on what is there to take: how many it holds then, and the refusal if that is sure."""
         for index in range(start, len(pools)):
-            pool = self._pool(pools[index])
+            pool = self.pool(pools[index])
             if pool.in_use < pool.limit:
                 self._table.occupy(pool)
             else:
@@ -102,7 +102,7 @@ class Waiting:
             elif now_s >= attempt.deadline_s:
                 late.append(attempt)
         for attempt in late:
-            pool = self._pool(attempt.key)
+            pool = self.pool(attempt.key)
             if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):
                 refused = Refused(attempt.key, pool.rule, self.version, True)
                 self._withdraw(attempt)
@@ -128,7 +128,7 @@ class Waiting:
 
     def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
         """Nothing was free for those who wait with a ticket up to `last`."""
-        self.serve(self._pool(key), last)
+        self.serve(self.pool(key), last)
         refused = Refused(key, CapRule(cap, name), version)
         while (attempt := self.queues.pop(key, last)) is not None:
             self._decide(attempt, refused)
@@ -165,7 +165,7 @@ class Waiting:
     def ask(self) -> None:
         """One borrow per pool for everybody who came to wait for it; homes that are not up are asked when they are."""
         for key in self.queues.take_unasked():
-            self.serve(self._pool(key))
+            self.serve(self.pool(key))
             home = self._home(key)
             if not self._peers.is_up(home):
                 continue
@@ -194,7 +194,8 @@ class Waiting:
 
     # Steps
 
-    def _pool(self, key: str) -> Pool:
+    def pool(self, key: str) -> Pool:
+        """What this shard has of a pool, known from now on."""
         pool = self._table.pools.get(key)
         if pool is not None:
             return pool
