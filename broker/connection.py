@@ -52,13 +52,14 @@ class Connection:
         "ip",
         "last_used_ns",
         "listener",
-        "mute_ms",
+        "muted",
         "opened_ns",
         "pools",
         "port",
         "received",
         "serving",
         "sock",
+        "throttle",
         "unsent",
         "user",
     )
@@ -78,12 +79,14 @@ class Connection:
         self.user = "ANONYMOUS"
         self.authentication = serving.authentication()  # None: nothing to prove, or proven
         self.bytes_moved = 0
-        self.mute_ms = 0  # how long to read nothing once the answer under way is out; set by the quotas it exceeded
+        # The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out.
+        self.throttle: tuple[str, int] | None = None
         self.client_id: str | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.unsent: memoryview | None = None
         self.busy = False
+        self.muted = False
         self.closed = False
         serving.poller.watch(fd, self.ready, self._idle_events())
 
@@ -107,6 +110,8 @@ class Connection:
             return
         self.closed = True
         self.serving.poller.forget(self.fd)
+        if self.muted:
+            self.serving.muted.forget(self)
         self.serving.closed(self, why)
         self.sock.close()
         self.received = self.unsent = None
@@ -221,15 +226,16 @@ class Connection:
             return
         if response is not None:
             self.send(response)
-        if self.mute_ms and not self.closed:
-            serving.delays.after(self.mute_ms, self.go_on)
-            self.mute_ms = 0
+        if self.throttle is not None and not self.closed:
+            serving.muted.mute(self, *self.throttle)
+            self.muted = True
         else:
             self.go_on()
 
     def go_on(self) -> None:
         """Takes up the next request: one that has arrived already, else whatever the socket holds."""
-        self.busy = False
+        self.busy = self.muted = False
+        self.throttle = None
         if self.closed or self.unsent is not None:
             return
         if self.received is not None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.delays import Delays
+from broker.muted import Muted
 from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.meters import Meters
+from shards.meters import KINDS, Meters
 
 MOST = 200
 _BEANS = {
@@ -21,9 +21,14 @@ _BEANS = {
 }
 
 
-def describe_gauges(meters: Meters, delays: Delays) -> list[list[Any]]:
+def describe_gauges(meters: Meters, muted: Muted) -> list[list[Any]]:
     """[[metric name, {label: value}, number]]."""
-    told: list[list[Any]] = [["kafka_server_throttled_channels_queue_size", {}, len(delays)]]
+    told: list[list[Any]] = [[f"kafka_server_{_BEANS[kind][0]}_queue_size", {}, muted.sizes[kind]] for kind in KINDS]
+    exempt = meters.exempt_percent()
+    if exempt is not None:
+        told.append(["kafka_server_request_exempt_request_time", {}, exempt])
+    for user, client_id, rate in meters.mutation_rates(MOST):
+        told.append(["kafka_server_controllermutation_mutation_rate", {"user": user, "client_id": client_id}, rate])
     for kind, user, client_id, value, throttle_ms in meters.describe(MOST):
         bean, attribute = _BEANS[kind]
         labels = {"user": user, "client_id": client_id}

@@ -29,6 +29,7 @@ from broker.kafka import Kafka
 from broker.logs import Limited
 from broker.memory import keep_freed_buffers
 from broker.metrics import Layout, ShardCounters, Talkers
+from broker.muted import Muted
 from broker.serving import Serving
 from broker.throttling import Throttling
 from broker.tls import context_of
@@ -101,6 +102,7 @@ class Shard:
             on_reclaim=self._reclaimed,
         )
         self.delays = Delays(self.poller)
+        self.muted = Muted(self.delays)
         self.meters = Meters(shard, plan.shards, self.view, request=self._request, now_ms=self._now_ms)
         self.throttling = Throttling(self.meters, self.view, self.journal, self.counters)
         self._counted: dict[str, int] = {}
@@ -168,7 +170,7 @@ class Shard:
         mesh.serve("describe_refusals", lambda peer: self.talkers.top())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve(
-            "describe_gauges", lambda peer: describe_gauges(self.meters, self.delays) + self.entrance.describe_gauges()
+            "describe_gauges", lambda peer: describe_gauges(self.meters, self.muted) + self.entrance.describe_gauges()
         )
         mesh.serve("describe_connections", self._describe_connections)
         self.meters.serve_on(mesh.serve)
@@ -230,7 +232,7 @@ class Shard:
                 self.counters,
                 self.connections,
                 nursery.start_soon,
-                self.delays,
+                self.muted,
                 self.log,
                 max_frame_bytes=self.view.get("socket.request.max.bytes"),
                 authentication=self._authentication if "sasl" in endpoint.options else lambda: None,
@@ -245,12 +247,12 @@ class Shard:
         """Accepts no more, lets what is being answered finish for a moment, and closes everything."""
         self.poller.touch()
         self.entrance.close()
-        for connection in [each for each in self.connections.values() if not each.busy]:
+        for connection in [each for each in self.connections.values() if not each.busy or each.muted]:
             connection.close("shutdown")
         with trio.move_on_after(_GRACE_S):
             while self.connections:
                 await trio.sleep(0.01)
-                for connection in [each for each in self.connections.values() if not each.busy]:
+                for connection in [each for each in self.connections.values() if not each.busy or each.muted]:
                     connection.close("shutdown")
         for connection in list(self.connections.values()):
             connection.close("shutdown")
@@ -278,7 +280,7 @@ class Shard:
         counters.set("tokens_in_use", totals.in_use)
         counters.set("tokens_cached", totals.cached)
         counters.set("pools", totals.pools)
-        counters.set("muted", len(self.delays))
+        counters.set("muted", len(self.muted))
         for name, value in (
             ("decisions_home", tokens.decided_home),
             ("decisions_cached", tokens.decided_cached),

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from broker.connection import Connection
-from broker.delays import Delays
 from broker.dispatch import Dispatcher
 from broker.metrics import ShardCounters
+from broker.muted import Muted
 from journal.writer import Journal
 from shards.poller import Poller
 from shards.tokens import Tokens
@@ -34,7 +34,7 @@ class Serving:
         counters: ShardCounters,
         open_connections: dict[int, Connection],
         start_soon: Callable[..., Any],
-        delays: Delays,
+        muted: Muted,
         log: Limited,
         *,
         max_frame_bytes: int,
@@ -48,7 +48,7 @@ class Serving:
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
         self.start_soon = start_soon
-        self.delays = delays
+        self.muted = muted
         self._family = family
         self._dispatcher = dispatcher
         self._tokens = tokens

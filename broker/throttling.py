@@ -4,8 +4,8 @@ As Kafka does since KIP-219: the response leaves at once, whatever its version, 
 the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged what it would answer,
 and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
 charged its handler time: what was measured, plus what `turnstile.request.cost` says. Produce without an acknowledgement
-is exempt from that, and so is ApiVersions, which costs nothing here. Mutations are charged by their handlers. The longest
-delay counts.
+is exempt from that and counted as such, and ApiVersions is not counted, as it costs nothing here. Mutations are charged
+by their handlers. The longest delay counts.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
 """
@@ -77,7 +77,7 @@ class Throttling:
             self._tell(connection, call, charge)
         if not worst.throttle_ms:
             return encoded
-        connection.mute_ms = worst.throttle_ms
+        connection.throttle = worst.kind, worst.throttle_ms
         if call.api_key == _FETCH:
             fetched = next((charge for charge in charges if charge.kind == FETCH and not charge.throttle_ms), None)
             if fetched is not None:
@@ -94,6 +94,8 @@ class Throttling:
             charges.append(await self._record(FETCH, call, wire.body_size(call, encoded) + 4))
         if encoded is not None:
             charges.append(await self._record(REQUEST, call, handler_ms))
+        else:
+            self._meters.record_exempt(handler_ms)
         return charges
 
     async def _record(self, kind: str, call: Call, amount: float) -> _Charge:

@@ -29,7 +29,7 @@ from limits.quotas import (
     ProduceMeter,
     RequestMeter,
 )
-from limits.rate import DEFAULT_WINDOW, Window
+from limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.homes import home_of
 from shards.settings import View
@@ -53,6 +53,7 @@ class Meters:
         self._now_ms = now_ms
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
         self._throttles: dict[tuple[str, str, str], Average] = {}
+        self._mutation_rates: dict[tuple[str, str], Rate] = {}
         self._began = False
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
@@ -61,6 +62,7 @@ class Meters:
         self.fetch = FetchMeter(window=window)
         self.request = RequestMeter(window=window)
         self.mutation = MutationMeter(window=mutations)
+        self._exempt = Rate(window)
         self._meters: dict[str, Any] = {
             PRODUCE: self.produce,
             FETCH: self.fetch,
@@ -139,10 +141,29 @@ class Meters:
             gone = [key for key in self._throttles if key[0] == kind and key[1:] not in meter.sensors]
             for key in gone:
                 del self._throttles[key]
+        for client in self._mutation_rates.keys() - self.mutation.sensors.keys():
+            del self._mutation_rates[client]
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""
         return self.fetch.most_at_once(user, client_id) if self.fetch.table.in_use else None
+
+    def record_exempt(self, handler_ms: float) -> None:
+        """Handler time of a request that no quota applies to; measured while request quotas are in use, as in Kafka."""
+        if self.request.table.in_use:
+            self._exempt.record(handler_ms / 10, now_ms=self._now_ms())
+
+    def exempt_percent(self) -> float | None:
+        """The handler time of exempt requests here, in percent of one thread; None while no request quota is in use."""
+        return self._exempt.peek(now_ms=self._now_ms()) if self.request.table.in_use else None
+
+    def mutation_rates(self, most: int) -> list[tuple[str, str, float]]:
+        """(user, client-id, mutations per second) of at most `most` sensors at home here."""
+        now_ms = self._now_ms()
+        return [
+            (user, client_id, rate.peek(now_ms=now_ms))
+            for (user, client_id), rate in itertools.islice(self._mutation_rates.items(), most)
+        ]
 
     def describe(self, most: int) -> list[tuple[str, str, str, float, float | None]]:
         """(kind, user, client-id, rate or tokens left, average throttle in ms) of at most `most` sensors at home here."""
@@ -172,6 +193,9 @@ class Meters:
         charged: Charged
         if kind == MUTATION:
             charged = meter.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+            if charged.accepted:
+                rates, client = self._mutation_rates, meter.table.key(user, client_id)
+                rates.setdefault(client, Rate(meter.window)).record(amount, now_ms=now_ms)
         else:
             charged = meter.record(user, client_id, amount, now_ms=now_ms)
         if charged.throttle_ms:

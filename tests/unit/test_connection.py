@@ -19,6 +19,7 @@ class Echo:
 
     listener = "PLAINTEXT"
     max_frame_bytes = 1000
+    tls = None
 
     def __init__(self, nursery=None):
         self.poller = Poller()
@@ -42,6 +43,9 @@ class Echo:
     async def _later(self, frame):
         await self.go.wait()
         return framed(frame)
+
+    def authentication(self):
+        return None
 
     def malformed(self, connection, why):
         self.faults.append(why)
