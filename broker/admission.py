@@ -111,6 +111,8 @@ class Admission:
     def done_waiting(self, arrival: Arrival) -> None:
         """The answer has come; called before it is acted on."""
         self.pending -= 1
+        if not arrival.stops:
+            self._counters.borrowed(self._poller.now_ns - arrival.at_ns)
         if arrival.stops:
             arrival.stops = False
             self.pacing.stopped -= 1

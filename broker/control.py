@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import trio
 
 from broker.logs import Limited
 from broker.metrics import Layout, ShardCounters
-from broker.process import keep_own_sockets
+from broker.process import LEAVING, keep_own_sockets
 from journal.writer import open_coordinator
 from shards.changes import Change, limits_in_force, shadowed
 from shards.coordinator import Coordinator, Member
@@ -66,12 +67,14 @@ class Control:
         self.journal = open_coordinator(plan.journal_dir, epoch)
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
         self.peers: dict[Member, Peer] = {}
+        self._leaving: set[Member] = set()
         self.mesh: Mesh
         self.coordinator = Coordinator(
             Store(plan.data_dir / "cluster.sqlite"),
             self,
             plan.members(),
             static=plan.static,
+            stored=self._stored,
             acknowledged=self._acknowledged,
         )
 
@@ -113,6 +116,7 @@ class Control:
                     self.mesh = Mesh(self.hello, self.poller, meshing, key_of=lambda hello: (hello.broker, hello.shard))
                     self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
                     self.mesh.on_down = self._shard_down
+                    self.mesh.on_message = self._told
                     self.coordinator.serve_on(self.mesh.serve)
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
                     meshing.start_soon(self._tick)
@@ -138,6 +142,11 @@ class Control:
 
         nursery.start_soon(serve_admin, self)
 
+    def _stored(self, version: int, delta: list[Change]) -> None:
+        """Written before any shard is told: from here on either version may be in force, which the audit allows for."""
+        self.journal.config(version, [list(change) for change in delta])
+        self.journal.flush()
+
     def _acknowledged(self, version: int, delta: list[Change]) -> None:
         """Written before the caller is told, so that the journal can prove that nothing was admitted beyond it later."""
         self.journal.config(version, [list(change) for change in delta], acknowledged=True)
@@ -152,10 +161,16 @@ class Control:
         )
         nursery.start_soon(self.coordinator.connected, member)
 
+    def _told(self, member: Member, message: Sequence[Any]) -> None:
+        if tuple(message) == LEAVING:
+            self._leaving.add(member)
+
     def _shard_down(self, member: Member, peer: Peer) -> None:
         if self.peers.get(member) is peer:
             del self.peers[member]
-        self.journal.shard_lost(member[0], member[1], peer.epoch)
+        if member not in self._leaving:
+            self.journal.shard_lost(member[0], member[1], peer.epoch)
+        self._leaving.discard(member)
         self.coordinator.disconnected(member)
 
     async def _tick(self) -> None:

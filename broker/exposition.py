@@ -144,19 +144,16 @@ def _shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
 
 
 def _histogram(page: Page, sampler: Sampler, now: Sample) -> None:
-    """Latencies, summed over shards."""
-    for name, key, what in (
-        ("turnstile_rpc_seconds", "rpc", "Time until a home answered a borrow."),
-        ("turnstile_connect_seconds", "connect", "Time from accept to the decision."),
-    ):
-        first = sampler.layout.at[key]
-        slots = [sum(each[first + n] for each in now.slots.values()) for n in range(BUCKETS + 1)]
-        running = 0
-        for bound, count in zip((*BUCKET_BOUNDS_S, math.inf), slots[:BUCKETS], strict=True):
-            running += count
-            page.add(name, "histogram", what, {"le": _number(bound)}, running, "_bucket")
-        page.add(name, "histogram", what, {}, slots[BUCKETS] / 1e9, "_sum")
-        page.add(name, "histogram", what, {}, running, "_count")
+    """How long borrows took, summed over shards."""
+    name, what = "turnstile_rpc_seconds", "Time until a home answered a borrow."
+    first = sampler.layout.at["rpc"]
+    slots = [sum(each[first + n] for each in now.slots.values()) for n in range(BUCKETS + 1)]
+    running = 0
+    for bound, count in zip((*BUCKET_BOUNDS_S, math.inf), slots[:BUCKETS], strict=True):
+        running += count
+        page.add(name, "histogram", what, {"le": _number(bound)}, running, "_bucket")
+    page.add(name, "histogram", what, {}, slots[BUCKETS] / 1e9, "_sum")
+    page.add(name, "histogram", what, {}, running, "_count")
 
 
 def _broker(

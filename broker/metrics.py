@@ -61,7 +61,7 @@ _PER_LISTENER = (
     "ip_throttles",
     "blocked_ns",
 )
-HISTOGRAMS = ("rpc", "connect")
+HISTOGRAMS = ("rpc",)
 BUCKETS = 25  # bucket n holds what took less than 2**n microseconds, the last one the rest
 BUCKET_BOUNDS_S = tuple(2**n / 1e6 for n in range(BUCKETS - 1))
 
@@ -108,7 +108,7 @@ class ShardCounters:
         self._decided = {path: at[f"decisions_{path}"] for path in PATHS}
         self._malformed, self._requests = at["malformed"], at["requests"]
         self._bytes_in, self._bytes_out = at["bytes_in"], at["bytes_out"]
-        self._rpc, self._connect = at["rpc"], at["connect"]
+        self._rpc = at["rpc"]
 
     @staticmethod
     def create(path: Path, layout: Layout) -> None:
@@ -169,10 +169,6 @@ class ShardCounters:
     def borrowed(self, took_ns: int) -> None:
         """A borrow was answered by its home."""
         self._observe(self._rpc, took_ns)
-
-    def connected(self, took_ns: int) -> None:
-        """A connection was decided, this long after it was accepted."""
-        self._observe(self._connect, took_ns)
 
     def _observe(self, first: int, took_ns: int) -> None:
         slots = self.slots

@@ -43,6 +43,8 @@ from shards.settings import View
 from shards.sockets import RunDir
 from shards.tokens import Tokens
 
+LEAVING = ("leaving",)
+"""Told to the coordinator by a shard that ends in good order: everything it had open it has closed."""
 _TICK_S = 0.25
 _GRACE_S = 1.0
 _TOP_CONNECTED = 100
@@ -151,6 +153,7 @@ class Shard:
                             await self._stop_connections()
                             connecting.cancel_scope.cancel()
                         self.kafka.close()
+                        self.mesh.send(COORDINATOR, LEAVING)
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()
                     journalling.cancel_scope.cancel()
