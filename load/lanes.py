@@ -30,8 +30,8 @@ class Lane:
         self._refusals: dict[int, int] = {}
         self._random = random.Random(f"{group.name}/{process}")
         self.end_s = math.inf if group.duration_s is None else group.start_s + group.duration_s
-        paced = group.rate is not None or group.recorded is not None
-        self._room = math.inf if paced else max(1, group.concurrency // processes)
+        self._paced = group.rate is not None or group.recorded is not None
+        self._room = math.inf if self._paced else max(1, group.concurrency // processes)
 
     def take(self, now_s: float) -> int | None:
         """The client to connect now, if there is one."""
@@ -41,8 +41,11 @@ class Lane:
             return heappop(self._later)[1]
         if self._started < len(self._share):
             client = self._share[self._started]
-            if self._due_s(client) <= now_s:
+            due_s = self._due_s(client)
+            if due_s <= now_s:
                 self._started += 1
+                if self._paced and now_s - due_s > self.tally.late_s:
+                    self.tally.late_s = now_s - due_s
                 return client
         return None
 

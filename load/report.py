@@ -12,6 +12,9 @@ from load.run import Result, Watch
 from load.spec import Scenario
 from load.tally import Tally, percentiles_ms
 
+WORTH_SAYING_S = 0.2
+"""Starts that are late by more than this are mentioned: the storm was then not the one that was asked for."""
+
 
 def as_json(result: Result) -> dict[str, Any]:
     """The result as DESIGN.md section 8 shapes it, and more. `cluster` and `reconciled` are null without counters."""
@@ -20,6 +23,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "scenario": result.scenario.name,
         **_numbers(result.total),
         "seconds": round(result.seconds, 3),
+        "late_s": round(result.total.late_s, 3),
         "interrupted": result.interrupted,
         "groups": {
             group.name: {**_numbers(tally), "per_second": tally.per_second}
@@ -85,6 +89,8 @@ def _summary(result: Result) -> str:
         )
     if total.unanswered:
         lines.append(f"{total.unanswered:,} connections had no answer when the driver gave up on them")
+    if total.late_s > WORTH_SAYING_S:
+        lines.append(f"Connections started up to {total.late_s:.1f} s late: this machine could not keep the rate")
     if total.port_waits or total.file_waits:
         lines.append(
             f"This machine was short of source ports {total.port_waits:,} times, of open files {total.file_waits:,} times; "

@@ -21,6 +21,9 @@ COUNTS = (
 )
 
 
+Dumped = tuple[tuple[int, ...], bytes, bytes, list[tuple[int, int]], float]
+
+
 class Tally:
     """Counts and latencies of one group.
 
@@ -29,7 +32,7 @@ class Tally:
     attempt was put off and is not counted.
     """
 
-    __slots__ = (*COUNTS, "admitted_us", "per_second", "refused_us")
+    __slots__ = (*COUNTS, "admitted_us", "late_s", "per_second", "refused_us")
 
     def __init__(self) -> None:
         self.attempted = self.admitted = self.refused = 0
@@ -39,6 +42,8 @@ class Tally:
         """Connect to first response, in microseconds, in order of the responses."""
         self.refused_us = array("I")
         """Connect to the broker's close."""
+        self.late_s = 0.0
+        """By how much the latest start missed its time: this machine could not keep the rate."""
         self.per_second: list[tuple[int, int]] = []
         """Admitted and refused within each second since the start."""
 
@@ -62,15 +67,15 @@ class Tally:
             before = [sum(column) for column in zip(*self.per_second, strict=True)] or [0, 0]
             self.per_second.append((self.admitted - before[0], self.refused - before[1]))
 
-    def dump(self) -> tuple[tuple[int, ...], bytes, bytes, list[tuple[int, int]]]:
+    def dump(self) -> Dumped:
         """Everything, in a form that can be sent."""
-        return self.counts(), self.admitted_us.tobytes(), self.refused_us.tobytes(), self.per_second
+        return self.counts(), self.admitted_us.tobytes(), self.refused_us.tobytes(), self.per_second, self.late_s
 
     @classmethod
-    def load(cls, dumped: tuple[tuple[int, ...], bytes, bytes, list[tuple[int, int]]]) -> Tally:
+    def load(cls, dumped: Dumped) -> Tally:
         """The reverse of dump()."""
         tally = cls()
-        counts, admitted_us, refused_us, tally.per_second = dumped
+        counts, admitted_us, refused_us, tally.per_second, tally.late_s = dumped
         tally.set_counts(counts)
         tally.admitted_us.frombytes(admitted_us)
         tally.refused_us.frombytes(refused_us)
@@ -81,6 +86,7 @@ class Tally:
         self.set_counts(mine + theirs for mine, theirs in zip(self.counts(), other.counts(), strict=True))
         self.admitted_us.extend(other.admitted_us)
         self.refused_us.extend(other.refused_us)
+        self.late_s = max(self.late_s, other.late_s)
         longest = max(len(self.per_second), len(other.per_second))
         mine, theirs = (t.per_second + [(0, 0)] * (longest - len(t.per_second)) for t in (self, other))
         self.per_second = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(mine, theirs, strict=True)]

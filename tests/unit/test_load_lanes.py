@@ -30,6 +30,13 @@ def test_a_rate_spaces_clients_evenly_whatever_is_unanswered():
     assert started(lane, 0.055) == [1, 2, 3, 4, 5]
 
 
+def test_how_late_a_start_was_is_remembered():
+    lane = Lane(Group(clients=3, rate=10))
+    started(lane, 0.1)
+    started(lane, 0.5)
+    assert lane.tally.late_s == pytest.approx(0.3)
+
+
 def test_processes_share_the_clients_and_their_times():
     group = Group(clients=6, rate=1)
     assert [started(Lane(group, process=p, processes=2), 3.0) for p in (0, 1)] == [[0, 2], [1, 3]]
