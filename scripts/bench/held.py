@@ -13,19 +13,25 @@ from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
 from scripts.bench.table import Row
 
-WINDOW_S = 10
+WINDOW_S = 30
 """quota.window.size.seconds, the longest that a connection is held: long enough to gather them all."""
 GATHER_PER_S = 2500
+SETTLE_S = 2.0
 OFFENDER = "127.9.0.1"
+HISTORY = 2000
+"""Connections of the offender while it still has a high quota. Cut to 1/s after them, it is over it by so much that each
+connect is held for a whole window; held for one connect too many, it would be a second."""
 
 
 def rows(count: int, seconds: float) -> Iterator[Row]:
     """Hold `count` connections of one address, and admit others meanwhile, for `seconds`."""
     with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}") as server:
+        machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": HISTORY})
+        _run(server, [Group(name="offender", sources=Sources(OFFENDER), clients=HISTORY)])
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": 1})
         alone = _run(server, [_others(0.0, seconds)])[0]
         before = machine.memory_bytes(server.pid)
-        gather_s = count / GATHER_PER_S
+        gather_s = count / GATHER_PER_S + SETTLE_S
         offender = Group(name="offender", sources=Sources(OFFENDER), clients=count, rate=GATHER_PER_S)
         at_most = [0, 0, 0]  # connections, bytes, threads
 
@@ -33,7 +39,7 @@ def rows(count: int, seconds: float) -> Iterator[Row]:
             at_most[:] = max(at_most, [now.open_now, machine.memory_bytes(server.pid), _threads(server.pid)])
 
         threads_before = _threads(server.pid)
-        beside, _ = _run(server, [_others(gather_s, seconds), offender], watch)
+        beside, _ = _run(server, [_others(gather_s, seconds), offender], gather_s + seconds, watch)
     if at_most[0] < 0.9 * count:
         raise CannotMeasure(f"only {at_most[0]:,} of {count:,} connections were held at once")
     p99, p99_alone = (percentiles_ms(tally.admitted_us)["p99"] or 0.0 for tally in (beside, alone))
@@ -52,8 +58,8 @@ def _others(start_s: float, seconds: float) -> Group:
     )  # fmt: skip
 
 
-def _run(server: Server, groups: list[Group], watch: object = None) -> list[Tally]:
-    scenario = Scenario(name="held", groups=tuple(groups), timeout_s=3.0 * WINDOW_S)
+def _run(server: Server, groups: list[Group], timeout_s: float = 10.0, watch: object = None) -> list[Tally]:
+    scenario = Scenario(name="held", groups=tuple(groups), timeout_s=timeout_s)
     watching = {"watch": watch} if watch is not None else {}
     return run(scenario, f"127.0.0.1:{server.port}", server.admin, processes=1, **watching).groups  # type: ignore[arg-type]
 
