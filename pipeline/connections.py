@@ -29,22 +29,30 @@ class Reading(NamedTuple):
 def conclude(parsed: DataFrame) -> DataFrame:
     """Columns COLUMNS, raw and bad of a format's own parse; `bad` gains what holds for every format.
 
-    `parsed` has COLUMNS, `raw` and `bad`.
+    `parsed` has COLUMNS, `raw` and `bad`. Of good rows `raw` isn't kept.
     """
-    ip = folded(F.col("ip"))
+    given = F.col("ip")
+    ip = F.when(given.rlike(_V4), given).otherwise(folded(given))
     reason = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
         .when(ip.isNull(), "no client address")
-        .when(~is_address(ip), "the client address is not an IP address")
+        .when(~(given.rlike(_V4) | is_address(ip)), "the client address is not an IP address")
         .when(F.col("opened_at").isNull(), "no time of opening")
         .when(F.col("closed_at") < F.col("opened_at"), "closed before it was opened")
         .when(~F.col("port").between(0, 65535), "the port is not from 0 to 65535")
     )
     listener = F.coalesce(F.col("listener"), F.lit(DEFAULT_LISTENER))
     return parsed.select(
-        ip.alias("ip"), "port", "opened_at", "closed_at", listener.alias("listener"), "bytes", "source", "raw",
+        ip.alias("ip"),
+        "port",
+        "opened_at",
+        "closed_at",
+        listener.alias("listener"),
+        "bytes",
+        "source",
+        F.when(reason.isNotNull(), F.col("raw")).alias("raw"),
         reason.alias("bad"),
-    )  # fmt: skip
+    )
 
 
 def split(concluded: DataFrame) -> Reading:

@@ -22,10 +22,13 @@ FORMATS = (*TEXT_FORMATS, "csv", "parquet", "journal")
 
 
 class Input(NamedTuple):
-    """A log that was read: its connections (cached), how many there are, and how many rows were put aside by reason."""
+    """A log that was read: its connections (cached), how many there are, when the first and the last were opened (epoch
+    microseconds), and how many rows were put aside, by reason."""
 
     connections: DataFrame
     count: int
+    first_us: int
+    last_us: int
     bad: DataFrame
     bad_rows: int
     reasons: dict[str, int]
@@ -42,10 +45,15 @@ def load(
     """Read, parse, keep and count. Raises PipelineError, one sentence, when there is nothing that can be used."""
     try:
         parsed = parse(spark, paths, format, columns=columns, port=port).persist(StorageLevel.MEMORY_AND_DISK)
-        tally = {row["bad"]: row["count"] for row in parsed.groupBy("bad").count().collect()}
+        opened_us = F.unix_micros("opened_at")
+        counted = parsed.groupBy("bad").agg(
+            F.count("*").alias("count"), F.min(opened_us).alias("first"), F.max(opened_us).alias("last")
+        )
+        rows = {row["bad"]: row for row in counted.collect()}
     except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
         raise PipelineError(_why(error, paths, format)) from error
-    good = tally.pop(None, 0)
+    good = rows.pop(None, None)
+    tally = {reason: row["count"] for reason, row in rows.items()}
     if not good and not tally:
         raise PipelineError(f"There is nothing in {', '.join(paths)}: no file, or files without a row.")
     if not good:
@@ -54,7 +62,9 @@ def load(
             f"None of the {sum(tally.values())} rows of {', '.join(paths)} can be used as {format}; {worst} of them: {reason}."
         )
     reading = split(parsed)
-    return Input(reading.connections, good, reading.bad, sum(tally.values()), tally)
+    return Input(
+        reading.connections, good["count"], good["first"], good["last"], reading.bad, sum(tally.values()), tally
+    )
 
 
 def parse(

@@ -77,9 +77,6 @@ def plan(
     """Replay a log against every candidate, or against a ladder of per-IP caps when there is none."""
     connections, total = source.connections, source.count
     arrived = arrivals(connections).persist(StorageLevel.MEMORY_AND_DISK)
-    facts = arrived.agg(
-        F.min("opened_us").alias("first"), F.max("opened_us").alias("last"), F.countDistinct("ip").alias("ips")
-    ).first()
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
     result = outcomes(arrived, chosen, total).persist(StorageLevel.MEMORY_AND_DISK)
     histogram = result.where(F.col("candidate") == HISTOGRAM).select("ip", "level", "n")
@@ -90,12 +87,12 @@ def plan(
     standing_out = talkers(connections, histogram, total)
     found = Plan(
         connections=total,
-        ips=facts["ips"],
+        ips=histogram.select("ip").distinct().count(),
         bad_rows=source.bad_rows,
         bad_reasons=source.reasons,
-        first=_at(facts["first"]),
-        last=_at(facts["last"]),
-        candidates=_judged(result, chosen, total, incident, arrived),
+        first=_at(source.first_us),
+        last=_at(source.last_us),
+        candidates=_judged(result, chosen, source, incident, arrived),
         recommended=best,
         without_overrides=plain,
         talkers=standing_out,
@@ -107,7 +104,7 @@ def plan(
 
 
 def _judged(
-    result: DataFrame, candidates: Sequence[Candidate], total: int, incident: Period | None, arrived: DataFrame
+    result: DataFrame, candidates: Sequence[Candidate], source: Input, incident: Period | None, arrived: DataFrame
 ) -> list[dict[str, Any]]:
     """What each candidate does, in the order given."""
     inside = incident.contains(F.col("opened_us")) if incident else F.lit(False)
@@ -135,7 +132,7 @@ def _judged(
     )
     worst_of = {row["candidate"]: row["worst"] for row in worst.collect()}
     rooms = _headroom(result, candidates)
-    cost = _cost(hit, arrived, incident) if incident else {}
+    cost = _cost(hit, arrived, incident, (source.last_us - source.first_us) / 1e6) if incident else {}
     judged = []
     for number, candidate in enumerate(candidates):
         row, minutes = by_number.get(number), worst_of.get(number)
@@ -146,7 +143,7 @@ def _judged(
             "delayed": (row["delayed"] or 0) if row else 0,
             "ips_affected": row["ips"] if row else 0,
             "networks_affected": row["networks"] if row else 0,
-            "refused_share": count / total,
+            "refused_share": count / source.count,
             "worst_minute": {"at": _at(minutes["minute"] * 60_000_000).isoformat(), "refused": minutes["n"]}
             if minutes
             else None,
@@ -184,16 +181,15 @@ def _headroom(result: DataFrame, candidates: Sequence[Candidate]) -> list[float 
     return rooms
 
 
-def _cost(hit: DataFrame, arrived: DataFrame, incident: Period) -> dict[int, dict[str, int]]:
+def _cost(hit: DataFrame, arrived: DataFrame, incident: Period, span_s: float) -> dict[int, dict[str, int]]:
     """Refused in the incident, of addresses that took no part in it.
 
     An address takes part when it connects at more than three times its own quiet rate, or was never seen before.
     """
     seconds = (incident.end - incident.start).total_seconds()
     inside = incident.contains(F.col("opened_us"))
-    span = arrived.agg((F.max("opened_us") - F.min("opened_us")).alias("us")).first()["us"] / 1e6
     rates = arrived.groupBy("ip").agg(F.count_if(inside).alias("during"), F.count_if(~inside).alias("quiet"))
-    usual = F.col("quiet") / max(1.0, span - seconds) * seconds
+    usual = F.col("quiet") / max(1.0, span_s - seconds) * seconds
     others = rates.where(F.col("during") <= 3 * usual).select("ip")
     refused = hit.where(F.col("in_incident") & F.col("is_refused")).join(others, "ip", how="leftsemi")
     sums = refused.groupBy("candidate").agg(F.sum("n").alias("n")).collect()

@@ -50,7 +50,8 @@ def as_input(spark: Any, log: list[Row]) -> Input:
         F.timestamp_micros("closed").alias("closed_at"), "listener", F.lit(0).cast("long").alias("bytes"),
         F.lit("t").alias("source"),
     )  # fmt: skip
-    return Input(connections, len(log), frame, 0, {})
+    opened = [row[1] for row in log]
+    return Input(connections, len(log), min(opened), max(opened), frame, 0, {})
 
 
 def test_every_connection_is_decided_as_by_a_plain_replay(spark: Any) -> None:
