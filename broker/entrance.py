@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from broker import making_room
@@ -170,7 +171,7 @@ class Entrance:
         due_ms = rates.next_ms()
         if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
             self._armed_ms = due_ms
-            self.timers.after(due_ms - self._poller.now_ns / 1e6, self._advance)
+            self.timers.after(due_ms - self._poller.now_ns / 1e6, partial(self._advance, due_ms))
 
     def tick(self) -> None:
         """What is due without any event, and gauges."""
@@ -191,8 +192,9 @@ class Entrance:
         ips = self.rates.describe(200, now_ms=self._now_ms())["ips"]
         return [["kafka_server_socket_server_metrics_connection_accept_rate", {"ip": ip}, rate] for ip, rate in ips]
 
-    def _advance(self) -> None:
-        self._armed_ms = None
+    def _advance(self, due_ms: int) -> None:
+        if self._armed_ms == due_ms:  # else a sooner one came between, and has been followed by another
+            self._armed_ms = None
         self.rates.advance(now_ms=self._now_ms())
 
     def _observe(self) -> None:
