@@ -17,6 +17,7 @@ class Call:
         "ip",
         "listener",
         "most_bytes",
+        "mutations",
         "port",
         "throttle_ms",
         "user",
@@ -43,6 +44,7 @@ class Call:
         self.ip = ip
         self.port = port  # the client's
         self.throttle_ms = 0  # what a quota that the handler itself charged asks for
+        self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
     @property

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from broker.serving import Serving
 
 _READ_SIZE = 256 << 10
+# Of a client that has not proven who it is: Kafka's sasl.server.max.receive.size.
+MAX_UNKNOWN_BYTES = 512 << 10
 _SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
 _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
 _WRITING = _READING | EPOLLOUT
@@ -155,13 +157,18 @@ class Connection:
         """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
         received = self.received
         if received is None:
-            if size >= 4 and int.from_bytes(_scratch[:4], "big") == size - 4:
+            if 4 <= size <= self.serving.max_frame_bytes + 4 and int.from_bytes(_scratch[:4], "big") == size - 4:
                 self._serve(bytes(_scratch[4:size]))
                 return
             received = self.received = bytearray(_scratch[:size])
         else:
             received += _scratch[:size]
         self._serve_received()
+
+    def _max_frame_bytes(self) -> int:
+        """Somebody unknown gets no room for more than what it takes to say who it is."""
+        most = self.serving.max_frame_bytes
+        return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
 
     def _serve_received(self) -> None:
         """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
@@ -170,7 +177,7 @@ class Connection:
             if received is None or len(received) < 4:
                 return
             length = int.from_bytes(received[:4], "big", signed=True)
-            if not 0 <= length <= self.serving.max_frame_bytes:
+            if not 0 <= length <= self._max_frame_bytes():
                 self.serving.malformed(self, "oversized" if length > 0 else "negative length")
                 self.close("malformed")
                 return
@@ -197,10 +204,11 @@ class Connection:
         except Exception as bug:
             self._end_for(bug)
             return
-        if answer is None:
-            return
-        if type(answer) is bytes:
-            self.send(answer)
+        if answer is None or type(answer) is bytes:
+            if answer is not None:
+                self.send(answer)
+            if self.throttle is not None and not self.closed:
+                self._mute(*self.throttle)
         else:
             self.busy = True
             serving.start_soon(self._serve_slowly, answer)
@@ -227,10 +235,14 @@ class Connection:
         if response is not None:
             self.send(response)
         if self.throttle is not None and not self.closed:
-            serving.muted.mute(self, *self.throttle)
-            self.muted = True
+            self._mute(*self.throttle)
         else:
             self.go_on()
+
+    def _mute(self, kind: str, delay_ms: int) -> None:
+        """Takes up no request for so long: the quota of this kind was exceeded."""
+        self.busy = self.muted = True
+        self.serving.muted.mute(self, kind, delay_ms)
 
     def go_on(self) -> None:
         """Takes up the next request: one that has arrived already, else whatever the socket holds."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker import wire
 from broker.call import Call
 from broker.metrics import ShardCounters
 from journal.writer import Journal
-from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
+from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged
 from shards.meters import KINDS, Meters
 from shards.settings import View
 
@@ -62,47 +63,92 @@ class Throttling:
         if call.api_key == _FETCH:
             call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
 
-    async def settle(self, connection: Connection, call: Call, size: int, response: Any, began_ns: int) -> bytes | None:
-        """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute."""
+    def settle(
+        self, connection: Connection, call: Call, size: int, response: Any, began_ns: int
+    ) -> bytes | Awaitable[bytes | None] | None:
+        """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
+
+        A coroutine only when the handler's `response` is one, or a quota's home is another shard.
+        """
         spent_ns = time.perf_counter_ns() - began_ns
         if inspect.iscoroutine(response):
-            response = await response
-            began_ns = time.perf_counter_ns()
-            spent_ns = 0
+            return self._settle_later(connection, call, size, response, spent_ns)
+        return self._settle_now(connection, call, size, response, spent_ns)
+
+    async def _settle_later(
+        self, connection: Connection, call: Call, size: int, response: Awaitable[Any], spent_ns: int
+    ) -> bytes | None:
+        """Waiting is not handler time, as in Kafka, which counts what a request handler's thread spends on it."""
+        encoded = self._settle_now(connection, call, size, await response, spent_ns)
+        return encoded if encoded is None or type(encoded) is bytes else await encoded
+
+    def _settle_now(
+        self, connection: Connection, call: Call, size: int, response: Any, spent_ns: int
+    ) -> bytes | Awaitable[bytes | None] | None:
+        began_ns = time.perf_counter_ns()
         encoded = None if response is None else wire.encode_response(call, response)
         spent_ns += time.perf_counter_ns() - began_ns
-        charges = await self._charge(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
-        worst = max(charges, key=lambda charge: charge.throttle_ms)
-        for charge in charges:
-            self._tell(connection, call, charge)
-        if not worst.throttle_ms:
-            return encoded
-        connection.throttle = worst.kind, worst.throttle_ms
-        if call.api_key == _FETCH:
-            fetched = next((charge for charge in charges if charge.kind == FETCH and not charge.throttle_ms), None)
-            if fetched is not None:
-                await self._record(FETCH, call, -fetched.amount)
-            response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
-        return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
+        asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
+        charges = [self._charge(call, kind, amount) for kind, amount in asked]
+        if all(isinstance(each, _Charge) for each in charges):
+            self._charge_back(call, charges)
+            return self._finish(connection, call, response, encoded, charges)
+        return self._finish_there(connection, call, response, encoded, charges)
 
-    async def _charge(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[_Charge]:
-        """Every quota this request counts against; only those that are in use by anybody."""
-        charges = [_Charge(MUTATION, call.throttle_ms, 0)]
+    def _charge(self, call: Call, kind: str, amount: float) -> Any:
+        """A _Charge, or a coroutine of one."""
+        charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
+        if isinstance(charged, Charged):
+            return _Charge(kind, charged.throttle_ms, amount)
+
+        async def there() -> _Charge:
+            return _Charge(kind, (await charged).throttle_ms, amount)
+
+        return there()
+
+    def _charge_back(self, call: Call, charges: list[_Charge]) -> Any:
+        """Takes back the bytes of a Fetch that its own quota let pass and the request quota throttles."""
+        if any(charge.throttle_ms for charge in charges):
+            for charge in charges:
+                if charge.kind == FETCH and not charge.throttle_ms:
+                    return self._charge(call, FETCH, -charge.amount)
+        return None
+
+    def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
+        """Every quota this request counts against, and how much."""
+        charges: list[tuple[str, float]] = []
         if call.api_key == _PRODUCE:
-            charges.append(await self._record(PRODUCE, call, size))
+            charges.append((PRODUCE, size))
         elif call.api_key == _FETCH and encoded is not None:
-            charges.append(await self._record(FETCH, call, wire.body_size(call, encoded) + 4))
+            charges.append((FETCH, wire.body_size(call, encoded) + 4))
         if encoded is not None:
-            charges.append(await self._record(REQUEST, call, handler_ms))
+            charges.append((REQUEST, handler_ms))
         else:
             self._meters.record_exempt(handler_ms)
         return charges
 
-    async def _record(self, kind: str, call: Call, amount: float) -> _Charge:
-        charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
-        if not isinstance(charged, tuple):
-            charged = await charged
-        return _Charge(kind, charged.throttle_ms, amount)
+    async def _finish_there(
+        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[Any]
+    ) -> bytes | None:
+        charges = [each if isinstance(each, _Charge) else await each for each in charges]
+        back = self._charge_back(call, charges)
+        if inspect.iscoroutine(back):
+            await back
+        return self._finish(connection, call, response, encoded, charges)
+
+    def _finish(
+        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
+    ) -> bytes | None:
+        charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations))
+        for charge in charges:
+            self._tell(connection, call, charge)
+        worst = max(charges, key=lambda charge: charge.throttle_ms)
+        if not worst.throttle_ms:
+            return encoded
+        connection.throttle = worst.kind, worst.throttle_ms
+        if call.api_key == _FETCH:
+            response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
+        return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
 
     def _cost_ms(self, call: Call, size: int, encoded: bytes | None) -> float:
         """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
@@ -115,7 +161,7 @@ class Throttling:
 
     def _tell(self, connection: Connection, call: Call, charge: _Charge) -> None:
         """Journals what a quota that somebody has recorded: also without a delay, so that its windows can be checked."""
-        if not charge.throttle_ms and charge.kind in (REQUEST, MUTATION):
+        if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
             return
         match = self._meters.match(charge.kind, call.user, call.client_id or "")
         if match.limit is None:

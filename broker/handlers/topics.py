@@ -275,6 +275,7 @@ class _Topics:
             if not isinstance(charged, tuple):
                 charged = await charged
             call.throttle_ms = max(call.throttle_ms, charged.throttle_ms)
+            call.mutations += sizes[name] if charged.accepted else 0
             if not charged.accepted:
                 faults[name] = Fault(codes.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
         allowed = {name: asked for name, asked in wanted.items() if name not in faults}

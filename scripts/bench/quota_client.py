@@ -1,7 +1,8 @@
 """One librdkafka client under a quota: `python -m scripts.bench.quota_client ORDER`, ORDER being JSON.
 
-Prints one JSON object: bytes per second until `to_s` after its first record, and the throttle times it was told. A
-throttled client moves in bursts, so the rate runs from the start of one burst after `from_s` to that of the last one.
+Prints one JSON object: bytes per second until `to_s` after its first record, and the throttle times it was told. Every
+dozen seconds an old sample leaves the quota's window and a burst of up to ten windows' worth passes. So the rate runs
+over whole cycles: from the start of the first burst after `from_s` to that of the last one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import pairwise
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 RECORD_BYTES = 1000
+SILENCE_S = 0.3
 
 
 class Seen:
@@ -45,15 +48,19 @@ class Seen:
     def running(self) -> bool:
         return not self.began or time.monotonic() < self.began + self.order["to_s"]
 
-    def _bursts(self, since: float, gap_s: float) -> list[tuple[float, int]]:
-        """(when it began, bytes before it) of each burst after a silence of `gap_s`; of all answers when there is none."""
-        pairs = list(zip(self.steps, self.steps[1:], strict=False))
-        found = [(now, before) for (then, before), (now, _) in pairs if now - then >= gap_s and now >= since]
+    def _bursts(self, since: float, least_bytes: int) -> list[tuple[float, int]]:
+        """(when it began, bytes before it) of each burst of at least so many bytes; of all answers when there is none."""
+        found, start, before = [], 0.0, 0
+        for (then, total), (now, more) in pairwise(self.steps):
+            if now - then >= SILENCE_S:
+                start, before = now, total
+            if more - before >= least_bytes and start >= since and (not found or found[-1][0] != start):
+                found.append((start, before))
         return found if len(found) > 1 else [step for step in self.steps if step[0] >= since]
 
     def report(self) -> dict[str, Any]:
         told = [each for each in self.throttles if each > 0]
-        bursts = self._bursts(self.began + self.order["from_s"], self.order["gap_s"])
+        bursts = self._bursts(self.began + self.order["from_s"], self.order["burst_bytes"])
         (first, before), (last, after) = bursts[0], bursts[-1]
         return {
             "bytes_per_s": (after - before) / (last - first) if last > first else None,
