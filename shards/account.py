@@ -46,6 +46,16 @@ class Account(Pool):
         """Tokens that are not free: in use at home, or granted."""
         return self.in_use + self.granted
 
+    def may_cache(self, shards: int) -> bool:
+        """Whether holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
+        cap = self.rule.cap
+        return self.mode is Mode.OPEN and (cap is None or cap > shards)
+
+    def is_roomy(self, shards: int) -> bool:
+        """Whether a tight pool may be cached again: it is half empty."""
+        cap = self.rule.cap
+        return cap is None or (cap > shards and 2 * self.out <= cap)
+
     def enter(self, mode: Mode) -> None:
         """Changes the mode; anything but a transition of the table is a bug."""
         if mode is self.mode:

@@ -204,7 +204,7 @@ class Ledger:
                 return
             if not contention.awaiting:
                 del self._contended[key]
-        if account.mode is Mode.TIGHT and self._roomy(account):
+        if account.mode is Mode.TIGHT and account.is_roomy(self._shards):
             account.enter(Mode.OPEN)
 
     def _serve(self, account: Account, contention: Contention) -> None:
@@ -308,7 +308,7 @@ class Ledger:
         else:
             self._grants.add(peer, account, n)
             self._limit(account)
-        self._peers.post(peer, ("grant", key, n, self._may_cache(account), last))
+        self._peers.post(peer, ("grant", key, n, account.may_cache(self._shards), last))
         if self.on_grant is not None:
             self.on_grant(key, peer, n)
 
@@ -316,18 +316,10 @@ class Ledger:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
         up to `welcome` later; only while the pool is under half used and has more tokens than there are shards, and
         no more than leaves the same for each shard."""
-        if peer == self._me or not self._may_cache(account) or account.rule.cap is None:
+        if peer == self._me or not account.may_cache(self._shards) or account.rule.cap is None:
             return 0
         fair = (account.rule.cap // 2 - account.out - waiting) // self._shards
         return max(0, min(fair, welcome) if self._grants.holds(peer, account.key) else fair)
-
-    def _may_cache(self, account: Account) -> bool:
-        cap = account.rule.cap
-        return account.mode is Mode.OPEN and (cap is None or cap > self._shards)
-
-    def _roomy(self, account: Account) -> bool:
-        cap = account.rule.cap
-        return cap is None or (cap > self._shards and 2 * account.out <= cap)
 
     def _limit(self, account: Account) -> None:
         cap = account.rule.cap

@@ -157,7 +157,8 @@ class Waiting:
         self._go_on(served, last)
 
     def home_changed(self, home: int) -> None:
-        """A home died or came up: it knows of nobody who waits for its pools."""
+        """A home died or came up: it knows of nobody who waits for its pools, and expects no answer."""
+        self.revoked = [(key, peer if peer != home else None, spare) for key, peer, spare in self.revoked]
         self.queues.forget([key for key in self.queues.pools() if self._home(key) == home])
 
     # At the end of a pass

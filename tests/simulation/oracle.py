@@ -41,6 +41,8 @@ class Oracle:
         world, decision = self.world, connection.decision
         if decision is ADMITTED:
             for pool in connection.pools:
+                if pool in world.forced:
+                    continue
                 cap = max(world.caps(pool, world.acked))
                 require(
                     world.open[pool] <= cap,

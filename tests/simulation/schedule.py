@@ -35,6 +35,7 @@ class Schedule:
         self.cancels = draw.choice([0.0, 0.1])
         self.arrivals = draw.choice([0.3, 0.6])
         self.closes = draw.choice([0.2, 0.5])
+        self.forced = draw.choice([0.0, 0.0, 0.0, 0.05])
         self.haste = draw.choice([1, 3, 10])  # events a shard reads in one pass, at most
         self.world = World(shards, tokens, log)
         self.oracle = Oracle(self.world)
@@ -96,6 +97,8 @@ class Schedule:
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):
                 world.arrive(shard, draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])]))
+        if draw.random() < self.forced:
+            world.force(shard, self.listener)
         for connection in list(node.connections):
             if connection.state == "open" and draw.random() < self.closes * 0.4:
                 world.close(connection)

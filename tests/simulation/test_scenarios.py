@@ -322,6 +322,18 @@ def test_a_connection_in_flight_at_a_cut_is_not_admitted_beyond_it(cluster: Clus
     assert refused(in_flight)
 
 
+def test_a_connection_that_no_cap_may_stop_counts_all_the_same(cluster: Cluster) -> None:
+    cluster.set_cap(2)
+    opened = cluster.open(2, on=cluster.elsewhere)
+    cluster.world.force(cluster.home, cluster.pool)
+    cluster.world.force(cluster.elsewhere, cluster.pool)
+    cluster.run()
+    assert cluster.world.nodes[cluster.home].tokens.excess(cluster.pool) == 2
+    cluster.close(opened)
+    assert refused(cluster.try_open(on=cluster.elsewhere))
+    assert cluster.world.nodes[cluster.home].tokens.excess(cluster.pool) == 0
+
+
 def test_a_change_of_something_else_visits_no_pool(cluster: Cluster) -> None:
     cluster.set_cap(10)
     cluster.open(5)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from limits.caps import UNLIMITED, CapRule
+from shards.attempts import Attempt
 from shards.homes import home_of
 from shards.tokens import ADMITTED, Admitted, Refused, Tokens
 
@@ -122,6 +123,7 @@ class World:
         self.links: dict[tuple[int, int], Link] = {}
         self.strays: list[tuple[int, int, int, int, Any]] = []  # source and its epoch, target and its epoch, message
         self.nodes = [Node(self, shard) for shard in range(shards)]
+        self.forced: set[str] = set()  # pools whose cap did not stop everybody
         self._homes: dict[str, int] = {}
         self.looked = 0  # the instant at which the last pass was over
         self.on_settled: Callable[[Connection], None] = lambda connection: None
@@ -154,6 +156,7 @@ class World:
             ttl_s=TTL_S,
             deadline_s=DEADLINE_S,
         )
+        self._note_what_is_given_up(node)
         self.tell("start", shard, "epoch", node.epoch)
         self._apply(node, len(self.versions) - 1, None)
         for other in self.nodes:
@@ -170,6 +173,21 @@ class World:
                     link.events.append(("up", here.epoch))
                     self.links[here.shard, there.shard] = link
         self.end_pass(shard)
+
+    def _note_what_is_given_up(self, node: Node) -> None:
+        """A connection in flight may get a token and give it up again within a pass, which nobody sees afterwards."""
+        waiting = node.tokens._waiting
+        withdraw = waiting._withdraw
+
+        def noting(attempt: Attempt) -> None:
+            connection = attempt.waiter
+            assert isinstance(connection, Connection)
+            for pool in attempt.taken:
+                since = connection.claims.get(pool, max(connection.arrived, self.looked + 1))
+                connection.past.append((pool, since, self.instant + 1))
+            withdraw(attempt)
+
+        waiting._withdraw = noting  # type: ignore[method-assign]
 
     def crash(self, shard: int, *, eof_first: bool) -> None:
         """A shard dies. With `eof_first` peers see that before the last things it sent, which then arrive as strays."""
@@ -303,6 +321,9 @@ class World:
         self.tell("arrive", shard, "connection", connection.number, pools, decision)
         if decision is not None:
             self.settle(connection, decision)
+        else:
+            connection.held = node.tokens._waiting._attempts[connection].index
+            connection.claims = dict.fromkeys(pools[: connection.held + 1], self.instant)
         return connection
 
     def settle(self, connection: Connection, decision: Admitted | Refused) -> None:
@@ -323,9 +344,22 @@ class World:
             if not decision.unavailable:  # or a token may have been on its way
                 since = connection.claims.pop(decision.pool, None)
                 if since is not None and index < connection.held:
-                    connection.past.append((decision.pool, since, self.looked + 1))
+                    connection.past.append((decision.pool, since, self.instant))
             self._end(connection, "refused")
         self.on_settled(connection)
+
+    def force(self, shard: int, pool: str) -> None:
+        """A connection that the cap of its pool must not stop."""
+        self.instant += 1
+        node = self.nodes[shard]
+        connection = Connection(self, len(self.everybody), node, (pool,))
+        self.everybody.append(connection)
+        self.tell("force", shard, "connection", connection.number, pool)
+        connection.state, connection.claims[pool] = "open", self.instant
+        node.connections[connection] = None
+        self.open[pool] = self.open.get(pool, 0) + 1
+        self.forced.add(pool)
+        node.tokens.force(pool)
 
     def close(self, connection: Connection) -> None:
         """An open connection closes."""

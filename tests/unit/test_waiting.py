@@ -141,6 +141,16 @@ def test_a_home_that_comes_back_is_asked_for_everybody_anew(shard: Shard) -> Non
     assert shard.says() == [("sync", 0), ("borrow", FIRST, 2, 18, 1, 2)]
 
 
+def test_a_home_that_comes_back_gets_no_answer_to_what_it_asked_before(shard: Shard) -> None:
+    shard.arrive(FIRST, SECOND)
+    shard.says()
+    shard.hears(("grant", FIRST, 1, False, 1))
+    shard.tokens.receive(1, (2, [("reclaim", FIRST, True)]))
+    shard.tokens.peer_down(1)
+    shard.tokens.peer_up(1, 9)
+    assert [item[0] for item in shard.says()] == ["report", "sync", "give", "borrow"]
+
+
 def test_rules_that_change_together_decide_together(shard: Shard) -> None:
     """Who gets on because one cap is gone meets the next pool's new cap, not its old one."""
     shard.rules[SECOND] = CapRule(0, NAME)
