@@ -12,6 +12,7 @@ M1  Messages to one peer on one channel arrive in the order they were sent, or t
 M2  `peer_down` follows every `peer_up`; nothing of an incarnation is delivered before its `peer_up` or after its `peer_down`.
 M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
 M4  What waits to be written is bounded: beyond MAX_QUEUED bytes on its control link a peer counts as lost; calls wait for room.
+M5  A frame ends with the message that brings it to FRAME_BYTES, so only a single message beyond MAX_FRAME could be too long.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import errno
 import inspect
 import itertools
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgpack
@@ -35,8 +36,12 @@ ONE_WAY, CALL, RESULT, FAILURE = range(4)
 CONTROL, DATA = "control", "data"
 
 MAX_FRAME = 256 << 20
+FRAME_BYTES = 16 << 20
 MAX_QUEUED = 64 << 20
 _READ_SIZE = 256 << 10
+
+# Accepting may fail for these for a while; the listening socket stays ready until it does not.
+_LATER = (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Served = Callable[..., Any]
 
@@ -68,22 +73,44 @@ class Link:
         self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
         self.room = trio.Event()
         self.room.set()
+        self.one_way = False  # nobody waits for room in it
         self.closed = False
         poller.watch(sock.fileno(), self._ready, EPOLLIN)
 
     def queue(self, message: tuple[Any, ...]) -> None:
         self._queued.append(message)
 
-    @property
-    def unsent_bytes(self) -> int:
-        return len(self._unsent)
-
     def flush(self) -> None:
-        """Writes everything queued as one frame, as far as the socket takes it."""
+        """Writes everything queued, as far as the socket takes it: as one frame, unless that would be too long (M5)."""
         if not self._queued or self.closed:
             return
-        body = self._packer.pack(self._queued)
-        self._queued = []
+        queued, self._queued = self._queued, []
+        body = self._packer.pack(queued)
+        if len(body) <= FRAME_BYTES or len(queued) == 1:
+            self._write(body)
+        else:
+            for messages in self._split(queued):
+                self._write(self._packer.pack(messages))
+        if len(self._unsent) > MAX_QUEUED and not self.closed:
+            if self.one_way:
+                self.lose()
+            elif self.room.is_set():
+                self.room = trio.Event()
+
+    def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+        """The messages of each frame."""
+        messages: list[tuple[Any, ...]] = []
+        size = 0
+        for message in queued:
+            messages.append(message)
+            size += len(self._packer.pack(message))
+            if size >= FRAME_BYTES:
+                yield messages
+                messages, size = [], 0
+        if messages:
+            yield messages
+
+    def _write(self, body: bytes) -> None:
         frame = len(body).to_bytes(4, "big") + body
         if self._unsent:
             self._unsent += frame
@@ -92,8 +119,6 @@ class Link:
             if sent < len(frame) and not self.closed:
                 self._unsent += memoryview(frame)[sent:]
                 self._poller.change(self.sock.fileno(), EPOLLIN | EPOLLOUT)
-        if len(self._unsent) > MAX_QUEUED and self.room.is_set():
-            self.room = trio.Event()
 
     def close(self) -> None:
         if self.closed:
@@ -109,7 +134,7 @@ class Link:
         except BlockingIOError:
             return 0
         except OSError:
-            self._lose()
+            self.lose()
             return 0
 
     def _ready(self, events: int) -> None:
@@ -132,7 +157,7 @@ class Link:
         except OSError:
             data = b""
         if not data:
-            self._lose()
+            self.lose()
             return
         received = self._received
         if received:
@@ -150,7 +175,7 @@ class Link:
         while end - at >= 4 and not self.closed:
             size = int.from_bytes(data[at : at + 4], "big")
             if size > MAX_FRAME:
-                self._lose()
+                self.lose()
                 break
             if end - at - 4 < size:
                 break
@@ -163,7 +188,8 @@ class Link:
             del data[:at]
         return at
 
-    def _lose(self) -> None:
+    def lose(self) -> None:
+        """Closes it, and tells whose it is."""
         if not self.closed:
             self.close()
             self._on_lost()
@@ -235,8 +261,6 @@ class Mesh:
         if peer is not None and peer.announced:
             link = peer.links.get(CONTROL) or peer.links[DATA]
             self._queue(link, (ONE_WAY, message))
-            if link.unsent_bytes > MAX_QUEUED:
-                self._lost(key, peer)
 
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         """Calls `method` at a peer and returns its value.
@@ -292,11 +316,14 @@ class Mesh:
         """Keeps a peer connected: dials its listening socket, which outlives it, and dials again whenever it is lost."""
         while True:
             lost = trio.Event()
+            links = []
             for channel in channels:
                 sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                 await _connect(sock, path)
-                self.adopt(sock, channel, len(channels), lost.set)
+                links.append(self.adopt(sock, channel, len(channels), lost.set))
             await lost.wait()
+            for link in links:
+                link.lose()  # one that was not answered yet would become half of the next round's peer, and end that
 
     def listen(self, sock: socket.socket, channels_of: Callable[[Hello], int]) -> None:
         """Accepts links of peers that dial."""
@@ -306,20 +333,20 @@ class Mesh:
             try:
                 accepted, _ = sock.accept()
             except OSError as fault:
-                if fault.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE):
+                if fault.errno in _LATER:
                     return
                 raise
             self._adopt(accepted, None, channels_of, lambda: None)
 
         self._poller.watch(sock.fileno(), ready)
 
-    def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> None:
+    def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> Link:
         """Takes a connected socket as `channel` of whoever answers at its other end."""
-        self._adopt(sock, channel, lambda hello: channels, on_lost)
+        return self._adopt(sock, channel, lambda hello: channels, on_lost)
 
     def _adopt(
         self, sock: socket.socket, channel: str | None, channels_of: Callable[[Hello], int], on_lost: Callable[[], None]
-    ) -> None:
+    ) -> Link:
         """Exchanges hellos on a fresh socket; the side that dialled says first which channel it is."""
         key: Any = None
         peer: Peer | None = None
@@ -329,6 +356,8 @@ class Mesh:
             if peer is not None:
                 self._received(key, peer, link, message)
                 return
+            if link.closed:
+                return  # what came in one frame with the hello of a stale incarnation
             hello = Hello(*message)
             key = self._key_of(hello)
             if channel is None:
@@ -349,6 +378,7 @@ class Mesh:
         self._links = {link, *(each for each in self._links if not each.closed)}
         if channel is not None:
             self._queue(link, self.me._replace(channel=channel))
+        return link
 
     def _join(self, key: Any, hello: Hello, link: Link, channels: int, on_lost: Callable[[], None]) -> Peer | None:
         """Adds a link to the incarnation that said hello: None for a stale one, while a newer one replaces the older."""
@@ -361,6 +391,7 @@ class Mesh:
         if peer is None:
             peer = self.peers[key] = Peer(hello)
         peer.links[hello.channel] = link
+        link.one_way = hello.channel == CONTROL
         peer.when_lost.append(on_lost)
         if len(peer.links) == channels:
             peer.announced = True
@@ -384,7 +415,7 @@ class Mesh:
         if peer.announced:
             peer.announced = False
             self.on_down(key, peer)
-            self._poller.touch()
+            self._poller.wake()
 
     # Receiving
 

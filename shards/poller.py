@@ -75,6 +75,10 @@ class Poller:
             self.now_ns = self.clock_ns()
             self._woken.set()
 
+    def wake(self) -> None:
+        """For what happens while the hooks run and leaves work for those that have run already: runs them once more."""
+        self._woken.set()
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serves callbacks until cancelled."""
         async with trio.open_nursery() as nursery:

@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 
+from shards import mesh
 from shards.errors import ConfigInvalid, DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh import CONTROL, DATA, Hello, Mesh
 from shards.poller import Poller
@@ -157,3 +159,48 @@ async def test_an_older_incarnation_is_turned_away(tmp_path):
         nursery.cancel_scope.cancel()
     stale.mesh.close()
     stale.poller.close()
+
+
+async def test_a_link_that_outlives_its_round_of_dialling_does_not_spoil_the_next(tmp_path):
+    """The peer died between accepting its two links: the other one waits in the backlog, and its successor finds it."""
+    path = str(tmp_path / "s0.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as nursery:
+        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+        await nursery.start(one.poller.run)
+        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        await trio.testing.wait_all_tasks_blocked()
+        listening.accept()[0].close()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        zero.mesh.listen(listening, lambda hello: 2)
+        await nursery.start(zero.poller.run)
+        assert await one.until(1) == ("up", 0, 1)
+        for number in range(20):
+            await one.until(number + 1)
+            zero.mesh.send(1, ("n", number))
+            assert await one.until(number + 2) == (0, "n", number)
+        nursery.cancel_scope.cancel()
+    for node in (zero, one):
+        node.mesh.close()
+        node.poller.close()
+    listening.close()
+
+
+async def test_what_is_too_much_for_one_frame_goes_out_in_several(tmp_path, monkeypatch):
+    async with pair(tmp_path) as (zero, one):
+        monkeypatch.setattr(mesh, "FRAME_BYTES", 1000)
+        monkeypatch.setattr(mesh, "MAX_FRAME", 2000)
+        for number in range(100):
+            one.mesh.send(0, ("n", number, b"x" * 300))
+        await zero.until(101)
+        assert [each[2] for each in zero.told[1:]] == list(range(100))
+
+
+async def test_a_peer_that_reads_nothing_is_lost_after_the_pass_and_not_within_it(tmp_path, monkeypatch):
+    async with pair(tmp_path) as (_, one):
+        monkeypatch.setattr(mesh, "MAX_QUEUED", 1000)
+        one.mesh.send(0, ("n", b"x" * (8 << 20)))
+        assert len(one.told) == 1
+        assert await one.until(2) == ("down", 0, 1)
