@@ -46,7 +46,7 @@ from starlette.routing import Route
 from broker import redpanda
 from broker.admin import REFUSED_BY, Admin
 from shards.catalog import broker_setting, canonical_name
-from shards.errors import ConfigInvalid
+from shards.errors import CannotStore, ConfigInvalid
 
 if TYPE_CHECKING:
     from broker.control import Control
@@ -100,7 +100,12 @@ def make_app(admin: Admin, token: str | None = None) -> Any:
         Route("/healthz", api.healthz),
         Route("/", api.page),
     ]
-    handlers: dict[Any, Any] = {ConfigInvalid: _invalid, HTTPException: _problem, Exception: _bug}
+    handlers: dict[Any, Any] = {
+        ConfigInvalid: _invalid,
+        CannotStore: _unstored,
+        HTTPException: _problem,
+        Exception: _bug,
+    }
     app = Starlette(routes=routes, exception_handlers=handlers)
     return app if token is None else _Guarded(app, token)
 
@@ -154,6 +159,8 @@ class Api:
 
     async def put_user(self, request: Request) -> Response:
         body = await _body(request)
+        if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
+            raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
         changes = self._admin.user_changes(body.get("name") or "", body.get("password"))
         return await self._changed(self._coordinator.alter_users(_who(request), changes))
 
@@ -235,9 +242,11 @@ async def _body(request: Request) -> Any:
         if len(received) > MAX_BODY:
             raise HTTPException(413, f"a body may have at most {MAX_BODY} bytes.")
     try:
-        return json.loads(received)
-    except ValueError:
+        body = json.loads(received)
+        json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is JSON, but no text
+    except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON.") from None
+    return body
 
 
 def _flag(request: Request, name: str, default: bool) -> bool:
@@ -262,6 +271,10 @@ def _who(request: Request) -> str:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, ConfigInvalid)
     return JSONResponse({error.name: str(error)}, 400)
+
+
+async def _unstored(request: Request, error: Exception) -> Response:
+    return JSONResponse({"message": str(error), "code": 507}, 507)
 
 
 async def _problem(request: Request, error: Exception) -> Response:

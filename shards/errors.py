@@ -2,6 +2,7 @@
 
 ClientFault       what a client sent is wrong: answer with its Kafka error, or close.
 ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep what is in force.
+CannotStore       the disk won't take a change: refuse it whole; nothing of it is in force.
 CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
 PeerLost          a link ended: whatever its process held is void.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
@@ -36,6 +37,10 @@ class ConfigInvalid(TurnstileError):
         self.value = value
         self.rule = rule
         self.error = error
+
+
+class CannotStore(TurnstileError):
+    """A change can't be stored, so it is not made; `str()` says why."""
 
 
 class PeerLost(TurnstileError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shards.changes import Change
-from shards.errors import CannotStart
+from shards.errors import CannotStart, CannotStore
 
 HISTORY_KEPT = 10_000
 _TABLES = """
@@ -48,7 +48,8 @@ class Store:
     ) -> int:
         """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds.
 
-        Changes of kind `static` are history only: the command line says them anew at every start.
+        Changes of kind `static` are history only: the command line says them anew at every start. Raises CannotStore when
+        the disk won't have it; nothing is changed then.
         """
         changes = list(changes)
         version = self.version + 1
@@ -85,7 +86,7 @@ class Store:
         ]
 
     def allocate(self, name: str, count: int) -> int:
-        """The first of `count` numbers that nobody got before; durable before it returns."""
+        """The first of `count` numbers that nobody got before; durable before it returns. Raises CannotStore."""
         first = int(self._meta(name) or 0)
         with _Transaction(self._db):
             self._put_meta(name, str(first + count))
@@ -107,10 +108,26 @@ class _Transaction:
         self._db = db
 
     def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise CannotStore(_sentence(error)) from None
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._db.execute("COMMIT")
+                return
+        except sqlite3.OperationalError as fault:
+            error = fault
+        if self._db.in_transaction:  # a full disk may have rolled it back already
+            self._db.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise CannotStore(_sentence(error)) from None
+
+
+def _sentence(error: sqlite3.OperationalError) -> str:
+    return f"The change can't be stored: {error}."
 
 
 def _json(value: Any) -> str:

@@ -23,10 +23,13 @@ from pathlib import Path
 from shards.errors import CannotStart
 
 _PR_SET_PDEATHSIG = 1
-_WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_WATCHED = {signal.SIGCHLD, *ENDING}
 _STOP_S = 8.0
 # A process may die this often within this time; more is a crash loop.
 _DEATHS, _WITHIN_S = 6, 10.0
+# How soon a fork that failed is tried again.
+_RETRY_S = 0.25
 
 Main = Callable[[int], int]
 """Runs one process until told to end; gets its epoch, returns its exit code."""
@@ -40,6 +43,7 @@ class Child:
         self.stage = stage
         self.main = main
         self.pid = 0
+        self.delayed = False  # it could not be forked when it was last tried
         self.deaths: deque[float] = deque(maxlen=_DEATHS)
 
     def spinning(self) -> bool:
@@ -56,7 +60,10 @@ class Supervisor:
         self._pid = os.getpid()
 
     def start(self) -> None:
-        """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them."""
+        """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them.
+
+        Raises OSError.
+        """
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         for child in self._children:
             self._fork(child)
@@ -64,8 +71,9 @@ class Supervisor:
     def run(self) -> int:
         """Restarts what dies until told to stop; returns the exit code: 0, or 1 after a crash loop."""
         while True:
-            caught = signal.sigwait(_WATCHED)
-            if caught != signal.SIGCHLD:
+            missing = [child for child in self._children if not child.pid]
+            caught = signal.sigtimedwait(_WATCHED, _RETRY_S) if missing else signal.sigwaitinfo(_WATCHED)
+            if caught and caught.si_signo != signal.SIGCHLD:
                 self.stop()
                 return 0
             for child in self._reap():
@@ -74,7 +82,20 @@ class Supervisor:
                     self._tell(f"{child.name} died {_DEATHS} times within {_WITHIN_S:.0f} s; giving up")
                     self.stop()
                     return 1
-                self._fork(child)
+            for child in self._children:
+                if not child.pid:
+                    self._restart(child)
+
+    def _restart(self, child: Child) -> None:
+        """Forks it, if a full disk or a full process table lets us; else `run` tries again soon."""
+        try:
+            self._fork(child)
+        except OSError as fault:
+            if not child.delayed:
+                self._tell(f"{child.name} can't be started: {fault.strerror}; trying on")
+            child.delayed = True
+        else:
+            child.delayed = False
 
     def stop(self) -> None:
         """Ends all children, the last stage first, as they still report to earlier ones; kills what does not end in time."""
@@ -155,5 +176,7 @@ def die_with_parent(parent: int) -> None:
 
 def _how(status: int) -> str:
     if os.WIFSIGNALED(status):
-        return f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+        number = os.WTERMSIG(status)
+        named = {each.value: each.name for each in signal.Signals}
+        return f"was killed by {named.get(number, f'signal {number}')}"
     return f"ended with code {os.WEXITSTATUS(status)}"

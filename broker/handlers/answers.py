@@ -81,7 +81,7 @@ async def ask_coordinator(mesh: Requests, method: str, *args: Any) -> Any:
     except DeadlineExceeded:
         raise Unable(codes.REQUEST_TIMED_OUT, "The coordinator did not answer in time.") from None
     except RemoteError as fault:
-        known = {"ConfigInvalid": codes.INVALID_CONFIG}
+        known = {"ConfigInvalid": codes.INVALID_CONFIG, "CannotStore": codes.KAFKA_STORAGE_ERROR}
         raise Unable(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shards.errors import CannotStart
+from shards.errors import CannotStart, CannotStore
 from shards.store import Store
 
 
@@ -36,6 +36,28 @@ def test_a_commit_that_fails_leaves_nothing_of_itself(tmp_path):
     assert store.records() == []
     assert store.version == 0
     assert store.commit(1.0, "alice", [("setting", "/a", None, "1")]) == 1
+    store.close()
+
+
+def test_what_a_full_disk_does_not_take_is_refused_whole_and_works_again_later(tmp_path):
+    store = Store(tmp_path / "cluster.sqlite")
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(CannotStore, match="full"):
+        store.commit(1.0, "alice", [("setting", "/a", None, "1"), ("setting", "/b", None, "2" * 100_000)])
+    assert store.records() == [] and store.version == 0
+    store._db.execute(f"PRAGMA max_page_count = {pages + 1000}")
+    assert store.commit(1.0, "alice", [("setting", "/a", None, "1")]) == 1
+    store.close()
+
+
+def test_a_number_that_cannot_be_noted_is_not_given_out(tmp_path):
+    store = Store(tmp_path / "cluster.sqlite")
+    store._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(CannotStore):
+        store.allocate("producer_id", 10)
+    store._db.execute("PRAGMA query_only = OFF")
+    assert store.allocate("producer_id", 10) == 0
     store.close()
 
 
