@@ -7,6 +7,7 @@ poller          callbacks for the links
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -93,7 +94,8 @@ class Control:
         pid = peer.pid if peer is not None else self._counted_pid(member)
         if pid:
             self.log.warning("shard did not acknowledge in time; ending it", broker=member[0], shard=member[1])
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended; its link says so soon
+                os.kill(pid, signal.SIGKILL)
 
     def _counted_pid(self, member: Member) -> int | None:
         path = ShardCounters.path(self.plan.run_dir, *member)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import Any
@@ -39,7 +40,8 @@ class Limited:
         self._kinds: dict[str, list[float]] = {}
 
     def info(self, event: str, **fields: Any) -> None:
-        self._get().info(event, **fields)
+        with contextlib.suppress(OSError):
+            self._get().info(event, **fields)
 
     def warning(self, event: str, **fields: Any) -> None:
         """At most one line a second for each event text, with how many it stands for."""
@@ -54,7 +56,8 @@ class Limited:
         state = self._kinds.setdefault(event, [-_EVERY_S, 0])
         state[1] += 1
         if now - state[0] >= _EVERY_S:
-            getattr(self._get(), level)(event, **fields, count=int(state[1]))
+            with contextlib.suppress(OSError):  # stderr's reader may have gone; what is served goes on
+                getattr(self._get(), level)(event, **fields, count=int(state[1]))
             state[0], state[1] = now, 0
 
     def _get(self) -> Any:

@@ -15,6 +15,7 @@ import resource
 import signal
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import trio
@@ -134,7 +135,7 @@ class Shard:
         # The order matters: what a pass did is on its way to disk before the tokens it freed are on their way to others.
         self.poller.at_end_of_pass(self.entrance.flush)
         self.poller.at_end_of_pass(self.journal.flush)
-        with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        with ExitStack() as at_end:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
                 async with trio.open_nursery() as journalling:
@@ -142,6 +143,8 @@ class Shard:
                     async with trio.open_nursery() as meshing:
                         self._join_mesh(meshing)
                         await self.follower.ready.wait()
+                        # Until here SIGTERM ends the process at once: it may wait in vain, and nothing is lost with it.
+                        signals = at_end.enter_context(trio.open_signal_receiver(signal.SIGTERM))
                         async with trio.open_nursery() as connecting:
                             await connecting.start(self.kafka.run)
                             connecting.start_soon(self.delays.run)
@@ -307,8 +310,6 @@ class Shard:
 
 
 def _say_ready(ready: int) -> None:
-    """Tells the supervisor's side of the pipe; nobody listens there any more when this is a restart."""
-    try:
-        os.write(ready, json.dumps({}).encode() + b"\n")
-    except BrokenPipeError:
-        pass
+    """Tells the supervisor's side of the pipe, which leads nowhere any more when this is a restart."""
+    os.write(ready, json.dumps({}).encode() + b"\n")
+    os.close(ready)

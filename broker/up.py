@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
@@ -24,7 +25,7 @@ from shards.changes import static_settings
 from shards.errors import CannotStart
 from shards.plan import COORDINATOR_MEMBER, ListenerSpec, Plan
 from shards.sockets import RunDir, bind_clients, bind_tcp
-from shards.supervisor import Child, Supervisor
+from shards.supervisor import ENDING, Child, Supervisor
 
 _READY_WITHIN_S = 20.0
 
@@ -93,6 +94,7 @@ class _Cluster:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._temporary = asked.data_dir is None
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
         self.data_dir = _make_data_dir(asked.data_dir)
         self._lock = _lock(self.data_dir)
 
@@ -117,12 +119,13 @@ class _Cluster:
             name = f"shard {shard} of broker {broker}"
             children.append(Child(name, 2, partial(process.run, plan, run_dir, broker, shard, write_end)))
         supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell)
-        supervisor.start()
         try:
+            supervisor.start()
             report = _await_ready(read_end, 1 + plan.brokers * plan.shards)
         except BaseException:
             supervisor.stop()
             raise
+        _end_reports(read_end, write_end)
         for name, text, in_force in report["shadowed"]:
             _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
         self._say(out, plan, report["limits"])
@@ -227,19 +230,20 @@ def _await_ready(read_end: int, processes: int) -> dict[str, Any]:
     answer: dict[str, Any] = {}
     received = b""
     ready = 0
+    ended = False
     while ready < processes:
         left = deadline - time.monotonic()
         if left <= 0:
             raise CannotStart(
                 f"{processes - ready} of {processes} processes did not come up within {_READY_WITHIN_S:.0f} s"
             )
-        caught = signal.sigtimedwait({signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}, 0)
-        if caught:
-            child = caught.si_signo == signal.SIGCHLD
-            raise CannotStart(
-                "a process ended while starting; it said why above" if child else "stopped before it was up"
-            )
-        if not select.select([read_end], [], [], min(left, 0.1))[0]:
+        if signal.sigtimedwait(ENDING, 0):
+            raise CannotStart("stopped before it was up")
+        # Asked before the pipe is looked into, where a process may have said why it ended.
+        ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
+        if not select.select([read_end], [], [], 0 if ended else min(left, 0.1))[0]:
+            if ended:
+                raise CannotStart("a process ended while starting; it said why above")
             continue
         received += os.read(read_end, 65536)
         *lines, received = received.split(b"\n")
@@ -249,11 +253,22 @@ def _await_ready(read_end: int, processes: int) -> dict[str, Any]:
                 raise CannotStart(report["fault"])
             answer |= report
             ready += 1
+    if ended:
+        raise CannotStart("a process ended while starting; it said why above")
     return answer
 
 
+def _end_reports(read_end: int, write_end: int) -> None:
+    """Everybody has reported: what restarted processes report goes nowhere, as nobody reads it and a pipe fills up."""
+    os.close(read_end)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, write_end, inheritable=False)
+    os.close(null)
+
+
 def _tell(sentence: str) -> None:
-    print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody may be reading any more; the cluster goes on
+        print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
 
 
 def _count(number: int, noun: str) -> str:

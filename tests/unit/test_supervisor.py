@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+from broker.up import _await_ready
+from shards import supervisor as supervising
 from shards.errors import CannotStart
 from shards.supervisor import Child, Supervisor, next_epoch
 
@@ -81,12 +83,16 @@ def test_a_crash_loop_ends_everything_with_a_sentence(tmp_path):
 
 def test_later_stages_end_first(tmp_path):
     read_end, write_end = os.pipe()
+    others_ready, say_ready = os.pipe()
 
     def child(name, ready=False):
         def main(epoch):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             if ready:
+                assert os.read(others_ready, 1) + os.read(others_ready, 1) == b"!!"
                 os.kill(os.getppid(), signal.SIGTERM)
+            else:
+                os.write(say_ready, b"!")
             signal.sigwait({signal.SIGTERM})
             os.write(write_end, name)
             return 0
@@ -105,5 +111,78 @@ def test_later_stages_end_first(tmp_path):
 
     assert in_a_process(body) == 0
     assert os.read(read_end, 10) == b"imo"
+    for each in (read_end, write_end, others_ready, say_ready):
+        os.close(each)
+
+
+def test_what_cannot_be_forked_now_is_forked_later(tmp_path, monkeypatch):
+    said = tmp_path / "said"
+    tries = []
+
+    def failing_twice(path):
+        tries.append(1)
+        if len(tries) in (2, 3):
+            raise OSError(28, "No space left on device")
+        return len(tries)
+
+    def main(epoch):
+        if epoch == 1:
+            return 3
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    def tell(text):
+        with said.open("a") as file:
+            file.write(text + "\n")
+
+    monkeypatch.setattr(supervising, "next_epoch", failing_twice)
+    monkeypatch.setattr(supervising, "_RETRY_S", 0.01)
+
+    def body():
+        supervisor = Supervisor([Child("a shard", 1, main)], tmp_path / "epoch", tell=tell)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    lines = said.read_text().splitlines()
+    assert lines[1:] == ["a shard can't be started: No space left on device; trying on"]
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
+    said = tmp_path / "said"
+
+    def main(epoch):
+        if epoch == 1:
+            os.kill(os.getpid(), signal.SIGRTMIN + 5)
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    def body():
+        supervisor = Supervisor(
+            [Child("a shard", 1, main)], tmp_path / "epoch", tell=lambda text: said.write_text(text)
+        )
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.read_text()
+
+
+def test_a_process_that_says_why_it_ends_is_heard_although_it_has_ended():
+    read_end, write_end = os.pipe()
+
+    def body():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        os.write(write_end, b'{}\n{"fault": "the file is no database"}\n')
+        os.kill(os.getpid(), signal.SIGCHLD)
+        try:
+            _await_ready(read_end, 3)
+        except CannotStart as fault:
+            return 0 if str(fault) == "the file is no database" else 1
+        return 2
+
+    assert in_a_process(body) == 0
     os.close(read_end)
     os.close(write_end)
