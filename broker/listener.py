@@ -15,6 +15,12 @@ from shards.poller import EPOLLIN, Poller
 
 _ACCEPTS_PER_PASS = 256
 
+# accept(2) also reports what had gone wrong with the connection it would have returned.
+_OF_ONE_CONNECTION = {
+    errno.ECONNABORTED, errno.EPERM, errno.EPROTO, errno.ENOPROTOOPT, errno.ENETDOWN, errno.ENETUNREACH,
+    errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENONET, errno.EOPNOTSUPP,
+}  # fmt: skip
+
 Arrived = Callable[[int, str, int], None]
 """Takes over a fresh descriptor, with its peer's address and port."""
 
@@ -37,19 +43,26 @@ class Listener:
         self._no_descriptor = no_descriptor
         self._spare: int | None = _open_spare()
         self._accepting = False
+        self._wanted = False
         self._exhausted = False
 
     def start(self) -> None:
         """Accepts, or accepts again."""
-        if not self._accepting:
-            self._accepting = True
-            self._poller.watch(self._sock.fileno(), self._ready, EPOLLIN)
+        self._wanted = True
+        self._look()
 
     def pause(self) -> None:
         """Leaves new connections in the kernel's backlog until `start`."""
-        if self._accepting:
-            self._accepting = False
+        self._wanted = False
+        self._look()
+
+    def _look(self) -> None:
+        accepting = self._wanted and not self._exhausted
+        if accepting and not self._accepting:
+            self._poller.watch(self._sock.fileno(), self._ready, EPOLLIN)
+        elif self._accepting and not accepting:
             self._poller.unwatch(self._sock.fileno())
+        self._accepting = accepting
 
     def _ready(self, events: int) -> None:
         accept, arrived = self._accept, self._arrived
@@ -61,10 +74,12 @@ class Listener:
             except OSError as fault:
                 if fault.errno in (errno.EMFILE, errno.ENFILE):
                     self._shed()
-                elif fault.errno not in (errno.ECONNABORTED, errno.EPROTO, errno.EPERM):
+                elif fault.errno in (errno.ENOBUFS, errno.ENOMEM):
+                    return
+                elif fault.errno not in _OF_ONE_CONNECTION:
                     raise
-                continue
-            arrived(fd, address[0], address[1])
+            else:
+                arrived(fd, address[0], address[1])
             if not self._accepting:
                 return
 
@@ -85,13 +100,13 @@ class Listener:
         except OSError:
             # Not even that one: the whole machine is out of descriptors.
             self._exhausted = True
-            self.pause()
+            self._look()
 
     def resume_after_exhaustion(self) -> None:
         """Accepts again after the machine ran out of descriptors; called now and then."""
         if self._exhausted:
             self._exhausted = False
-            self.start()
+            self._look()
 
 
 def _open_spare() -> int:
