@@ -7,7 +7,7 @@ all of one pass in one message, and may hold spare units that are already record
     holder -> home   ask key units more | unused key units when | count listener units
     home -> holder   within address units over delay spare when version | go listener units until spare when version
                      blocked listener until
-    memory.py        spent key units | tell round what | recent round last [when key units]...
+    rate_memory.py   spent key units | tell round what | recent round last [when key units]...
 
 R1  A unit is recorded at the home before its connection goes on: so no number of shards admits more than one gate would.
 R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
@@ -24,8 +24,8 @@ from typing import Any, Final
 from limits.rate import Window
 from limits.throttle import INT_MAX
 from shards.homes import home_of
-from shards.memory import Entry, Memory
 from shards.rate_home import RateHome
+from shards.rate_memory import Entry, Memory
 from shards.settings import View
 from shards.shares import UNAVAILABLE, Share, Shares, Waiter
 
@@ -74,7 +74,6 @@ class Rates:
             "go": self._go, "blocked": self._block, "spent": self._memory.spent, "tell": self._memory.tell,
             "recent": self._memory.heard,
         }  # fmt: skip
-        self._here.complete = shards == 1
 
     # The accept path
 
@@ -140,6 +139,7 @@ class Rates:
             here.complete = False
             self._memory.ask_again(now_ms=now_ms)
         self.gated = gated
+        self._memory.configured(now_ms=now_ms)
 
     def observe(self, listener: str, total: int, *, now_ms: int) -> None:
         """How many connections a listener has taken so far, told now and then: what a rate that is switched on starts

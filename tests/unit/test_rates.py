@@ -190,8 +190,9 @@ def test_a_default_quota_limits_every_address_but_an_exempted_one():
     assert not pair.holder.has_quota("10.0.0.9")
 
 
-def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used():
-    pair = Pair(ip_quota(2))
+@pytest.mark.parametrize("configured_first", [True, False])
+def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(configured_first):
+    pair = Pair(ip_quota(1), ("setting", "/quota.window.num", "21"))
     pair.record(pair.holder, f"ip:{IP}", 8)
     pair.record(pair.home, f"ip:{IP}", 8)
     waiter, me, home = Waiter(), pair.holder, pair.home.me
@@ -202,12 +203,16 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used()
     successor = pair.rates[home] = Rates(
         home, 2, LISTENERS, pair.views[home], send=lambda peer, message: pair.links[home, peer].append(message)
     )
-    successor.apply(1, now_ms=pair.now_ms)
+    if configured_first:
+        successor.apply(1, now_ms=pair.now_ms)
     successor.peer_up(me.me)
     me.peer_up(home)
     pair.settle()
+    if not configured_first:
+        successor.apply(1, now_ms=pair.now_ms)
+        pair.settle()
     assert waiter.told == [(f"ip:{IP}", 0)]
-    assert pair.record(successor, f"ip:{IP}", 4) == [0, 0, 0, 500]
+    assert pair.record(successor, f"ip:{IP}", 4) == [0, 0, 0, 1000]
 
 
 def test_what_is_recorded_is_described():

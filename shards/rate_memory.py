@@ -1,7 +1,7 @@
 """What a shard used of each rate over the last windows, so that a home which starts knows what its predecessor knew.
 
-M1  A home that starts, or whose gate is switched on, decides nothing before every other shard has told what it used
-    (`awaited` is empty), is known to be dead, or did not tell within TELL_MS.
+M1  A home that starts, or whose gate is switched on, decides nothing before it knows its configuration, and every other
+    shard has told what it used (`awaited` is empty), is known to be dead, or did not tell within TELL_MS.
 M2  What a home uses itself is told to another shard at the end of the pass, which remembers it in its stead. So with one
     shard dies only the memory of its last pass; with two at once, what they used, as with a Kafka broker that restarts.
 M3  What is told counts at the end of the time it is told for: a little longer than the truth, never shorter.
@@ -70,6 +70,7 @@ class Memory:
         self._what = ""  # prefix of the keys that are asked for
         self.awaited = {shard for shard in range(shards) if shard != me}
         self._since_ms: int | None = None
+        self._configured = False
         self._told: list[Entry] = []
         self.start(Window())
 
@@ -77,6 +78,13 @@ class Memory:
         """Nothing is remembered."""
         self._recent = Recent(window)
         self._for_others = Recent(window)  # M2
+
+    def configured(self, *, now_ms: int) -> None:
+        """The shape of the windows is known for good: what was told can be counted."""
+        if not self._configured:
+            self._configured = True
+            if not self.awaited:
+                self._finish(now_ms)
 
     def used(self, key: str, units: int, home: int, *, now_ms: int) -> None:
         """Units were used here."""
@@ -159,7 +167,7 @@ class Memory:
     def _heard_all(self, peer: int, now_ms: int) -> None:
         if peer in self.awaited:
             self.awaited.discard(peer)
-            if not self.awaited:
+            if not self.awaited and self._configured:
                 self._finish(now_ms)
 
     def _finish(self, now_ms: int) -> None:
