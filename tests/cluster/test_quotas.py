@@ -1,0 +1,214 @@
+"""Client quotas on real processes: one client over many connections and shards, mutations, precedence, muted channels.
+
+Quota windows are 3 samples of a second, so that a test sees several of them within seconds.
+"""
+
+import threading
+import time
+import urllib.request
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from batches import batch
+from harness import connect, running, until
+from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced
+
+from journal.reader import events
+from limits.rate import Rate, Window
+
+SAMPLES = 3
+WINDOW = ("--set", f"quota.window.num={SAMPLES}", "--set", f"controller.quota.window.num={SAMPLES}")
+CONNECTIONS, QUOTA, STEADY_S = 32, 400_000, 7.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("quotas") / "data", *WINDOW, "--topic", "t:8", shards=4) as cluster:
+        yield cluster
+
+
+def limit(cluster, entity, **quotas):
+    set_ = {name: value for name, value in quotas.items() if value is not None}
+    remove = [name for name, value in quotas.items() if value is None]
+    cluster.put("/v1/quotas", {"alter": [{"entity": entity, "set": set_, "remove": remove}]})
+
+
+def throttled(cluster, client_id):
+    """What the journal says of this client, in the order of the clock."""
+    happened = events(cluster.data_dir / "journal")
+    mine = [each for each in happened if each["kind"] == "throttled" and each.get("client_id") == client_id]
+    return sorted(mine, key=lambda event: event["mono_ns"])
+
+
+def most_within(events_, window_s):
+    """The most bytes recorded in any window of so many seconds."""
+    most, total, first = 0, 0, 0
+    for event in events_:
+        total += event["bytes"]
+        while event["mono_ns"] - events_[first]["mono_ns"] >= window_s * 1e9:
+            total -= events_[first]["bytes"]
+            first += 1
+        most = max(most, total)
+    return most
+
+
+def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(cluster):
+    limit(cluster, {"client-id": "many"}, producer_byte_rate=QUOTA)
+    until_s = time.monotonic() + (SAMPLES - 1) + STEADY_S
+    failures = []
+
+    def client(number):
+        frame = produce("many", "t", number % 8, batch(b"x" * 1900))
+        try:
+            with connect(cluster.address) as sock:
+                while time.monotonic() < until_s:
+                    sock.sendall(frame)
+                    error, _ = produced(answer(sock))
+                    if error:
+                        failures.append(error)
+        except OSError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+    told = throttled(cluster, "many")
+    assert {event["shard"] for event in told} == {0, 1, 2, 3}, "connections are spread over all shards"
+    assert {(event["limit"], event["limit_value"]) for event in told} == {("producer_byte_rate", QUOTA)}
+    (size,) = {event["bytes"] for event in told}
+
+    began = told[0]["mono_ns"]
+    seconds = (told[-1]["mono_ns"] - began) / 1e9
+    assert seconds > SAMPLES + 2, "it went on after the burst"
+    alone = one_meter(size, seconds)
+
+    # Whenever the journal's records exceed the quota in Kafka's window, the client was muted for what Kafka asks for.
+    rate = Rate(Window(SAMPLES, 1000))
+    due = [rate.charge(size, QUOTA, now_ms=event["mono_ns"] // 1_000_000) for event in told]
+    differ_ms = sorted(abs(event.get("throttle_ms", 0) - each) for event, each in zip(told, due, strict=True))
+    assert differ_ms[len(differ_ms) // 2] <= 10, "records are journaled a moment after they are made"
+
+    # In no window of whatever length more than one meter lets pass, but for a request of each connection: it is
+    # recorded before it is known that it is beyond the quota. Nor less than 5 % of it in all.
+    for length_s in range(1, int(seconds)):
+        assert most_within(told, length_s) <= most_within(alone, length_s) + CONNECTIONS * size, f"{length_s} s"
+    passed = sum(event["bytes"] for event in told)
+    assert passed == pytest.approx(sum(event["bytes"] for event in alone), rel=0.05)
+
+
+def one_meter(size, seconds):
+    """What the same connections get through a single sensor, each waiting out its throttle, in virtual time."""
+    rate, passed = Rate(Window(SAMPLES, 1000)), []
+    ready_ms = [0] * CONNECTIONS
+    now_ms = 0
+    while now_ms <= seconds * 1000:
+        number = min(range(CONNECTIONS), key=ready_ms.__getitem__)
+        now_ms = max(now_ms, ready_ms[number])
+        passed.append({"mono_ns": now_ms * 1_000_000, "bytes": size})
+        ready_ms[number] = now_ms + 1 + rate.charge(size, QUOTA, now_ms=now_ms)
+    return passed
+
+
+def test_a_throttled_answer_comes_at_once_and_the_next_only_after_the_delay(cluster):
+    limit(cluster, {"client-id": "slow"}, producer_byte_rate=2000)
+    frame = produce("slow", "t", 0, batch(b"x" * 1000))
+    with connect(cluster.address) as sock:
+        at, told = [], []
+        for _ in range(7):
+            sock.sendall(frame)
+            told.append(produced(answer(sock)).throttle_ms)
+            at.append(time.monotonic())
+    assert any(told)
+    for throttle_ms, (before, after) in zip(told, pairwise(at), strict=False):
+        assert after - before >= throttle_ms / 1000 - 0.005, "muted for as long as it was told"
+    assert told[0] == 0
+
+
+def test_a_strict_mutation_is_refused_topic_by_topic(cluster):
+    limit(cluster, {"client-id": "strict"}, controller_mutation_rate=1)  # a burst of 3
+    with connect(cluster.address) as sock:
+
+        def create(topics, validate_only=False):
+            sock.sendall(create_topics("strict", topics, strict=True, validate_only=validate_only))
+            return created(answer(sock), strict=True)
+
+        assert create({"s0": 50}, validate_only=True).errors == {"s0": 0}, "validating counts nothing"
+        first = create({"s1": 5, "s2": 1})
+        assert first.errors == {"s1": 0, "s2": THROTTLING_QUOTA_EXCEEDED}, "accepted in part"
+        assert 1500 < first.throttle_ms <= 2000, "two partitions too many, at one a second"
+        second = create({"s2": 1})
+        assert second.errors == {"s2": 0}, "the channel was muted until there was a token"
+
+
+def test_a_permissive_mutation_is_done_and_throttled(cluster):
+    limit(cluster, {"client-id": "permissive"}, controller_mutation_rate=1)
+    with connect(cluster.address) as sock:
+        sock.sendall(create_topics("permissive", {"p1": 5, "p2": 1}, strict=False))
+        done = created(answer(sock), strict=False)
+    assert done.errors == {"p1": 0, "p2": 0}
+    assert 2500 < done.throttle_ms <= 3000
+
+
+LEVELS = [
+    {"user": "ANONYMOUS", "client-id": "level"},
+    {"user": "ANONYMOUS", "client-id": None},
+    {"user": "ANONYMOUS"},
+    {"user": None, "client-id": "level"},
+    {"user": None, "client-id": None},
+    {"user": None},
+    {"client-id": "level"},
+    {"client-id": None},
+]
+
+
+def test_the_most_specific_level_holds_and_the_next_one_when_it_is_gone(cluster):
+    for rank, entity in enumerate(LEVELS):
+        limit(cluster, entity, producer_byte_rate=1_000_000 + rank)
+    found = []
+    with connect(cluster.address) as sock:
+        for entity in LEVELS:
+            sock.sendall(produce("level", "t", 0, batch()))
+            assert produced(answer(sock)) == (0, 0)
+            found.append(until(lambda: throttled(cluster, "level")[len(found) :], what="a journal entry")[0])
+            limit(cluster, entity, producer_byte_rate=None)
+        sock.sendall(produce("level", "t", 0, batch()))
+        assert produced(answer(sock)) == (0, 0)
+    assert [event["limit_value"] for event in found] == [1_000_000 + rank for rank in range(len(LEVELS))]
+    assert len(throttled(cluster, "level")) == len(LEVELS), "and none at last"
+
+
+def test_muted_channels_cost_no_thread_and_are_counted_until_they_close(cluster):
+    limit(cluster, {"client-id": "muted"}, producer_byte_rate=10)
+    pids = {each["pid"] for each in cluster.get("/v1/shards")["shards"]}
+    frame = produce("muted", "t", 0, batch(b"x" * 1000))
+
+    def threads():
+        return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids)
+
+    def muted():
+        return sum(1 for each in _metric(cluster, "kafka_server_produce_queue_size") for _ in range(int(each)))
+
+    with connect(cluster.address) as first:
+        first.sendall(frame)
+        answer(first)
+        before = threads()
+        socks = [connect(cluster.address) for _ in range(100)]
+        for sock in socks:
+            sock.sendall(frame)
+        assert all(produced(answer(sock)).throttle_ms > 60_000 for sock in socks)
+        until(lambda: muted() >= 100, what="100 channels are muted")
+        assert threads() <= before + len(pids), "a thread that turns journals into parts may have started"
+        for sock in socks:
+            sock.close()
+        until(lambda: muted() <= 1, what="closed channels are forgotten")
+
+
+def _metric(cluster, name):
+    with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as answered:
+        lines = answered.read().decode().splitlines()
+    return [float(line.split()[-1]) for line in lines if line.split("{")[0].split(" ")[0] == name]
