@@ -121,6 +121,22 @@ def test_an_oversized_frame_closes_the_connection(served):
     assert client.recv(1) == b""
 
 
+def test_an_oversized_frame_that_comes_whole_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"x" * 1001))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"] and not echo.frames
+
+
+def test_somebody_unknown_gets_no_room_for_a_large_frame(served):
+    echo, client, connection = served
+    echo.max_frame_bytes = 100 << 20
+    connection.authentication = object()
+    client.sendall(((512 << 10) + 1).to_bytes(4, "big"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"]
+
+
 def test_a_negative_length_closes_the_connection(served):
     echo, client, _ = served
     client.sendall(b"\xff\xff\xff\xff")
