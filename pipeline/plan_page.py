@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pipeline.candidates import OVERRIDES
 from pipeline.page import bars, document, section, table
 from pipeline.plan import Plan
 
@@ -17,6 +18,7 @@ def printed(plan: Plan) -> str:
         *(f"  {count:>9,}  {reason}" for reason, count in sorted(plan.bad_reasons.items(), key=lambda item: -item[1])),
         "",
         _columns([_headings(plan), *(_row(one) for one in plan.candidates)]),
+        *(["", _overridden(plan)] if _overridden(plan) else []),
     ]
     if plan.talkers:
         parts += ["", "Addresses that stand out:"]
@@ -84,6 +86,12 @@ def page(plan: Plan, *, name: str) -> str:
     return document(f"Plan for {name}", facts, [advice, *pictures, candidates, *standing_out])
 
 
+def _overridden(plan: Plan) -> str:
+    """The overrides that every candidate has, once."""
+    given = next((one["limits"][OVERRIDES] for one in plan.candidates if OVERRIDES in one["limits"]), "")
+    return f"Each with {OVERRIDES}={given}" if given else ""
+
+
 def _headings(plan: Plan) -> list[str]:
     compared = ["in incident", "in quiet", "others hit"] if any("compare" in one for one in plan.candidates) else []
     return ["limits", "refused", "share", "delayed", "addresses", "networks", "worst minute", "headroom", *compared]
@@ -92,7 +100,7 @@ def _headings(plan: Plan) -> list[str]:
 def _row(one: dict[str, Any]) -> list[str]:
     worst = one["worst_minute"]
     cells = [
-        ", ".join(f"{name}={value}" for name, value in one["limits"].items()),
+        ", ".join(f"{name}={value}" for name, value in one["limits"].items() if name != OVERRIDES) or "overrides alone",
         f"{one['refused']:,}",
         f"{one['refused_share']:.4%}",
         f"{one['delayed']:,}",

@@ -9,6 +9,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 MAX_OVERRIDES = 20
+LEAST_PEAK = 10
+STANDS_OUT = 8
+"""An address stands out when it has this many times as many connections open at most as the median address does."""
 
 
 class Recommendation(NamedTuple):
@@ -91,8 +94,8 @@ def talkers(connections: DataFrame, histogram: DataFrame, total: int, *, most: i
     stay open far longer than others', and pile up. `burst`: most of its connections come in one hour.
     """
     peaks = histogram.groupBy("ip").agg(F.max("level").alias("peak"), F.sum("n").alias("connections"))
-    median, p95 = peaks.agg(F.percentile_approx("peak", F.array(F.lit(0.5), F.lit(0.95)))).first()[0]
-    threshold = max(10, 4 * median, min(p95, 10 * median))
+    median = peaks.agg(F.percentile_approx("peak", F.lit(0.5))).first()[0]
+    threshold = max(LEAST_PEAK, STANDS_OUT * median)
     greedy = peaks.where(F.col("peak") >= threshold).orderBy(F.desc("peak"), "ip").limit(most).collect()
     if not greedy:
         return []
