@@ -24,9 +24,13 @@ T = TypeVar("T")
 class Cluster:
     """A running `turnstile up`; `listeners[name][broker]` is (host, port)."""
 
-    def __init__(self, data_dir: Path, *options: str, brokers: int = 1, shards: int = 2) -> None:
+    def __init__(
+        self, data_dir: Path, *options: str, brokers: int = 1, shards: int = 2, descriptors: int | None = None
+    ) -> None:
+        """`descriptors`: how many each process may have open."""
         self.data_dir = data_dir
-        command = [TURNSTILE, "up", "--json", "--data-dir", str(data_dir), "--admin-port", "0"]
+        limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}"]
+        command = [*limited, TURNSTILE, "up", "--json", "--data-dir", str(data_dir), "--admin-port", "0"]
         command += ["--brokers", str(brokers), "--shards", str(shards)]
         if "--listener" not in options and "--port" not in options:
             command += ["--port", "0"]

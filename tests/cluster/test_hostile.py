@@ -1,0 +1,213 @@
+"""Clients that mean harm, machines that run out of things: the cluster serves everybody else, and recovers by itself."""
+
+import json
+import os
+import resource
+import signal
+import struct
+import subprocess
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+
+import pytest
+from harness import TURNSTILE, _alive, admitted, connect, running, until
+
+_API_VERSIONS = bytes.fromhex("000000110012000000000001000774657374696e67")
+
+
+def closed(sock):
+    """Whether the other side ends the connection without an answer."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def malformed(cluster):
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in metrics(cluster).splitlines()
+        if line.startswith("turnstile_malformed") and not line.startswith("#")
+    )
+
+
+def metrics(cluster):
+    with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    with running(folder / "d", "--listener", "PLAIN=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl") as cluster:
+        pids = cluster.processes()
+        yield cluster
+        assert cluster.processes() == pids, "a process died"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">i", 104_857_601),
+        struct.pack(">ihhih", 10, 999, 0, 1, -1),
+        struct.pack(">ihhih", 10, 3, 99, 1, -1),
+        struct.pack(">ihhihi", 14, 3, 1, 1, -1, 0x7FFFFFFF),
+        struct.pack(">ihhih", 10, 3, 1, 1, 500),
+    ],
+    ids=["http", "tls", "negative", "empty", "oversized", "api", "version", "array", "client-id"],
+)
+def test_what_is_no_request_ends_its_connection_and_no_other(cluster, sent):
+    with connect(cluster.listeners["PLAIN"][0]) as good, connect(cluster.listeners["PLAIN"][0]) as bad:
+        assert admitted(good)
+        before = malformed(cluster)
+        bad.sendall(sent)
+        assert closed(bad)
+        assert admitted(good)
+        until(lambda: malformed(cluster) == before + 1, what="counted")
+
+
+def test_a_frame_that_stops_half_way_holds_up_nobody(cluster):
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(connect(cluster.listeners["PLAIN"][0])).sendall(
+                struct.pack(">i", 100 << 20) + b"x" * 99
+            )
+        with connect(cluster.listeners["PLAIN"][0]) as good:
+            assert admitted(good)
+
+
+def test_somebody_unknown_gets_no_room_for_a_large_frame(cluster):
+    with connect(cluster.listeners["SASL"][0]) as sock:
+        sock.sendall(struct.pack(">i", (512 << 10) + 1))
+        assert closed(sock)
+
+
+def test_before_authentication_nothing_else_is_answered(cluster):
+    with connect(cluster.listeners["SASL"][0]) as sock:
+        assert admitted(sock)
+        sock.sendall(struct.pack(">ihhihi", 14, 3, 1, 1, -1, -1))
+        assert closed(sock)
+
+
+def test_a_client_that_never_reads_is_no_longer_read_either_and_gets_every_answer_when_it_does(cluster):
+    with connect(cluster.listeners["PLAIN"][0]) as rude, connect(cluster.listeners["PLAIN"][0]) as good:
+        rude.setblocking(False)
+        sent = 0
+        while sent < 64 << 20:  # it is held up long before
+            try:
+                sent += rude.send(_API_VERSIONS * 1000)
+            except BlockingIOError:
+                assert admitted(good)
+                break
+        else:
+            raise AssertionError("everything was taken")
+        rude.settimeout(10)
+        with rude.makefile("rb") as answers:
+            for _ in range(sent // len(_API_VERSIONS)):
+                answers.read(int.from_bytes(answers.read(4), "big"))
+
+
+@pytest.mark.parametrize("body", [b"[]", b"\xff", b'{"name":"\\ud800","password":"x"}', b"[" * 100_000])
+def test_what_is_no_change_is_the_callers_mistake(cluster, body):
+    for path in ("/v1/users", "/v1/quotas", "/v1/cluster_config"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib_put(cluster.admin + path, body)
+        assert caught.value.code == 400
+        json.load(caught.value)
+
+
+def urllib_put(url, body):
+    with urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=10):
+        pass
+
+
+def test_out_of_descriptors_connections_are_refused_and_it_recovers(tmp_path):
+    with running(tmp_path / "d", shards=1, descriptors=200) as limited:
+        pids = limited.processes()
+        with ExitStack() as stack:
+            outcomes = [admitted(stack.enter_context(connect(limited.address))) for _ in range(150)]
+            assert outcomes[0] and not outcomes[-1]
+            refused = limited.get("/v1/refusals?by=reason")
+            assert "fd_limit" in json.dumps(refused)
+        until(lambda: limited.get("/v1/shards")["shards"][0]["connections"] == 0, what="all closed")
+        with connect(limited.address) as sock:
+            assert admitted(sock)
+        assert limited.processes() == pids
+
+
+def test_a_full_disk_refuses_changes_and_ends_nothing(tmp_path):
+    """RLIMIT_FSIZE, once everything runs, is a disk that takes nothing beyond what its files hold."""
+    with running(tmp_path / "d") as cluster:
+        coordinator = cluster.get("/v1/cluster")["coordinator_pid"]
+        everybody = cluster.processes()
+        for pid in everybody:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            cluster.set("kafka_connections_max", 5)
+        assert caught.value.code == 507
+        with connect(cluster.address) as sock:
+            assert admitted(sock)
+        killed = cluster.shard_pid(0)
+        os.kill(killed, signal.SIGKILL)
+        until((cluster.data_dir / "epoch.new").exists, what="the supervisor tries to start another, in vain")
+        for pid in everybody:
+            if pid != killed:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        until(lambda: cluster.get("/healthz")["status"] == "ok", what="the shard is back")
+        cluster.set("kafka_connections_max", 5)
+        assert cluster.get("/v1/cluster")["coordinator_pid"] == coordinator
+
+
+def test_the_coordinator_dies_while_a_change_is_under_way(cluster_of_its_own):
+    """The caller is told nothing, or the truth: what holds afterwards is the old value or the new one, everywhere."""
+    cluster = cluster_of_its_own
+    stopped = cluster.shard_pid(1)
+    os.kill(stopped, signal.SIGSTOP)  # so that the change can't be acknowledged
+    change = subprocess.Popen(
+        [TURNSTILE, "config", "set", "kafka_connections_max_per_ip", "1"],
+        env={**os.environ, "TURNSTILE_ADMIN": cluster.admin},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(
+        lambda: (
+            cluster.get("/v1/cluster_config?key=kafka_connections_max_per_ip") == {"kafka_connections_max_per_ip": 1}
+        )
+    )
+    os.kill(cluster.get("/v1/cluster")["coordinator_pid"], signal.SIGKILL)
+    assert change.wait(timeout=20) == 1
+    os.kill(stopped, signal.SIGCONT)
+    until(lambda: {each["config_version"] for each in cluster.get("/v1/shards")["shards"]} == {2}, what="in force")
+    with connect(cluster.address, "127.0.0.7") as one, connect(cluster.address, "127.0.0.7") as two:
+        assert sorted([admitted(one), admitted(two)]) == [False, True]
+
+
+@pytest.fixture
+def cluster_of_its_own(tmp_path):
+    with running(tmp_path / "d") as cluster:
+        yield cluster
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path):
+    """At any moment: the earlier ones end the command before it has done anything."""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0"]
+    up = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until(lambda: list(tmp_path.iterdir()), what="its data directory")
+    up.send_signal(signal.SIGTERM)
+    _, said = up.communicate(timeout=20)
+    assert up.returncode in (0, 1) and "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+    assert not _alive(up.pid)
+
+
+def test_why_it_cannot_start_is_said_although_processes_have_ended(tmp_path):
+    (tmp_path / "cluster.sqlite").write_bytes(b"no database" * 1000)
+    command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0", "--data-dir", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert run.returncode == 1 and "cluster.sqlite can't be used" in run.stderr
