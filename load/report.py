@@ -11,6 +11,7 @@ from rich.table import Table
 from load.run import Result, Watch
 from load.spec import Scenario
 from load.tally import Tally, percentiles_ms
+from load.throttles import sentence
 
 WORTH_SAYING_S = 0.2
 """Starts that are late by more than this are mentioned: the storm was then not the one that was asked for."""
@@ -101,8 +102,10 @@ def _summary(result: Result) -> str:
         lines.append(
             f"Real clients: {t.produced:,} records produced, {t.failed:,} failed, {t.consumed:,} consumed, "
             f"over {t.connections} connections"
+            + (f"; {t.created:,} topics created, {t.rejected:,} refused" if t.created or t.rejected else "")
             + (f"; {t.lost_clients} clients ended without a word" if t.lost_clients else "")
         )
+        lines += [f"  {sentence(label, told)}" for label, told in t.throttled.items()]
     if result.cluster is not None and result.cluster.refused:
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in sorted(result.cluster.refused.items()))
         lines.append(f"Refused by reason: {reasons}")

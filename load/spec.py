@@ -88,15 +88,29 @@ class Traffic:
     consumers: int = 1
     partitions: int = 4
     records_per_s: float = 500.0
-    """Of each producer."""
+    """Of each producer, and of each impatient one."""
     size_bytes: int = 200
+    client_id: str = ""
+    """What quotas of client-ids go by; the topic's name by default."""
+    user: str = ""
+    """Logs in with SASL PLAIN; the bootstrap address must be a listener that asks for it."""
+    password: str = ""
+    impatient: int = 0
+    """Producers that come back on another connection at once when they are throttled."""
+    mutators: int = 0
+    """Clients that create topics of `partitions` partitions, at topics_per_s each."""
+    topics_per_s: float = 5.0
 
     def __post_init__(self) -> None:
-        for name in ("partitions", "size_bytes", "records_per_s"):
+        for name in ("partitions", "size_bytes", "records_per_s", "topics_per_s"):
             if getattr(self, name) <= 0:
                 raise SpecInvalid(f"traffic on {self.topic}: {name} must be more than 0.")
-        if min(self.producers, self.consumers) < 0:
-            raise SpecInvalid(f"traffic on {self.topic}: producers and consumers can't be negative.")
+        if min(self.producers, self.consumers, self.impatient, self.mutators) < 0:
+            raise SpecInvalid(
+                f"traffic on {self.topic}: producers, consumers, impatient and mutators can't be negative."
+            )
+        if self.user and not self.password:
+            raise SpecInvalid(f"traffic on {self.topic}: user {self.user} needs a password.")
 
 
 @dataclass(frozen=True)

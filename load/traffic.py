@@ -9,11 +9,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from load.spec import Traffic
+from load.throttles import Told, merge
 
 STOP_TIMEOUT_S = 20.0
+_ROLES = {
+    "produce": "producer",
+    "consume": "consumer",
+    "insist": "producer that would not wait",
+    "mutate": "creator of topics",
+}
 
 
 @dataclass
@@ -25,6 +32,12 @@ class TrafficResult:
     failed: int = 0
     """Given up by a producer."""
     consumed: int = 0
+    created: int = 0
+    """Topics."""
+    rejected: int = 0
+    """Topics that a quota refused."""
+    throttled: dict[str, Told] = field(default_factory=dict)
+    """By client-id and role: the throttle times that clients were told."""
     connections: int = 0
     lost_clients: int = 0
     """Clients that ended without saying what they did; the other numbers are then too low."""
@@ -37,9 +50,17 @@ class Clients:
         self._processes: list[subprocess.Popen[str]] = []
         for number, spec in enumerate(traffic):
             group = f"turnstile-load-{number}"
-            for role, count in (("produce", spec.producers), ("consume", spec.consumers)):
-                for _ in range(count):
-                    self._start({"role": role, "bootstrap": bootstrap, "group": group, **vars(spec)})
+            settings = {**vars(spec), "client_id": spec.client_id or spec.topic}
+            for role, count in (
+                ("produce", spec.producers),
+                ("consume", spec.consumers),
+                ("insist", spec.impatient),
+                ("mutate", spec.mutators),
+            ):
+                label = f"{settings['client_id']} {_ROLES[role]}"
+                for each in range(count):
+                    order = {"role": role, "bootstrap": bootstrap, "group": group, "number": each, "label": label}
+                    self._start({**order, **settings})
 
     def _start(self, order: dict[str, object]) -> None:
         process = subprocess.Popen(
@@ -77,6 +98,7 @@ class Clients:
             if said is None:
                 result.lost_clients += 1
                 continue
+            merge(result.throttled, said.pop("throttled", {}))
             for name, value in said.items():
                 setattr(result, name, getattr(result, name) + value)
         return result

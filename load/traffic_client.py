@@ -17,6 +17,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from load import quota_clients
+from load.throttles import Throttles
+
 
 class Connections(logging.Handler):
     """Counts the connections one librdkafka handle makes, refused ones too.
@@ -28,15 +31,25 @@ class Connections(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.made = 0
+        self.throttles = Throttles()
 
     def emit(self, record: logging.LogRecord) -> None:
         self.made += record.getMessage().startswith("CONNECTED ")
 
-    def settings(self, bootstrap: str) -> dict[str, Any]:
+    def settings(self, order: dict[str, Any], **more: Any) -> dict[str, Any]:
         """Settings every client has."""
         log = logging.Logger("librdkafka", logging.DEBUG)
         log.addHandler(self)
-        return {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 1000, "debug": "broker", "logger": log}
+        settings = {"bootstrap.servers": order["bootstrap"], "reconnect.backoff.max.ms": 1000, "debug": "broker"}
+        if order["user"]:
+            login = {"sasl.username": order["user"], "sasl.password": order["password"]}
+            settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", **login}
+        return {**settings, "logger": log, **more}
+
+    def under_quota(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Settings of a client that goes by its name, and is asked for its throttle times."""
+        throttled = lambda event: self.throttles.add(event.throttle_time * 1000)  # noqa: E731 - a callback of one line
+        return self.settings(order, **{"client.id": order["client_id"], "throttle_cb": throttled})
 
     def last_word(self, poll: Callable[[float], object]) -> None:
         """Serve what the log still has, which `poll` does on the way."""
@@ -52,7 +65,7 @@ def stop_asked() -> bool:
 def create_topic(order: dict[str, Any]) -> int:
     """Make the topic, unless it is there; how many connections that took."""
     seen = Connections()
-    admin = AdminClient(seen.settings(order["bootstrap"]))
+    admin = AdminClient(seen.settings(order))
     future = admin.create_topics([NewTopic(order["topic"], order["partitions"], 1)])[order["topic"]]
     try:
         future.result(timeout=30)
@@ -63,14 +76,14 @@ def create_topic(order: dict[str, Any]) -> int:
     return seen.made
 
 
-def produce(order: dict[str, Any]) -> dict[str, int]:
+def produce(order: dict[str, Any]) -> dict[str, Any]:
     """Produce at the ordered rate until told to stop, then flush."""
     seen, done = Connections(), {"produced": 0, "failed": 0}
 
     def delivered(error: object, _message: object) -> None:
         done["failed" if error else "produced"] += 1
 
-    producer = Producer({**seen.settings(order["bootstrap"]), "linger.ms": 5})
+    producer = Producer({**seen.under_quota(order), "linger.ms": 5})
     value, sent, began = b"x" * order["size_bytes"], 0, time.monotonic()
     while not stop_asked():
         due = int((time.monotonic() - began) * order["records_per_s"])
@@ -83,10 +96,11 @@ def produce(order: dict[str, Any]) -> dict[str, int]:
         producer.poll(0.01)
     left = producer.flush(10)
     seen.last_word(producer.poll)
-    return {**done, "failed": done["failed"] + left, "connections": seen.made}
+    throttled = {order["label"]: seen.throttles.as_json()}
+    return {**done, "failed": done["failed"] + left, "connections": seen.made, "throttled": throttled}
 
 
-def consume(order: dict[str, Any]) -> dict[str, int]:
+def consume(order: dict[str, Any]) -> dict[str, Any]:
     """Consume in the ordered group until told to stop."""
     seen, consumed = Connections(), 0
 
@@ -95,21 +109,25 @@ def consume(order: dict[str, Any]) -> dict[str, int]:
         consumed += sum(1 for message in consumer.consume(500, timeout=timeout_s) if message.error() is None)
 
     settings = {"group.id": order["group"], "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
-    consumer = Consumer({**seen.settings(order["bootstrap"]), **settings})
+    consumer = Consumer({**seen.under_quota(order), **settings})
     consumer.subscribe([order["topic"]])
     while not stop_asked():
         take(0.1)
     seen.last_word(take)
     consumer.close()
-    return {"consumed": consumed, "connections": seen.made}
+    return {"consumed": consumed, "connections": seen.made, "throttled": {order["label"]: seen.throttles.as_json()}}
 
 
 def main() -> None:
     """Carry out the order."""
     order = json.loads(sys.argv[1])
-    connections = create_topic(order)
+    role = order["role"]
+    connections = 0 if role == "mutate" else create_topic(order)
     print("ready", flush=True)
-    done = {"produce": produce, "consume": consume}[order["role"]](order)
+    if role in ("insist", "mutate"):
+        done = (quota_clients.insist if role == "insist" else quota_clients.mutate)(order, stop_asked)
+    else:
+        done = (produce if role == "produce" else consume)(order)
     done["connections"] += connections
     print(json.dumps(done), flush=True)
 

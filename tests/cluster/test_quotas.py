@@ -3,6 +3,7 @@
 Quota windows are 3 samples of a second, so that a test sees several of them within seconds.
 """
 
+import json
 import threading
 import time
 import urllib.request
@@ -212,3 +213,41 @@ def _metric(cluster, name):
     with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as answered:
         lines = answered.read().decode().splitlines()
     return [float(line.split()[-1]) for line in lines if line.split("{")[0].split(" ")[0] == name]
+
+
+SCENARIO = """
+seconds = 3
+[[traffic]]
+topic = "t"
+client_id = "impatient"
+producers = 0
+consumers = 0
+impatient = 1
+records_per_s = 100
+size_bytes = 2000
+[[traffic]]
+topic = "made"
+client_id = "creator"
+producers = 0
+consumers = 0
+mutators = 1
+topics_per_s = 20
+partitions = 2
+"""
+
+
+def test_the_load_driver_reports_throttle_times_as_its_clients_saw_them(cluster, tmp_path):
+    limit(cluster, {"client-id": "impatient"}, producer_byte_rate=5000)
+    limit(cluster, {"client-id": "creator"}, controller_mutation_rate=2)
+    (tmp_path / "storm.toml").write_text(SCENARIO)
+    said = cluster.turnstile(
+        "load", "--json", "--bootstrap", cluster.bootstrap, "--scenario", str(tmp_path / "storm.toml")
+    )
+    report = json.loads(said.splitlines()[0])
+    assert report["reconciled"], report["reconciliation"]
+    traffic = report["traffic"]
+    insisted = traffic["throttled"]["impatient producer that would not wait"]
+    told = [event for event in throttled(cluster, "impatient") if event.get("throttle_ms")]
+    assert (insisted["responses"], insisted["total_ms"]) == (len(told), sum(event["throttle_ms"] for event in told))
+    assert 4 <= traffic["created"] < 12, "a burst of 6 partitions, the one that empties the bucket, and 2 a second"
+    assert traffic["rejected"] > 10

@@ -1,0 +1,42 @@
+"""Throttle times as clients were told them, in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Told = dict[str, float]
+"""`responses` that carried a throttle time above zero, `total_ms` and `max_ms` of them."""
+
+
+class Throttles:
+    """Counts what one client is told."""
+
+    def __init__(self) -> None:
+        self._responses, self._total_ms, self._max_ms = 0, 0.0, 0.0
+
+    def add(self, throttle_ms: float) -> None:
+        """One answer's throttle time; 0 counts for nothing."""
+        if throttle_ms > 0:
+            self._responses += 1
+            self._total_ms += throttle_ms
+            self._max_ms = max(self._max_ms, throttle_ms)
+
+    def as_json(self) -> Told:
+        return {"responses": self._responses, "total_ms": round(self._total_ms, 1), "max_ms": round(self._max_ms, 1)}
+
+
+def merge(into: dict[str, Told], more: Mapping[str, Told]) -> None:
+    """Adds what other clients of the same names were told."""
+    for label, told in more.items():
+        known = into.setdefault(label, {"responses": 0, "total_ms": 0.0, "max_ms": 0.0})
+        known["responses"] += told["responses"]
+        known["total_ms"] += told["total_ms"]
+        known["max_ms"] = max(known["max_ms"], told["max_ms"])
+
+
+def sentence(label: str, told: Told) -> str:
+    """For the report."""
+    if not told["responses"]:
+        return f"{label}: never throttled"
+    mean = told["total_ms"] / told["responses"]
+    return f"{label}: throttled {told['responses']:,.0f} times, {mean:,.0f} ms on average, {told['max_ms']:,.0f} ms at most"
