@@ -41,9 +41,9 @@ class Dispatcher:
         authentication = connection.authentication
         if authentication is not None and (authentication.bare or frame[:2] != _API_VERSIONS):
             return authentication.answer(connection, frame)
-        if frame[:2] == _API_VERSIONS:
-            return self._answer_api_versions(connection, frame)
         throttling = self._throttling
+        if frame[:2] == _API_VERSIONS and (authentication is not None or not self._counts(frame)):
+            return self._answer_api_versions(connection, frame)
         began_ns = time.perf_counter_ns() if throttling.active else 0
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         route = self._routes.get(api_key)
@@ -70,6 +70,12 @@ class Dispatcher:
         if inspect.iscoroutine(response):
             return _finish(call, response)
         return wire.encode_response(call, response)
+
+    def _counts(self, frame: bytes) -> bool:
+        """Whether an ApiVersions request counts against a quota: of request time, and if its version is known at all."""
+        route = self._routes[wire.API_VERSIONS]
+        version = int.from_bytes(frame[2:4], "big", signed=True)
+        return self._throttling.timed and route.min_version <= version <= route.max_version
 
     def _answer_api_versions(self, connection: Connection, frame: bytes) -> bytes:
         known = self._recognised.get(frame[2:4] + frame[8:])

@@ -4,8 +4,7 @@ As Kafka does since KIP-219: the response leaves at once, whatever its version, 
 the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged what it would answer,
 and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
 charged its handler time: what was measured, plus what `turnstile.request.cost` says. Produce without an acknowledgement
-is exempt from that and counted as such, and ApiVersions is not counted, as it costs nothing here. Mutations are charged
-by their handlers. The longest delay counts.
+is exempt from that and counted as such. Mutations are charged by their handlers. The longest delay counts.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
 """
@@ -40,10 +39,11 @@ class _Charge(NamedTuple):
 
 
 class Throttling:
-    """`active`: whether any client quota was ever set; until then requests go past all this."""
+    """`active`: whether any client quota was ever set; until then requests go past all this. `timed`: one of request time."""
 
     def __init__(self, meters: Meters, view: View, journal: Journal, counters: ShardCounters) -> None:
         self.active = False
+        self.timed = False
         self._meters = meters
         self._view = view
         self._journal = journal
@@ -54,6 +54,7 @@ class Throttling:
         """Quotas, or what requests are said to cost, may have changed."""
         self._meters.view_changed()
         self.active = any(map(self._meters.in_use, KINDS))
+        self.timed = self._meters.in_use(REQUEST)
         self._costs = {
             api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._view.get("turnstile.request.cost")
         }
