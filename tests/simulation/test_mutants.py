@@ -98,7 +98,7 @@ def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: 
     original_reclaim(waiting, peer, key, False)
 
 
-def blames_the_version_before(
+def blames_another_value(
     waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int
 ) -> None:
     original_refuse(waiting, peer, key, last, cap + 1, name, version)
@@ -153,7 +153,7 @@ MUTANTS: list[tuple[Patch, str, int]] = [
     ((Peers, "floor", property(believes_everybody_reported)), "1/5", 290),
     ((Peers, "fresh", takes_any_session), "2", 120),
     ((Grants, "drop", keeps_the_tokens_of_the_dead), "6", 0),
-    ((Waiting, "refuse", blames_the_version_before), "7", 0),
+    ((Waiting, "refuse", blames_another_value), "7", 0),
     ((Cache, "sweep", keeps_idle_tokens), "8", 0),
     ((Ledger, "sweep", keeps_empty_accounts), "8", 0),
 ]
