@@ -94,7 +94,8 @@ def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(c
     differ_ms = sorted(abs(event.get("throttle_ms", 0) - each) for event, each in zip(told, due, strict=True))
     assert differ_ms[len(differ_ms) // 2] <= 10, "records are journaled a moment after they are made"
     muted_ms = sum(event.get("throttle_ms", 0) for event in told)
-    assert muted_ms == pytest.approx(sum(due), rel=0.05), "nor for longer, so that it gets its quota"
+    # A quiet machine: 0.1 %. On a busy one the moment gets longer, and by it what is due at the journal's time is less.
+    assert muted_ms == pytest.approx(sum(due), rel=0.05, abs=10 * len(told)), "nor for longer: it gets its quota"
 
     # In no window of whatever length more than one meter lets pass, but for a request of each connection: it is
     # recorded before it is known that it is beyond the quota.
