@@ -20,7 +20,7 @@ import trio
 
 from broker.logs import Limited
 from broker.metrics import Layout, ShardCounters
-from broker.process import LEAVING, keep_own_sockets
+from broker.process import LEAVING, keep_own_sockets, raise_descriptor_limit
 from journal.writer import open_coordinator
 from shards.changes import Change, limits_in_force, shadowed
 from shards.coordinator import Coordinator, Member
@@ -37,6 +37,7 @@ _TICK_S = 0.25
 def run(plan: Plan, run_dir: RunDir, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
+    raise_descriptor_limit()
     try:
         control = Control(plan, epoch)
     except TurnstileError as fault:

@@ -48,6 +48,7 @@ LEAVING = ("leaving",)
 """Told to the coordinator by a shard that ends in good order: everything it had open it has closed."""
 _TICK_S = 0.25
 _GRACE_S = 1.0
+_IDLE_SWEEP_S = 5.0
 _TOP_CONNECTED = 100
 # Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
@@ -56,12 +57,17 @@ _RESERVED_DESCRIPTORS = 512
 def run(plan: Plan, run_dir: RunDir, broker: int, shard: int, ready: int, epoch: int) -> int:
     """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
     keep_own_sockets(plan, (broker, shard))
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    raise_descriptor_limit()
     keep_freed_buffers()
     trio.run(Shard(plan, run_dir, broker, shard, epoch).serve, ready)
     return 0
+
+
+def raise_descriptor_limit() -> None:
+    """As many descriptors as this user may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def keep_own_sockets(plan: Plan, member: tuple[int, int]) -> None:
@@ -148,6 +154,7 @@ class Shard:
                         async with trio.open_nursery() as connecting:
                             await connecting.start(self.kafka.run)
                             connecting.start_soon(self.delays.run)
+                            connecting.start_soon(self._close_idle)
                             connecting.start_soon(self.entrance.timers.run)
                             self._start_listening(connecting)
                             _say_ready(ready)
@@ -269,6 +276,19 @@ class Shard:
         return {"open": len(self.connections), "ips": len(by_ip), "top": by_ip.most_common(_TOP_CONNECTED)}
 
     # Time
+
+    async def _close_idle(self) -> None:
+        """`connections.max.idle.ms`: who asks nothing for so long gives its tokens back; negative: never."""
+        while True:
+            idle_ms = self.view.get("connections.max.idle.ms")
+            await trio.sleep(min(max(idle_ms / 2000, 0.1), _IDLE_SWEEP_S) if idle_ms >= 0 else _IDLE_SWEEP_S)
+            if idle_ms < 0:
+                continue
+            self.poller.touch()
+            before_ns = self.poller.now_ns - idle_ms * 1_000_000
+            for connection in list(self.connections.values()):
+                if connection.last_used_ns < before_ns and not connection.busy:
+                    connection.close("idle")
 
     async def _tick(self) -> None:
         """What is due without any event: deadlines and idle tokens, quiet spools, gauges."""

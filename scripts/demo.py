@@ -50,6 +50,11 @@ def show(cluster: dict[str, Any]) -> None:
     bootstrap = cluster["listeners"][0]["address"]
     step("300 clients behind one NAT address, 100 with an address each, and a real producer and consumer.")
     storm(cluster["admin"], ["load", "--scenario", "scripts/demo.toml", "--bootstrap", bootstrap])
+    step(
+        "KIP-612: clients that open a connection for every request. No cap helps; a creation rate for each address does."
+    )
+    run(["quota", "set", "ip=<default>", "connection_creation_rate=20"])
+    run(["load", "--scenario", "per-request", "--bootstrap", bootstrap])
     step("Who was refused, and why.")
     show_refusals(cluster["admin"])
     step("Where the tokens are: the home of each pool, and what other processes hold of it.")

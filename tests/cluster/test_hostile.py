@@ -211,3 +211,12 @@ def test_why_it_cannot_start_is_said_although_processes_have_ended(tmp_path):
     command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0", "--data-dir", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert run.returncode == 1 and "cluster.sqlite can't be used" in run.stderr
+
+
+def test_who_says_nothing_is_closed_after_a_while_and_its_token_is_free(tmp_path):
+    options = ("--set", "connections.max.idle.ms=300", "--set", "kafka_connections_max_per_ip=1")
+    with running(tmp_path / "data", *options) as cluster:
+        with connect(cluster.address) as silent:
+            assert silent.recv(1) == b"", "closed by the broker, which never answered it"
+        with connect(cluster.address) as next_one:
+            assert admitted(next_one)

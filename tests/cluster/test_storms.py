@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 from harness import TURNSTILE, admitted, connect, running, until
 
 from journal.reader import events
@@ -154,3 +155,35 @@ def test_every_process_event_is_numbered_without_a_gap(cluster):
     for numbers in by_process.values():
         assert sorted(numbers) == list(range(len(numbers)))
     assert Path(cluster.data_dir / "journal").is_dir()
+
+
+def test_an_idempotent_producer_finds_every_acknowledged_record_exactly_once(cluster):
+    count, acknowledged = 20_000, set()
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "linger.ms": 2, "log_level": 0}
+    )
+
+    def delivered(error, message):
+        if error is None:
+            acknowledged.add(int(message.key()))
+
+    for number in range(count):
+        producer.produce("orders", b"x" * 100, key=str(number), on_delivery=delivered)
+        producer.poll(0)
+        if number in (5_000, 12_000):
+            until(lambda: producer.poll(0.01) or len(acknowledged) > 1_000, what="some acknowledged")
+            os.kill(cluster.shard_pid(number % 2), signal.SIGKILL)
+    assert producer.flush(60) == 0
+    assert len(acknowledged) == count
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe(["orders"])
+    seen = Counter()
+    deadline = time.monotonic() + 60
+    while len(seen) < count and time.monotonic() < deadline:
+        seen.update(int(message.key()) for message in consumer.consume(5_000, 0.5) if message.error() is None)
+    end = consumer.get_watermark_offsets(TopicPartition("orders", 0), timeout=10)[1]
+    consumer.close()
+    assert end == count, "no record is there twice"
+    assert set(seen) == acknowledged and set(seen.values()) == {1}
