@@ -100,7 +100,7 @@ def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> No
 
     argv, sys.argv = (
         sys.argv,
-        ["x", "--connections", "4000", "--ips", "400", "--days", "0.2", "--out", str(tmp_path / "conn.log.gz")],
+        ["x", "--connections", "8000", "--ips", "400", "--days", "0.2", "--out", str(tmp_path / "conn.log.gz")],
     )
     try:
         runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "make_connlog.py"), run_name="__main__")
@@ -110,7 +110,7 @@ def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> No
     kinds = {talker.ip: talker.kind for talker in found.talkers}
     assert {ip for ip, kind in kinds.items() if kind == "nat"} >= {"192.0.2.0", "192.0.2.1", "192.0.2.2"}
     assert kinds["198.51.100.0"] == "leak"
-    assert found.connections == 4000
+    assert found.connections == 8000
 
 
 def test_a_grid_is_every_combination() -> None:
