@@ -1,6 +1,14 @@
 """Muted channels: counted by quota, and gone as soon as their connection is."""
 
+import socket
+
+import pytest
+import trio
+import trio.testing
+
+from broker.connection import Connection
 from broker.muted import Muted
+from shards.poller import EPOLLIN, Poller
 
 
 class Delays:
@@ -52,3 +60,55 @@ def test_each_quota_has_its_own_queue():
     assert muted.sizes == {"a": 1, "b": 2}
     muted.forget(channels[1])
     assert muted.sizes == {"a": 1, "b": 1}
+
+
+class Serving:
+    """The serving side of one connection, whose every answer exceeds a quota."""
+
+    listener = "PLAINTEXT"
+    max_frame_bytes = 1000
+    tls = None
+
+    def __init__(self, nursery):
+        self.poller = Poller()
+        self.delays = Delays()
+        self.muted = Muted(self.delays)
+        self.start_soon = nursery.start_soon
+        self.answered = 0
+
+    def authentication(self):
+        return None
+
+    def answer(self, connection, frame):
+        connection.throttle = "producer_byte_rate", 60_000
+        self.answered += 1
+        return self._later() if frame == b"slow" else b"\0\0\0\2ok"
+
+    async def _later(self):
+        await trio.lowlevel.checkpoint()
+        return b"\0\0\0\2ok"
+
+    def closed(self, connection, why):
+        pass
+
+
+@pytest.mark.parametrize("frame", [b"fast", b"slow"])
+async def test_a_muted_connection_has_its_answer_reads_nothing_and_costs_no_task(nursery, frame):
+    serving = Serving(nursery)
+    client, server = socket.socketpair()
+    server.setblocking(False)
+    connection = Connection(serving, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+    client.sendall(2 * (len(frame).to_bytes(4, "big") + frame))
+    connection.ready(EPOLLIN)
+    await trio.testing.wait_all_tasks_blocked()
+    assert client.recv(100) == b"\0\0\0\2ok", "the response first"
+    assert (serving.answered, len(serving.muted)) == (1, 1)
+    assert not nursery.child_tasks
+
+    serving.delays.waiting.pop()()
+    await trio.testing.wait_all_tasks_blocked()
+    assert (serving.answered, len(serving.muted)) == (2, 1), "then the next request, and muted again"
+    connection.close()
+    assert (len(serving.muted), serving.delays.waiting) == (0, [])
+    client.close()
+    serving.poller.close()
