@@ -141,7 +141,7 @@ class Control:
         state = self.coordinator.state
         report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")
-        from broker.http import serve_admin
+        from broker.surfaces.http import serve_admin
 
         nursery.start_soon(serve_admin, self)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.muted import Muted
+from broker.serve.muted import Muted
 from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.meters import KINDS, Meters
 

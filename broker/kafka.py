@@ -6,10 +6,9 @@ from typing import Any
 
 import trio
 
-from broker import authentication
-from broker.call import Route
 from broker.cluster import Cluster
-from broker.group_home import GroupCalls, GroupHome
+from broker.consumers.group_home import GroupCalls, GroupHome
+from broker.consumers.offsets import Offsets
 from broker.handlers import (
     api_versions,
     cluster,
@@ -30,8 +29,9 @@ from broker.handlers import (
     users,
 )
 from broker.handlers.api_versions import ApiVersionsCache
-from broker.offsets import Offsets
-from broker.partitions import Partitions
+from broker.log.partitions import Partitions
+from broker.serve import authentication
+from broker.serve.call import Route
 from shards.homes import home_of
 from shards.mesh import Mesh
 from shards.meters import Meters

@@ -20,20 +20,20 @@ from typing import Any
 
 import trio
 
-from broker.authentication import Authentication
-from broker.connection import Connection
+from broker.accept.entrance import Entrance
 from broker.delays import Delays
-from broker.dispatch import Dispatcher
-from broker.entrance import Entrance
 from broker.gauges import describe_gauges
 from broker.kafka import Kafka
+from broker.log.memory import keep_freed_buffers
 from broker.logs import Limited
-from broker.memory import keep_freed_buffers
 from broker.metrics import Layout, ShardCounters, Talkers
-from broker.muted import Muted
-from broker.serving import Serving
-from broker.throttling import Throttling
-from broker.tls import context_of
+from broker.serve.authentication import Authentication
+from broker.serve.connection import Connection
+from broker.serve.dispatch import Dispatcher
+from broker.serve.muted import Muted
+from broker.serve.serving import Serving
+from broker.serve.throttling import Throttling
+from broker.serve.tls import context_of
 from journal.writer import Journal
 from shards.follower import Follower
 from shards.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.metrics import Layout, ShardCounters
-from broker.tls import context_of
+from broker.serve.tls import context_of
 from shards.changes import static_settings
 from shards.errors import CannotStart
 from shards.plan import COORDINATOR_MEMBER, ListenerSpec, Plan

@@ -15,12 +15,12 @@ from typing import Any
 import msgpack
 import trio
 
-from broker import wire
-from broker.call import Call, Route
 from broker.cluster import Cluster
-from broker.group_home import GroupCalls, GroupHome
+from broker.consumers.group_home import GroupCalls, GroupHome
+from broker.consumers.offsets import Offsets
 from broker.handlers import cluster, configs, find_coordinator, groups, metadata, offsets, quotas, topics
-from broker.offsets import Offsets
+from broker.protocol import wire
+from broker.serve.call import Call, Route
 from shards.changes import static_settings
 from shards.coordinator import Coordinator
 from shards.errors import PeerLost, RemoteError, TurnstileError

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from broker.admin import Admin
+from broker.surfaces.admin import Admin
 from shards.coordinator import Coordinator, Member
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.follower import Follower

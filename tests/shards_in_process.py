@@ -8,10 +8,10 @@ from uuid import UUID
 
 import msgpack
 
-from broker import wire
-from broker.call import Call, Route
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
-from broker.partitions import Partitions
+from broker.log.partitions import Partitions
+from broker.protocol import wire
+from broker.serve.call import Call, Route
 from shards.errors import PeerLost
 from shards.homes import home_of
 from shards.settings import View

@@ -31,7 +31,7 @@ def top(cluster: AdminClient, interval: float, once: bool, as_json: bool) -> Non
             if once:
                 return
             time.sleep(interval)
-    from broker import top as display
+    from broker.surfaces import top as display
 
     if once or not sys.stdout.isatty():
         display.show_once(cluster.get("/v1/live"))

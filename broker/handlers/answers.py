@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import trio
 
-from broker import codes
-from broker.call import Call
+from broker.protocol import codes
+from broker.serve.call import Call
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh import COORDINATOR
 

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from broker import codes, wire
-from broker.call import Call, Route
-from broker.primitives import uvarint
+from broker.protocol import codes, wire
+from broker.protocol.primitives import uvarint
+from broker.serve.call import Call, Route
 
 PRODUCE = 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
 from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.settings import View
 
 BROKERS, CONTROLLERS = 1, 2

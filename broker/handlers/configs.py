@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.catalog import Setting, broker_setting, canonical_name, topic_setting
 from shards.errors import ConfigInvalid
 from shards.settings import View

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.call import Call, Route
-from broker.partitions import Answer, Partitions, then
+from broker.log.partitions import Answer, Partitions, then
+from broker.serve.call import Call, Route
 
 DELETE_RECORDS = 21
 

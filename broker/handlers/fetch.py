@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
-from broker.partitions import Answer, Partitions, then
-from broker.primitives import from_timedelta
-from broker.reading import Reader, Wanted
+from broker.log.partitions import Answer, Partitions, then
+from broker.log.reading import Reader, Wanted
+from broker.protocol import codes
+from broker.protocol.primitives import from_timedelta
+from broker.serve.call import Call, Route
 
 FETCH = 1
 TOPIC_IDS_SINCE = 13

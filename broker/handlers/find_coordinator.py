@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 
 GROUP, TRANSACTION = 0, 1
 

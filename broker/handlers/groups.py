@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
-from broker.group_home import GroupCalls
+from broker.consumers.group_home import GroupCalls
+from broker.consumers.members import Joined, JoinRequest, Synced
 from broker.handlers.answers import gather, then
-from broker.members import Joined, JoinRequest, Synced
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_GROUP_OPERATIONS = 3400

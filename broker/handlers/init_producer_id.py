@@ -9,9 +9,9 @@ from typing import Any
 
 import trio
 
-from broker import codes
-from broker.call import Call, Route
-from broker.partitions import Mesh
+from broker.log.partitions import Mesh
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh import COORDINATOR
 

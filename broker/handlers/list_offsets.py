@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
-from broker.partitions import Answer, Partitions, then
-from broker.storage import LEADER_EPOCH
+from broker.log.partitions import Answer, Partitions, then
+from broker.log.storage import LEADER_EPOCH
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 
 LIST_OFFSETS = 2
 

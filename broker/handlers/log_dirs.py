@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
-from broker.partitions import Partitions
+from broker.log.partitions import Partitions
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 
 DESCRIBE_LOG_DIRS = 35
 

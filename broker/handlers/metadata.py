@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.errors import ClientFault
 from shards.settings import Topic, View
 from shards.topics import illegal_name

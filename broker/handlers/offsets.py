@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
-from broker.group_home import GroupCalls
+from broker.consumers.group_home import GroupCalls
 from broker.handlers.answers import gather, then
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.settings import View
 
 Place = tuple[str, int]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
-from broker.partitions import Answer, Partitions, then
-from broker.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
+from broker.log.partitions import Answer, Partitions, then
+from broker.log.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.errors import ClientFault
 
 PRODUCE = 0

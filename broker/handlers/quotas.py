@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from broker import codes
-from broker.call import Call, Route
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from shards.errors import ConfigInvalid
 from shards.quotas import TYPES, Entity, check_quota, entity_of
 from shards.settings import View

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from broker import codes
-from broker.call import Call, Route
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.config_entries import topic_entries
+from broker.protocol import codes
+from broker.serve.call import Call, Route
 from limits.quotas import MUTATION
 from shards.errors import ConfigInvalid
 from shards.meters import Meters

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from broker import codes
-from broker.call import Call, Route
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
-from broker.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
+from broker.protocol import codes
+from broker.serve.call import Call, Route
+from broker.serve.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
 from shards.settings import View
 
 MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}

@@ -18,7 +18,7 @@ RATE = "max.connection.creation.rate"
 
 
 class Arrival:
-    """A connection on its way in, as broker/admission.py takes it: its listener's rate, then its address's."""
+    """A connection on its way in, as broker/accept/admission.py takes it: its listener's rate, then its address's."""
 
     def __init__(self, shard, listener, ip, at_ms):
         self.shard, self.listener, self.ip, self.at_ms = shard, listener, ip, at_ms

@@ -98,9 +98,7 @@ def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: 
     original_reclaim(waiting, peer, key, False)
 
 
-def blames_another_value(
-    waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int
-) -> None:
+def blames_another_value(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
     original_refuse(waiting, peer, key, last, cap + 1, name, version)
 
 

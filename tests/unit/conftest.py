@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from direct import LISTENERS, MEMBERS, Api, Cluster
 
-from broker.admin import Admin
-from broker.http import serve
 from broker.metrics import Layout, ShardCounters
+from broker.surfaces.admin import Admin
+from broker.surfaces.http import serve
 from shards.store import Store
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from broker import codes, wire
-from broker.call import Call, Route
 from broker.handlers import api_versions
 from broker.handlers.api_versions import ApiVersionsCache
+from broker.protocol import codes, wire
+from broker.serve.call import Call, Route
 
 
 def nothing(request: Any, call: Call) -> None: ...

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from broker import wire
-from broker.shapes import FIXED, fields_of
+from broker.protocol import wire
+from broker.protocol.shapes import FIXED, fields_of
 
 MESSAGES = [
     (api_key, version, side)

@@ -9,8 +9,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker import wire
-from broker.connection import Connection
+from broker.protocol import wire
+from broker.serve.connection import Connection
 from shards.poller import Poller
 
 

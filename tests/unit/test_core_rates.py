@@ -1,6 +1,6 @@
 """Redpanda's connection rate per core."""
 
-from broker.core_rates import CoreRates
+from broker.accept.core_rates import CoreRates
 from shards.settings import View
 
 

@@ -12,7 +12,7 @@ from batches import batch, values_of
 from shards_in_process import Broker
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker import codes, wire
+from broker.protocol import codes, wire
 
 FETCH = 1
 VERSIONS = range(wire.APIS[FETCH].min_version, wire.APIS[FETCH].max_version + 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.files import Files, replace
+from broker.log.files import Files, replace
 
 
 def opened(path: str) -> bool:

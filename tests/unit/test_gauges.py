@@ -1,7 +1,7 @@
 """What a shard tells /metrics of client quotas, under the names of Kafka's beans."""
 
 from broker.gauges import describe_gauges
-from broker.muted import Muted
+from broker.serve.muted import Muted
 from limits.quotas import MUTATION, PRODUCE, REQUEST
 from shards.meters import Meters
 from shards.quotas import key_of_entity

@@ -20,8 +20,8 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from desk import KEYS, PLAIN, Desk  # noqa: E402 - importable only from here on
 
-from broker import wire  # noqa: E402
-from broker.call import Call  # noqa: E402
+from broker.protocol import wire  # noqa: E402
+from broker.serve.call import Call  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden" / "group_protocol.txt"
 RANGE = (("range", b"m"),)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from broker import codes
-from broker.group_table import Groups
-from broker.groups import State
-from broker.members import Joined, JoinRequest, Limits, Synced
+from broker.consumers.group_table import Groups
+from broker.consumers.groups import State
+from broker.consumers.members import Joined, JoinRequest, Limits, Synced
+from broker.protocol import codes
 
 LIMITS = Limits(min_session_ms=3000, max_session_ms=60_000, max_size=100, initial_delay_ms=0)
 RANGE = (("range", b"r"),)

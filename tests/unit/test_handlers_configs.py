@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from desk import Desk
 
-from broker import codes
+from broker.protocol import codes
 from shards.mesh import COORDINATOR
 
 TOPIC, BROKER = 2, 4

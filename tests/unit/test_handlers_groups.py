@@ -11,7 +11,7 @@ import pytest
 import trio
 from desk import Desk
 
-from broker import codes
+from broker.protocol import codes
 
 
 def ms(n: int) -> timedelta:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from broker import codes, wire
+from broker.protocol import codes, wire
 from shards.mesh import COORDINATOR
 
 

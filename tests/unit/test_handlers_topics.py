@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from desk import Desk
 
-from broker import codes
+from broker.protocol import codes
 from shards.mesh import COORDINATOR
 
 

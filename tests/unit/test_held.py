@@ -1,6 +1,6 @@
 """Held connections: each is let go once, in time or early."""
 
-from broker.held import Held
+from broker.accept.held import Held
 
 
 class Timers:

@@ -5,10 +5,10 @@ from typing import Any
 import trio
 from shards_in_process import DirectMesh
 
-from broker import codes, wire
-from broker.call import Call
 from broker.handlers import init_producer_id
 from broker.handlers.init_producer_id import BLOCK, ProducerIds
+from broker.protocol import codes, wire
+from broker.serve.call import Call
 from shards.mesh import COORDINATOR
 
 

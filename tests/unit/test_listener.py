@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from broker import listener as listening
-from broker.listener import Listener
+from broker.accept import listener as listening
+from broker.accept.listener import Listener
 from shards.poller import Poller
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from broker.records import validate
+from broker.log.records import validate
 from load import raw
 
 

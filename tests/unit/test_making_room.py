@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from broker import making_room
-from broker.making_room import POOL, MakingRoom
+from broker.accept import making_room
+from broker.accept.making_room import POOL, MakingRoom
 from limits.caps import CapRule
 from shards.errors import PeerLost
 from shards.homes import home_of

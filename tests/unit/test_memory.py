@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import os, resource, sys, tempfile
-from broker.memory import keep_freed_buffers
+from broker.log.memory import keep_freed_buffers
 if sys.argv[1] == "kept":
     keep_freed_buffers()
 file = tempfile.TemporaryFile()

@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from broker.connection import Connection
-from broker.muted import Muted
+from broker.serve.connection import Connection
+from broker.serve.muted import Muted
 from shards.poller import EPOLLIN, Poller
 
 

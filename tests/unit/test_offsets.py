@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.offsets import COMPACT_BYTES, MAX_WASTE, Committed, Offsets
+from broker.consumers.offsets import COMPACT_BYTES, MAX_WASTE, Committed, Offsets
 
 A, B = "a" * 32, "b" * 32
 

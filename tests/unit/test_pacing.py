@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.pacing import Pacing
+from broker.accept.pacing import Pacing
 
 
 class Clock:

@@ -9,8 +9,8 @@ import pytest
 from batches import batch
 from shards_in_process import Broker
 
-from broker import codes
-from broker.records import Rejected
+from broker.log.records import Rejected
+from broker.protocol import codes
 
 LIST_OFFSETS, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_LOG_DIRS = 2, 21, 23, 35
 NOW = 1_700_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from batches import batch, values_of
 from shards_in_process import Broker
 
-from broker import codes, wire
+from broker.protocol import codes, wire
 from shards.errors import ClientFault
 
 PRODUCE = 0

@@ -5,9 +5,10 @@ from batches import batch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker import codes, producers
-from broker.producers import Producers
-from broker.records import Batch, Rejected, header_at
+from broker.log import producers
+from broker.log.producers import Producers
+from broker.log.records import Batch, Rejected, header_at
+from broker.protocol import codes
 
 
 def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 9) -> Batch:

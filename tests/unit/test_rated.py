@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from broker.admission import Admission
-from broker.held import Held
-from broker.rated import Rated
+from broker.accept.admission import Admission
+from broker.accept.held import Held
+from broker.accept.rated import Rated
 from limits.caps import CapRule
 from shards.rates import UNAVAILABLE
 from shards.settings import View

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
-from broker import codes, records
-from broker.records import Rejected
+from broker.log import records
+from broker.log.records import Rejected
+from broker.protocol import codes
 
 
 def resealed(raw: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.metrics import Layout, ShardCounters
-from broker.sampler import KEPT, Sampler
+from broker.surfaces.sampler import KEPT, Sampler
 
 MEMBERS = [(0, 0), (0, 1), (1, 0)]
 

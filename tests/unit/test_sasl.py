@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.sasl import SCRAM, AuthenticationFailed, Credential, mechanism_of
+from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, mechanism_of
 
 USERS = {"alice": {name: Credential.of_password(name, "secret").stored() for name in SCRAM}}
 

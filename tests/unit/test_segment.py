@@ -7,10 +7,10 @@ from batches import batch, records_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker import segment as segments
-from broker.files import Files
-from broker.records import PLACE, header_at
-from broker.segment import Segment
+from broker.log import segment as segments
+from broker.log.files import Files
+from broker.log.records import PLACE, header_at
+from broker.log.segment import Segment
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 200), st.integers(0, 50)), min_size=1, max_size=40)
 

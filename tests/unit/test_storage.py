@@ -12,10 +12,11 @@ from batches import batch, records_of, values_of
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker import codes, storage
-from broker.files import Files
-from broker.records import Rejected
-from broker.storage import Limits, Log, OutOfRange
+from broker.log import storage
+from broker.log.files import Files
+from broker.log.records import Rejected
+from broker.log.storage import Limits, Log, OutOfRange
+from broker.protocol import codes
 
 TOPIC = UUID(int=7)
 NOW = 1_700_000_000_000

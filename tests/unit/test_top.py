@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from broker.top import amount, render, spark
+from broker.surfaces.top import amount, render, spark
 
 POINT = {"connections": 7, "admitted": 3.0, "closed": 1.0, "refused": {"shard_unavailable": 12_345.6, "ip_cap": 1.0}}
 LIVE = {

@@ -1,0 +1,85 @@
+"""When a listener accepts on this shard: not while a rate blocks it, nor while what it accepted has to wait for its turn.
+
+A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
+
+P1  The listener is paused exactly while one of these holds: a rate blocks it (`block`), a connection waits for something
+    that is given to one after the other (`stopped`: a core's token, a slot), as many as may wait for a rate (`waiting`).
+P2  `blocked_ns` counts the time it was paused; it is what AcceptorBlockedPercent is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.accept.listener import Listener
+from broker.delays import Delays
+from broker.metrics import ShardCounters
+from shards.poller import Poller
+
+
+class Pacing:
+    """Pauses one listener. Who changes `stopped` or `waiting` calls `look`."""
+
+    def __init__(
+        self, name: str, poller: Poller, delays: Delays, counters: ShardCounters, most_waiting: Callable[[], int]
+    ) -> None:
+        self.stopped = 0
+        self.waiting = 0
+        self._name = name
+        self._poller = poller
+        self._delays = delays
+        self._counters = counters
+        self._most_waiting = most_waiting
+        self._blocked_until_ms = 0
+        self._paused = False
+        self._since_ns = 0
+        self._listener: Listener | None = None
+
+    def start(self, listener: Listener) -> None:
+        """Accepts from now on, when P1 lets it."""
+        self._listener = listener
+        listener.start()
+        self.look()
+
+    def stop(self) -> None:
+        """Accepts nothing any more."""
+        if self._listener is not None:
+            self._listener.pause()
+            self._listener = None
+
+    def block(self, until_ms: int) -> None:
+        """A rate blocks the listener until then, in milliseconds of the poller's clock."""
+        if until_ms > self._blocked_until_ms:
+            self._blocked_until_ms = until_ms
+            # A hair later: a timer that fires early would find the listener blocked, and nobody would look again.
+            self._delays.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
+            self.look()
+
+    def look(self) -> None:
+        """Pauses, or accepts again (P1)."""
+        if self._listener is None:
+            return
+        paused = bool(
+            self.stopped
+            or (self.waiting and self.waiting >= self._most_waiting())
+            or self._poller.now_ns < self._blocked_until_ms * 1_000_000
+        )
+        if paused is self._paused:
+            return
+        self._paused = paused
+        if paused:
+            self._since_ns = self._poller.now_ns
+            self._listener.pause()
+        else:
+            self._count()
+            self._listener.start()
+
+    def tick(self) -> None:
+        """Counts a pause that lasts; now and then."""
+        if self._paused:
+            self._count()
+
+    def _count(self) -> None:
+        now_ns = self._poller.now_ns
+        self._counters.add("blocked_ns", now_ns - self._since_ns, self._name)
+        self._since_ns = now_ns

@@ -1,0 +1,1 @@
+"""The group coordinator's state machine, its clock and its committed offsets."""

@@ -1,0 +1,1 @@
+"""Partitions as append-only files: batches, segments, recovery, producer state, reading."""

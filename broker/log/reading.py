@@ -1,0 +1,222 @@
+"""Fetch, over all the partitions a consumer asks for: how much of each, and the wait until there is enough.
+
+What is here and enough is answered at once. Otherwise the homes of all partitions are read, and if that is not enough
+either, every home tells when its logs have grown by what is missing; the first to do so ends the wait, and all are
+read again. So nothing polls, and a busy partition never hides another's records.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import trio
+
+from broker.log.partitions import FAILED, Answer, Answers, Partitions
+from broker.log.records import Rejected
+from broker.log.storage import Log
+from broker.protocol import codes
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+
+READ, WAIT = "partitions.read", "partitions.wait"
+LEAST_SHARE_BYTES = 64 * 1024
+MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
+MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
+_MARGIN_S = 5.0
+
+
+class Wanted(NamedTuple):
+    """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1."""
+
+    topic: str
+    partition: int
+    epoch: int
+    offset: int
+    max_bytes: int
+
+
+class Growth:
+    """A wait for logs to grow by so many bytes altogether, or to go away."""
+
+    def __init__(self, need_bytes: int) -> None:
+        self.over = trio.Event()
+        self._need_bytes = need_bytes
+
+    def grown(self, size_bytes: int) -> None:
+        self._need_bytes -= size_bytes
+        if self._need_bytes <= 0:
+            self.over.set()
+
+    def gone(self) -> None:
+        self.over.set()
+
+
+class Reader:
+    """Reads for the clients of this shard, and for other shards what is at home here."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+        self._waits: dict[str, Growth] = {}  # by whom: a client's new wait ends the one it gave up
+        partitions.mesh.serve(READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes))
+        partitions.mesh.serve(WAIT, self._serve_wait)
+
+    def fetch(self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, who: str) -> Answers:
+        """(code, high watermark, start offset, batches) of each, in order, as a list or as a coroutine to await.
+
+        At least one batch comes if there is any, however large. `who` names the client among all of this broker.
+        """
+        answers: list[Any] = [None] * len(wanted)
+        by_home: dict[int, list[int]] = {}
+        for index, each in enumerate(wanted):
+            try:
+                by_home.setdefault(self._partitions.home(each.topic, each.partition), []).append(index)
+            except Rejected as why:
+                answers[index] = FAILED["read"](why)
+        if by_home.keys() <= {self._partitions.shard}:
+            here = by_home.get(self._partitions.shard, [])
+            for index, answer in zip(here, self._read_here([wanted[i] for i in here], max_bytes), strict=True):
+                answers[index] = answer
+            if wait_ms <= 0 or _enough(answers, min_bytes):
+                return answers
+        return self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, who)
+
+    async def _fetch_slowly(
+        self,
+        wanted: Sequence[Wanted],
+        answers: list[Any],
+        by_home: dict[int, list[int]],
+        max_bytes: int,
+        min_bytes: int,
+        wait_ms: int,
+        who: str,
+    ) -> list[Answer]:
+        deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
+        waited = any(answer is None for answer in answers)  # else they were read just now
+        while True:
+            if waited:
+                await self._read_homes(wanted, answers, by_home, max_bytes)
+            left_s = deadline - trio.current_time()
+            if left_s <= 0 or _enough(answers, min_bytes):
+                return answers
+            need_bytes = max(min_bytes - _size(answers), 1)
+            seen = {
+                home: [(wanted[index].topic, wanted[index].partition, answers[index][1]) for index in indexes]
+                for home, indexes in by_home.items()
+            }
+            await self._wait_for_any(seen, need_bytes, left_s, who)
+            waited = True
+
+    # Reading
+
+    def _read_here(self, wanted: Sequence[Sequence[Any]], max_bytes: int) -> list[Answer]:
+        answers = []
+        left_bytes, nothing_yet = max_bytes, True
+        for topic, partition, epoch, offset, most in wanted:
+            most = min(most, left_bytes)
+            answer = self._partitions.do("read", (topic, partition, epoch, offset, most, nothing_yet))
+            if answer[3]:
+                left_bytes -= len(answer[3])
+                nothing_yet = False
+            answers.append(answer)
+        return answers
+
+    async def _read_homes(
+        self, wanted: Sequence[Wanted], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
+    ) -> None:
+        """Each home gets an equal share of the bytes; what still is too much is left for the next Fetch."""
+        share = max(max_bytes // max(len(by_home), 1), LEAST_SHARE_BYTES)
+
+        async def read_home(home: int, indexes: list[int]) -> None:
+            most = share if home == self._partitions.shard else min(share, MOST_FORWARDED_BYTES)
+            theirs = await self._read_home(home, [wanted[index] for index in indexes], most)
+            for index, answer in zip(indexes, theirs, strict=True):
+                answers[index] = answer
+
+        async with trio.open_nursery() as nursery:
+            for home, indexes in by_home.items():
+                nursery.start_soon(read_home, home, indexes)
+        left_bytes, nothing_yet = max_bytes, True
+        for index, answer in enumerate(answers):
+            if len(answer[3]) > left_bytes and not nothing_yet:
+                answers[index] = (*answer[:3], b"")
+            elif answer[3]:
+                left_bytes -= len(answer[3])
+                nothing_yet = False
+
+    async def _read_home(self, home: int, wanted: list[Wanted], max_bytes: int) -> list[Answer]:
+        if home == self._partitions.shard:
+            return self._read_here(wanted, max_bytes)
+        try:
+            answers: list[Answer] = await self._partitions.mesh.request(home, READ, wanted, max_bytes)
+            return answers
+        except (PeerLost, RemoteError, DeadlineExceeded):
+            gone = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
+            return [FAILED["read"](gone)] * len(wanted)
+
+    # Waiting
+
+    async def _wait_for_any(
+        self, seen: dict[int, list[tuple[str, int, int]]], need_bytes: int, wait_s: float, who: str
+    ) -> None:
+        async def wait_at(home: int, logs: list[tuple[str, int, int]]) -> None:
+            if home == self._partitions.shard:
+                await self._wait_here(logs, Growth(need_bytes), wait_s)
+            else:
+                await self._wait_there(home, who, logs, need_bytes, wait_s)
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for home, logs in seen.items():
+                nursery.start_soon(wait_at, home, logs)
+
+    async def _wait_there(
+        self, home: int, who: str, logs: list[tuple[str, int, int]], need_bytes: int, wait_s: float
+    ) -> None:
+        """Also over when the home is lost: the read that follows says so."""
+        try:
+            asked = (f"{self._partitions.shard} {who}", logs, need_bytes, wait_s)
+            if not await self._partitions.mesh.request(home, WAIT, *asked, timeout_s=wait_s + _MARGIN_S):
+                await trio.sleep(wait_s)  # the client has another Fetch waiting there: this one's answer is not missed
+        except (PeerLost, RemoteError, DeadlineExceeded):
+            pass
+
+    async def _serve_wait(
+        self, _peer: Any, who: str, logs: Sequence[Sequence[Any]], need_bytes: int, wait_s: float
+    ) -> bool:
+        """False if the wait ended because the same client began another one."""
+        growth = Growth(need_bytes)
+        given_up = self._waits.get(who)
+        self._waits[who] = growth
+        if given_up is not None:
+            given_up.over.set()
+        try:
+            await self._wait_here(logs, growth, wait_s)
+            return self._waits.get(who) is growth
+        finally:
+            if self._waits.get(who) is growth:
+                del self._waits[who]
+
+    async def _wait_here(self, logs: Sequence[Sequence[Any]], growth: Growth, wait_s: float) -> None:
+        """Until the logs have grown enough beyond their ends as the reader saw them; at once if one has already."""
+        watched: list[Log] = []
+        try:
+            for topic, partition, end in logs:
+                log = self._partitions.log(topic, partition)
+                if log.next_offset != end:
+                    return
+                log.waiters.add(growth)
+                watched.append(log)
+            with trio.move_on_after(wait_s):
+                await growth.over.wait()
+        except (Rejected, OSError):
+            return
+        finally:
+            for log in watched:
+                log.waiters.discard(growth)
+
+
+def _size(answers: Sequence[Answer]) -> int:
+    return sum(len(answer[3]) for answer in answers)
+
+
+def _enough(answers: Sequence[Answer], min_bytes: int) -> bool:
+    """An error is told at once, as Kafka does."""
+    return not answers or _size(answers) >= min_bytes or any(answer[0] for answer in answers)

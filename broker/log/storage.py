@@ -1,0 +1,322 @@
+"""A partition's log: batches as they were received, in files, with only base offset and leader epoch filled in.
+
+L1  an appended batch is in the file before its offset is told to anyone; nothing is flushed, as Kafka's default is, so
+    that it survives the death of this process but not that of the machine
+L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
+L3  offsets are given without gaps; `start_offset` and `next_offset` never fall
+L4  an idempotent producer's batch is in the log once, whatever happened between its tries (broker/log/producers.py)
+L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
+
+Files: `<base offset>.log`, an `.index` beside each that grows no more, `.producers` with what was known of producers
+when that segment began, and `partition.meta`: the topic's id and the start offset. A partition that nothing was
+written to has no files.
+"""
+
+import contextlib
+import itertools
+import os
+import shutil
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+import msgpack
+
+from broker.log import records, recovery
+from broker.log.files import Files, replace
+from broker.log.producers import Producers
+from broker.log.records import PLACE, Rejected
+from broker.log.segment import NO_TIMESTAMP, Found, Segment
+from broker.protocol import codes
+
+LEADER_EPOCH = 0  # leaders never change
+_RESUME_PLACES = 64
+_META = "partition.meta"
+
+
+class Limits(NamedTuple):
+    """The topic's configs that the log heeds. `retention_*` -1: unlimited."""
+
+    max_message_bytes: int = 1_048_588
+    retention_bytes: int = 1 << 30
+    retention_ms: int = -1
+    segment_bytes: int = 64 << 20
+    log_append_time: bool = False
+    compacted: bool = False
+
+
+class Placed(NamedTuple):
+    """Where a batch went, or went when it first came. `append_time_ms` is -1 unless the topic has log append time."""
+
+    base_offset: int
+    append_time_ms: int
+    start_offset: int
+
+
+class Waiter(Protocol):
+    """Somebody who waits for a log to grow."""
+
+    def grown(self, size_bytes: int) -> None: ...
+
+    def gone(self) -> None: ...
+
+
+class OutOfRange(Exception):
+    """The log does not reach from its start to the offset asked for."""
+
+
+class Log:
+    """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
+
+    def __init__(self, directory: str, topic_id: UUID, files: Files, limits: Limits | None = None) -> None:
+        self.directory = directory
+        self.topic_id = topic_id
+        self.limits = limits or Limits()
+        self.waiters: set[Waiter] = set()
+        self.start_offset = 0
+        self.producers = Producers()
+        self._files = files
+        self._segments: list[Segment] = []
+        self._resume: dict[int, tuple[Segment, int]] = {}  # offset -> where its batch starts
+        self.torn_bytes = 0  # cut off when it was opened
+        self._open()
+
+    # Facts
+
+    @property
+    def next_offset(self) -> int:
+        """The log end offset, which is the high watermark too: there is one replica."""
+        return self._segments[-1].next_offset if self._segments else self.start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def check(self) -> None:
+        """Raises AssertionError if an invariant is broken; for tests."""
+        offset = self._segments[0].base_offset if self._segments else self.start_offset
+        for segment in self._segments:
+            assert segment.base_offset == offset
+            assert os.stat(segment.path).st_size == segment.size
+            for found in segment.batches(0):
+                assert found.batch.base_offset == offset
+                offset = found.batch.last_offset + 1
+            assert offset == segment.next_offset
+        assert self.start_offset <= self.next_offset
+
+    # Writing
+
+    def append(self, batch_bytes: bytes | None, now_ms: int) -> Placed:
+        """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it."""
+        limits = self.limits
+        batch = records.validate(batch_bytes)
+        assert batch_bytes is not None
+        if batch.size > limits.max_message_bytes:
+            raise Rejected(
+                codes.MESSAGE_TOO_LARGE,
+                f"The batch has {batch.size} bytes, the topic takes {limits.max_message_bytes}.",
+            )
+        if limits.compacted:
+            records.require_keys(batch_bytes, batch)
+        if batch.producer_id >= 0:
+            earlier = self.producers.check(batch)
+            if earlier is not None:
+                append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
+                return Placed(earlier.base_offset, append_time_ms, self.start_offset)
+        if limits.log_append_time:
+            batch_bytes = records.stamped(batch_bytes, now_ms)
+            batch = records.header_at(batch_bytes, 0)
+        before = len(self._segments)
+        try:
+            segment = self._segment_for(batch.size)
+            base_offset = segment.next_offset
+            self._write(segment, base_offset, batch_bytes)
+        except OSError as fault:
+            raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
+        if len(self._segments) > before:
+            with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
+                self.retain(now_ms)
+        segment.note(batch, base_offset)
+        if batch.producer_id >= 0:
+            self.producers.record(batch, base_offset)
+        for waiter in tuple(self.waiters):
+            waiter.grown(batch.size)
+        return Placed(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
+
+    def _write(self, segment: Segment, base_offset: int, batch_bytes: bytes) -> None:
+        """One write of the whole batch; what a failed one left behind is cut off."""
+        descriptor = self._files.descriptor(segment.path, create=True)
+        head = PLACE.pack(base_offset, len(batch_bytes) - records.OVERHEAD, LEADER_EPOCH)
+        with memoryview(batch_bytes) as view, view[PLACE.size :] as rest:
+            try:
+                written = os.pwritev(descriptor, (head, rest), segment.size)
+                while written < len(batch_bytes):
+                    written += os.pwrite(descriptor, rest[written - PLACE.size :], segment.size + written)
+            except OSError:
+                os.ftruncate(descriptor, segment.size)
+                raise
+
+    def _segment_for(self, size: int) -> Segment:
+        """The last segment, or a new one if that would get too large. Raises OSError."""
+        if not self._segments:
+            os.makedirs(self.directory, exist_ok=True)
+            self._save_meta()
+            self._segments.append(Segment(self.directory, self.start_offset, self._files))
+        last = self._segments[-1]
+        if last.size and last.size + size > self._segment_bytes():
+            self._roll()
+        return self._segments[-1]
+
+    def _segment_bytes(self) -> int:
+        """Retention can only drop whole segments, so a segment is at most an eighth of what is kept."""
+        kept = self.limits.retention_bytes
+        return self.limits.segment_bytes if kept < 0 else min(self.limits.segment_bytes, max(kept // 8, 4096))
+
+    def _roll(self) -> None:
+        """Begins a new segment; until its file is there, the old one stays the last."""
+        last = self._segments[-1]
+        new = Segment(self.directory, last.next_offset, self._files)
+        last.save_sidecar()
+        recovery.save_snapshot(new, self.producers)
+        self._files.descriptor(new.path, create=True)
+        self._segments.append(new)
+        self._resume.pop(new.base_offset, None)  # it said: at the end of the old one
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
+        """Whole batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError."""
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OutOfRange
+        if offset == self.next_offset or (max_bytes <= 0 and not at_least_one):
+            return b""
+        place = self._resume.get(offset)
+        if place is None:
+            segment = self._segment_of(offset)
+            place = (segment, segment.position_of(offset))
+        segment, position = place
+        data, behind = segment.whole_batches(position, max_bytes, at_least_one)
+        if data and behind < segment.next_offset:
+            self._resume[behind] = (segment, position + len(data))
+        elif data and segment is self._segments[-1]:
+            self._resume[behind] = (segment, segment.size)
+        if len(self._resume) > _RESUME_PLACES:
+            del self._resume[next(iter(self._resume))]
+        return data
+
+    def _segment_of(self, offset: int) -> Segment:
+        bases = [segment.base_offset for segment in self._segments]
+        return self._segments[max(bisect_right(bases, offset) - 1, 0)]
+
+    def offset_since(self, timestamp: int) -> tuple[int, int] | None:
+        """(offset, its timestamp) of the first record at or after `timestamp`; in a compressed batch, of the batch."""
+        for segment in self._segments:
+            for found in segment.since(timestamp):
+                if (record := self._record_since(segment, found, timestamp)) is not None:
+                    return record
+        return None
+
+    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record with the largest timestamp, None for an empty log."""
+        candidates = [segment for segment in self._segments if segment.next_offset > self.start_offset]
+        if not candidates:
+            return None
+        return self.offset_since(max(segment.max_timestamp for segment in candidates))
+
+    def _record_since(self, segment: Segment, found: Found, timestamp: int) -> tuple[int, int] | None:
+        batch = found.batch
+        if batch.last_offset < self.start_offset:
+            return None
+        if not batch.attributes & (records.COMPRESSION | records.LOG_APPEND_TIME):
+            data = segment.read(found.position, batch.size)
+            for record in records.outlines(data, 0, batch):
+                offset, time = batch.base_offset + record.offset_delta, batch.base_timestamp + record.timestamp_delta
+                if time >= timestamp and offset >= self.start_offset:
+                    return offset, time
+            return None
+        by_batch = batch.max_timestamp if batch.attributes & records.LOG_APPEND_TIME else batch.base_timestamp
+        return max(batch.base_offset, self.start_offset), by_batch if by_batch >= timestamp else batch.max_timestamp
+
+    # Forgetting
+
+    def delete_before(self, offset: int) -> int:
+        """Moves the start offset up, -1: to the end. Returns it. Raises OutOfRange beyond the end, and OSError."""
+        if offset == -1:
+            offset = self.next_offset
+        if not 0 <= offset <= self.next_offset:
+            raise OutOfRange
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self._save_meta()
+            if offset == self.next_offset and self._segments[-1].size:
+                self._roll()
+            self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= offset)
+        return self.start_offset
+
+    def retain(self, now_ms: int) -> None:
+        """Drops the oldest segments that retention by bytes or by time doesn't keep. Raises OSError."""
+        limits = self.limits
+        if limits.retention_ms >= 0 and self._segments:
+            oldest_kept = now_ms - limits.retention_ms
+            last = self._segments[-1]
+            if last.size and 0 <= last.max_timestamp < oldest_kept:
+                self._roll()
+            self._drop(itertools.takewhile(lambda segment: segment.max_timestamp < oldest_kept, self._segments[:-1]))
+        if limits.retention_bytes >= 0:
+            excess = self.size_bytes - limits.retention_bytes
+            dropped = []
+            for segment in self._segments[:-1]:
+                if excess < segment.size:
+                    break
+                excess -= segment.size
+                dropped.append(segment)
+            self._drop(dropped)
+
+    def close(self) -> None:
+        """The log of a topic that is gone or moves: whoever waits for it is told."""
+        for waiter in tuple(self.waiters):
+            waiter.gone()
+        for segment in self._segments:
+            self._files.forget(segment.path)
+
+    def delete(self) -> None:
+        self.close()
+        self._segments = []
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _drop(self, segments: Iterable[Segment]) -> None:
+        for segment in list(segments):
+            self._segments.remove(segment)
+            segment.delete()
+            recovery.delete_snapshot(segment)
+            self._resume = {offset: place for offset, place in self._resume.items() if place[0] is not segment}
+        if self._segments:
+            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+
+    # Opening
+
+    def _open(self) -> None:
+        topic_id, self.start_offset = self._load_meta()
+        if topic_id != self.topic_id.bytes:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.start_offset = 0
+            return
+        self._segments, self.producers, self.torn_bytes = recovery.recover(self.directory, self._files)
+        if self._segments:
+            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+
+    def _load_meta(self) -> tuple[bytes, int]:
+        """(topic id, start offset). What a machine's crash left unreadable is taken for this topic's own."""
+        try:
+            with open(os.path.join(self.directory, _META), "rb") as file:
+                topic_id, start_offset = msgpack.unpackb(file.read())
+                return bytes(topic_id), int(start_offset)
+        except FileNotFoundError:
+            return b"", 0
+        except (ValueError, TypeError):
+            return self.topic_id.bytes, 0
+
+    def _save_meta(self) -> None:
+        os.makedirs(self.directory, exist_ok=True)
+        replace(os.path.join(self.directory, _META), msgpack.packb([self.topic_id.bytes, self.start_offset]))

@@ -1,0 +1,91 @@
+"""Compiles Kafka's message definitions, as kio's dataclasses state them, to plain Python readers and writers.
+
+Why not kio's own: its native reader allocates whatever an array's length asks for, so twelve hostile bytes abort the
+process, and its writer takes 12 us for the smallest produce response. A compiled class reads and writes in about a
+third of that, and holds its own against any input:
+
+C1  a reader never allocates more than a small multiple of the bytes it was given: lengths are checked against them
+C2  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or OverflowError
+C3  what a writer writes, kio reads back as the same values; and the other way round
+
+A compiled class has the fields of kio's, as ordinary attributes. Instances are made with keyword arguments. Durations
+are `timedelta` and times `datetime | None` as in kio; on writing, whole milliseconds will do as well.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from broker.protocol.codec_reader import ReaderSource
+from broker.protocol.codec_writer import WriterSource
+from broker.protocol.shapes import Shape
+
+Dropped = Callable[[str, list[str]], None]
+"""(class name, field names this version lacks) -> None; raises TypeError if no version has them."""
+
+
+class Compiler:
+    """Compiles the classes of one message; `dropped` is asked about fields that its version does not have."""
+
+    def __init__(self, dropped: Dropped) -> None:
+        self.compiled: dict[type, Any] = {}
+        self._dropped = dropped
+
+    def compile(self, entity: type) -> Any:
+        """The plain class for kio's `entity`, with `read(buffer, at, end) -> (instance, at)` and `write(self, out)`."""
+        if entity in self.compiled:
+            return self.compiled[entity]
+        shape = Shape(entity, self.compile)
+        source = "\n".join([*_init_source(shape), *ReaderSource(shape).lines(), *WriterSource(shape).lines()])
+        namespace = shape.names
+        namespace["refuse_dropped"] = partial(self._refuse_dropped, entity.__name__)
+        exec(compile(source, f"<codec {entity.__module__}.{entity.__name__}>", "exec"), namespace)
+        names = tuple(field.name for field in shape.fields)
+        made = type(
+            entity.__name__,
+            (Message,),
+            {
+                "__slots__": names,
+                "__init__": namespace["init"],
+                "read": staticmethod(namespace["read"]),
+                "write": namespace["write"],
+                "least_size_bytes": shape.least_size_bytes(),
+                "field_names": names,
+            },
+        )
+        namespace["cls"] = made
+        self.compiled[entity] = made
+        return made
+
+    def _refuse_dropped(self, class_name: str, given: dict[str, object]) -> None:
+        self._dropped(class_name, list(given))
+
+
+class Message:
+    """What compiled classes have in common; two are equal if they are of one class and all their fields are."""
+
+    __slots__ = ()
+    field_names: tuple[str, ...]
+    least_size_bytes: int
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in self.field_names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.field_names)})"
+
+
+def _init_source(shape: Shape) -> list[str]:
+    parameters, body = [], ["    if dropped: refuse_dropped(dropped)"]
+    for field in shape.fields:
+        default = shape.default(field)
+        if default is dataclasses.MISSING:
+            parameters.append(field.name)
+        else:
+            parameters.append(f"{field.name}=D_{field.name}")
+        body.append(f"    self.{field.name} = {field.name}")
+    keywords = f"*, {', '.join(parameters)}, " if parameters else ""
+    return [f"def init(self, {keywords}**dropped):", *body]

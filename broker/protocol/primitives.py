@@ -1,0 +1,108 @@
+"""Kafka's primitive types on the wire, for compiled readers and writers (broker/protocol/codec.py) to call.
+
+An unsigned varint has seven bits a byte, lowest first; lengths of flexible versions are such varints, plus one so
+that zero can be null. Tagged fields (KIP-482) are a count, then tag, size and value of each.
+"""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from mmap import mmap
+from typing import NoReturn, TypeAlias
+from uuid import UUID
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NIL_UUID = UUID(int=0)
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+
+
+class Malformed(ValueError):
+    """The bytes are not a message of this type and version."""
+
+
+def read_uvarint(buffer: Buffer, first: int, at: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte, above 127, came before `at`: (value, next offset)."""
+    value, shift = first & 0x7F, 7
+    while True:
+        byte = buffer[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            if value > 0xFFFFFFFF:
+                raise Malformed("a varint over 32 bits")
+            return value, at
+        shift += 7
+        if shift > 28:
+            raise Malformed("a varint of more than five bytes")
+
+
+def uvarint(value: int) -> bytes:
+    if value < 128:
+        return ONE_BYTE[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def to_timedelta(ms: int) -> timedelta:
+    return timedelta(milliseconds=ms)
+
+
+def from_timedelta(value: timedelta | int) -> int:
+    if isinstance(value, int):
+        return value
+    return value.days * 86_400_000 + value.seconds * 1000 + value.microseconds // 1000
+
+
+def to_datetime(ms: int) -> datetime | None:
+    return None if ms == -1 else EPOCH + timedelta(milliseconds=ms)
+
+
+def from_datetime(value: datetime | int | None) -> int:
+    if value is None:
+        return -1
+    return value if isinstance(value, int) else from_timedelta(value - EPOCH)
+
+
+@lru_cache(maxsize=4096)
+def to_uuid(raw: bytes) -> UUID | None:
+    return UUID(bytes=raw) if any(raw) else None
+
+
+def from_uuid(value: UUID | None) -> bytes:
+    return NIL_UUID.bytes if value is None else value.bytes
+
+
+def malformed(what: str) -> NoReturn:
+    raise Malformed(what)
+
+
+def skip_tags(buffer: Buffer, at: int, end: int) -> int:
+    """The offset behind a block of tagged fields none of which is known."""
+    count = buffer[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(buffer, count, at)
+    for _ in range(count):
+        _tag, at, stop = read_tag(buffer, at, end)
+        at = stop
+    return at
+
+
+def read_tag(buffer: Buffer, at: int, end: int) -> tuple[int, int, int]:
+    """One tagged field's head: (tag, where its value starts, where it must end)."""
+    tag = buffer[at]
+    at += 1
+    if tag > 127:
+        tag, at = read_uvarint(buffer, tag, at)
+    size = buffer[at]
+    at += 1
+    if size > 127:
+        size, at = read_uvarint(buffer, size, at)
+    if size > end - at:
+        raise Malformed("a tagged field longer than the message")
+    return tag, at, at + size

@@ -1,0 +1,313 @@
+"""Kafka's framing and messages: the only module that knows kio.
+
+A *frame* here is what follows the four length bytes: header, then body. Responses are built with `types(...)`, whose
+classes take keyword arguments, drop the fields their version lacks and default `throttle_time` to zero. kio's modules
+are imported per API and version when first used: all of them take longer than a shard may take to start.
+
+Whatever bytes come in, only BadFrame (or UnsupportedVersion, which is one) comes out.
+"""
+
+import dataclasses
+import struct
+import sys
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+from broker.protocol.codec import Compiler
+from broker.protocol.primitives import Buffer, Malformed, skip_tags
+
+
+class BadFrame(ValueError):
+    """Not a request: truncated, trailing bytes, lengths that don't fit, text that isn't UTF-8. Close the connection."""
+
+
+class UnsupportedVersion(BadFrame):
+    """A request of an API or a version not known here. For ApiVersions answer all the same (KIP-511); else close."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        super().__init__(f"no API {api_key} of version {api_version}")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+
+
+class Api(NamedTuple):
+    name: str  # kio's package
+    min_version: int
+    max_version: int
+    flexible_from: int  # the first version with tagged fields, in header and body; 99 if none
+
+
+METADATA = 3
+API_VERSIONS = 18
+APIS = {
+    0: Api("produce", 3, 13, 9),
+    1: Api("fetch", 4, 18, 12),
+    2: Api("list_offsets", 1, 10, 6),
+    3: Api("metadata", 0, 13, 9),
+    8: Api("offset_commit", 2, 9, 8),
+    9: Api("offset_fetch", 1, 9, 6),
+    10: Api("find_coordinator", 0, 6, 3),
+    11: Api("join_group", 0, 9, 6),
+    12: Api("heartbeat", 0, 4, 4),
+    13: Api("leave_group", 0, 5, 4),
+    14: Api("sync_group", 0, 5, 4),
+    15: Api("describe_groups", 0, 6, 5),
+    16: Api("list_groups", 0, 5, 3),
+    17: Api("sasl_handshake", 0, 1, 99),
+    18: Api("api_versions", 0, 4, 3),
+    19: Api("create_topics", 2, 7, 5),
+    20: Api("delete_topics", 1, 6, 4),
+    21: Api("delete_records", 0, 2, 2),
+    22: Api("init_producer_id", 0, 5, 2),
+    23: Api("offset_for_leader_epoch", 2, 4, 4),
+    24: Api("add_partitions_to_txn", 0, 5, 3),
+    25: Api("add_offsets_to_txn", 0, 4, 3),
+    26: Api("end_txn", 0, 5, 3),
+    27: Api("write_txn_markers", 1, 1, 1),
+    28: Api("txn_offset_commit", 0, 5, 3),
+    29: Api("describe_acls", 1, 3, 2),
+    30: Api("create_acls", 1, 3, 2),
+    31: Api("delete_acls", 1, 3, 2),
+    32: Api("describe_configs", 1, 4, 4),
+    33: Api("alter_configs", 0, 2, 2),
+    34: Api("alter_replica_log_dirs", 1, 2, 2),
+    35: Api("describe_log_dirs", 1, 4, 2),
+    36: Api("sasl_authenticate", 0, 2, 2),
+    37: Api("create_partitions", 0, 3, 2),
+    38: Api("create_delegation_token", 1, 3, 2),
+    39: Api("renew_delegation_token", 1, 2, 2),
+    40: Api("expire_delegation_token", 1, 2, 2),
+    41: Api("describe_delegation_token", 1, 3, 2),
+    42: Api("delete_groups", 0, 2, 2),
+    43: Api("elect_leaders", 0, 2, 2),
+    44: Api("incremental_alter_configs", 0, 1, 1),
+    45: Api("alter_partition_reassignments", 0, 1, 0),
+    46: Api("list_partition_reassignments", 0, 0, 0),
+    47: Api("offset_delete", 0, 0, 99),
+    48: Api("describe_client_quotas", 0, 1, 1),
+    49: Api("alter_client_quotas", 0, 1, 1),
+    50: Api("describe_user_scram_credentials", 0, 0, 0),
+    51: Api("alter_user_scram_credentials", 0, 0, 0),
+    55: Api("describe_quorum", 0, 2, 0),
+    57: Api("update_features", 0, 2, 0),
+    60: Api("describe_cluster", 0, 2, 0),
+    61: Api("describe_producers", 0, 0, 0),
+    64: Api("unregister_broker", 0, 0, 0),
+    65: Api("describe_transactions", 0, 0, 0),
+    66: Api("list_transactions", 0, 2, 0),
+    68: Api("consumer_group_heartbeat", 0, 1, 0),
+    69: Api("consumer_group_describe", 0, 1, 0),
+    71: Api("get_telemetry_subscriptions", 0, 0, 0),
+    72: Api("push_telemetry", 0, 0, 0),
+    74: Api("list_config_resources", 0, 1, 0),
+    75: Api("describe_topic_partitions", 0, 0, 0),
+}
+"""What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
+
+MAX_THROTTLE_MS = 2**31 - 1
+_HEADER = struct.Struct(">hhih")
+_PREFIX = struct.Struct(">ii")
+_FOREIGN = (Malformed, struct.error, IndexError, UnicodeDecodeError, OverflowError)
+
+
+class Versioned(Protocol):
+    """What is needed of a broker.serve.call.Call here."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+# --- headers ------------------------------------------------------------------------------------------------------
+
+
+def parse_header(frame: Buffer) -> tuple[int, int, int, str | None, int]:
+    """(api_key, api_version, correlation_id, client_id, where the body starts).
+
+    Raises UnsupportedVersion for APIs and versions outside APIS (it carries the correlation id), BadFrame otherwise.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _HEADER.unpack_from(frame)
+    except struct.error:
+        raise BadFrame("shorter than a request header") from None
+    api = APIS.get(api_key)
+    if api is None or not api.min_version <= api_version <= api.max_version:
+        raise UnsupportedVersion(api_key, api_version, correlation_id)
+    at = 10
+    client_id = None
+    try:
+        if length >= 0:
+            at = 10 + length
+            if at > len(frame):
+                raise BadFrame("client id longer than the frame")
+            client_id = str(frame[10:at], "utf-8")
+        if api_version >= api.flexible_from:
+            at = at + 1 if frame[at] == 0 else skip_tags(frame, at, len(frame))
+    except _FOREIGN as fault:
+        raise BadFrame(f"request header: {fault}") from None
+    return api_key, api_version, correlation_id, client_id, at
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+class Types:
+    """The compiled classes of one message module, as attributes.
+
+    A class that only other versions of the API have is a function that answers None, so that a handler may build what
+    its response will then leave out. A field or class that no version has is a TypeError or an AttributeError.
+    """
+
+    def __init__(self, api_key: int, version: int, side: str) -> None:
+        self._api_key = api_key
+        self._side = side
+        self._compiler = Compiler(self._refuse_unknown)
+        module = _module(api_key, version, side)
+        for entity in _entities(module):
+            made = self._compiler.compile(entity)
+            setattr(self, entity.__name__, made)
+            if entity.__type__.name == side:
+                self.top = made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not any(hasattr(module, name) for module in self._all_modules()):
+            raise AttributeError(f"no version of {APIS[self._api_key].name} has {name}")
+
+        def absent(**_fields: object) -> None:
+            return None
+
+        setattr(self, name, absent)
+        return absent
+
+    def _all_modules(self) -> list[ModuleType]:
+        api = APIS[self._api_key]
+        return [
+            _module(self._api_key, version, self._side) for version in range(api.max_version, api.min_version - 1, -1)
+        ]
+
+    def _refuse_unknown(self, class_name: str, names: list[str]) -> None:
+        unknown = set(names)
+        api = APIS[self._api_key]
+        for version in (api.max_version, api.min_version, *range(api.max_version - 1, api.min_version, -1)):
+            unknown -= _field_names(self._api_key, version, self._side, class_name)
+            if not unknown:
+                return
+        raise TypeError(f"no version of {class_name} has {', '.join(sorted(unknown))}")
+
+
+@cache
+def _field_names(api_key: int, version: int, side: str, class_name: str) -> frozenset[str]:
+    entity = getattr(_module(api_key, version, side), class_name, None)
+    return frozenset() if entity is None else frozenset(entity.__dataclass_fields__)
+
+
+def _entities(module: ModuleType) -> list[Any]:
+    return [
+        entity
+        for entity in vars(module).values()
+        if dataclasses.is_dataclass(entity) and entity.__module__ == module.__name__ and isinstance(entity, type)
+    ]
+
+
+def _module(api_key: int, version: int, side: str) -> ModuleType:
+    """kio's module of one message. It would import hypothesis where that is installed, only to register strategies."""
+    hidden = "kio.static.primitive" not in sys.modules and "hypothesis" not in sys.modules
+    if hidden:
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    try:
+        return import_module(f"kio.schema.{APIS[api_key].name}.v{version}.{side}")
+    finally:
+        if hidden:
+            del sys.modules["hypothesis"]
+
+
+@cache
+def _types(api_key: int, version: int, side: str) -> Types:
+    api = APIS.get(api_key)
+    if api is None or not api.min_version <= version <= api.max_version:
+        raise UnsupportedVersion(api_key, version, 0)
+    return Types(api_key, version, side)
+
+
+@cache
+def types(api_key: int, version: int) -> Types:
+    """The response classes of an API in a version."""
+    return _types(api_key, version, "response")
+
+
+@cache
+def request_types(api_key: int, version: int) -> Types:
+    return _types(api_key, version, "request")
+
+
+def parse_body(frame: Buffer, offset: int, api_key: int, version: int) -> Any:
+    """The request that starts at `offset` and fills the frame to its end; raises BadFrame.
+
+    Only Metadata may have bytes behind it, which Kafka ignores: when librdkafka 2.x asks for all topics in a flexible
+    version, it writes the array's length in four bytes instead of one.
+    """
+    return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
+
+
+def _parse(message: Any, frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
+    try:
+        parsed, at = message.read(frame, offset, len(frame))
+    except _FOREIGN as fault:
+        raise BadFrame(f"{message.__name__}: {fault}") from None
+    if at != len(frame) and not more_allowed:
+        raise BadFrame(f"{message.__name__}: {len(frame) - at} bytes behind its end")
+    return parsed
+
+
+@cache
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API, e.g. "ListOffsets"."""
+    return "".join(word.capitalize() for word in APIS[api_key].name.split("_"))
+
+
+def body_size(call: Versioned, encoded: bytes) -> int:
+    """Bytes of a response without its length and header."""
+    return len(encoded) - (9 if call.api_version >= APIS[call.api_key].flexible_from else 8)
+
+
+def encode_response(call: Versioned, response: Any, throttle_ms: int = 0) -> bytes:
+    """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one."""
+    if throttle_ms and "throttle_time" in response.field_names:
+        response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)
+    parts = [b""]
+    if call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS:
+        parts.append(b"\0")
+    response.write(parts.append)
+    parts[0] = _PREFIX.pack(sum(map(len, parts)) + 4, call.correlation_id)
+    return b"".join(parts)
+
+
+# --- the client's side, for tests and for calls between brokers ---------------------------------------------------
+
+
+def encode_request(call: Versioned, request: Any, client_id: str | None = None) -> bytes:
+    """A whole request, with its length, as a client sends it."""
+    name = b"" if client_id is None else client_id.encode()
+    parts = [b"", name]
+    if call.api_version >= APIS[call.api_key].flexible_from:
+        parts.append(b"\0")
+    request.write(parts.append)
+    length = -1 if client_id is None else len(name)
+    parts[0] = _HEADER.pack(call.api_key, call.api_version, call.correlation_id, length)
+    body = b"".join(parts)
+    return struct.pack(">i", len(body)) + body
+
+
+def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]:
+    """(correlation id, response) of a frame without its length; raises BadFrame."""
+    try:
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        at = 4
+        if version >= APIS[api_key].flexible_from and api_key != API_VERSIONS:
+            at = skip_tags(frame, 4, len(frame))
+    except _FOREIGN as fault:
+        raise BadFrame(f"response header: {fault}") from None
+    return correlation_id, _parse(types(api_key, version).top, frame, at)

@@ -1,0 +1,108 @@
+"""Who a client is, on a listener that asks: SaslHandshake and SaslAuthenticate before anything else is answered.
+
+SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens
+without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after
+`connection.failed.authentication.delay.ms` and ends the connection (KIP-306). Not emulated: re-authentication (KIP-368).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from broker.metrics import ShardCounters
+from broker.protocol import codes, wire
+from broker.serve.call import Call, Route
+from broker.serve.sasl import AuthenticationFailed, Mechanism, mechanism_of
+from shards.settings import View
+
+if TYPE_CHECKING:
+    from broker.serve.connection import Connection
+
+HANDSHAKE, AUTHENTICATE = 17, 36
+
+
+def routes() -> list[Route]:
+    """For connections that have nothing to prove, or have proven it: not the time for that."""
+
+    def handshake(request: Any, call: Call) -> Any:
+        return call.types.SaslHandshakeResponse(error_code=codes.ILLEGAL_SASL_STATE, mechanisms=())
+
+    def authenticate(request: Any, call: Call) -> Any:
+        message = "SaslAuthenticate request received after successful authentication"
+        return call.types.SaslAuthenticateResponse(
+            error_code=codes.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b"", session_lifetime=0
+        )
+
+    return [Route.of(HANDSHAKE, handshake), Route.of(AUTHENTICATE, authenticate)]
+
+
+class Authentication:
+    """One connection's way to a name; `connection.authentication` is None once it has one."""
+
+    def __init__(self, view: View, counters: ShardCounters) -> None:
+        self._view = view
+        self._counters = counters
+        self._mechanism: Mechanism | None = None
+        self.bare = False  # tokens come without Kafka headers
+
+    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None]:
+        """The response to a frame of a client without a name. Raises wire.BadFrame, to end the connection."""
+        if self.bare:
+            return self._answer_bare(connection, frame)
+        api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
+        connection.client_id = client_id
+        call = Call(api_key, version, correlation_id, client_id)
+        if api_key == HANDSHAKE:
+            return self._shake(call, wire.parse_body(frame, at, api_key, version))
+        if api_key == AUTHENTICATE and self._mechanism is not None:
+            return self._authenticate(connection, call, wire.parse_body(frame, at, api_key, version).auth_bytes)
+        raise wire.BadFrame(f"{wire.api_name(api_key)} before authentication")
+
+    def _shake(self, call: Call, request: Any) -> bytes:
+        enabled = self._view.get("sasl.enabled.mechanisms")
+        error = codes.NONE
+        if request.mechanism in enabled:
+            self._mechanism = mechanism_of(request.mechanism, self._view.users.get)
+            self.bare = call.api_version == 0
+        else:
+            error = codes.UNSUPPORTED_SASL_MECHANISM
+        return wire.encode_response(call, call.types.SaslHandshakeResponse(error_code=error, mechanisms=tuple(enabled)))
+
+    def _authenticate(self, connection: Connection, call: Call, token: bytes) -> bytes | Awaitable[bytes | None]:
+        def respond(error: int, message: str | None, answer: bytes) -> bytes:
+            response = call.types.SaslAuthenticateResponse(
+                error_code=error, error_message=message, auth_bytes=answer, session_lifetime=0
+            )
+            return wire.encode_response(call, response)
+
+        try:
+            answer = self._step(connection, token)
+        except AuthenticationFailed as fault:
+            return self._fail(connection, respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""))
+        return respond(codes.NONE, None, answer)
+
+    def _answer_bare(self, connection: Connection, token: bytes) -> bytes | Awaitable[bytes | None]:
+        try:
+            answer = self._step(connection, token)
+        except AuthenticationFailed:
+            return self._fail(connection, None)
+        return len(answer).to_bytes(4, "big") + answer
+
+    def _step(self, connection: Connection, token: bytes) -> bytes:
+        assert self._mechanism is not None
+        answer = self._mechanism.answer(token)
+        if self._mechanism.user is not None:
+            connection.user = self._mechanism.user
+            connection.authentication = None
+        return answer
+
+    async def _fail(self, connection: Connection, response: bytes | None) -> None:
+        """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""
+        self._counters.add("auth_failures", 1)
+        await trio.sleep(self._view.get("connection.failed.authentication.delay.ms") / 1000)
+        if response is not None and not connection.closed:
+            connection.send(response)
+        connection.close("unauthenticated")

@@ -1,0 +1,68 @@
+"""One request in flight, and what a handlers module declares: which function answers which API in which versions."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from broker.protocol import wire
+
+
+class Call:
+    """What a handler knows of the request besides its body, and the response types of its version."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_id",
+        "correlation_id",
+        "ip",
+        "listener",
+        "most_bytes",
+        "mutations",
+        "port",
+        "throttle_ms",
+        "user",
+    )
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+        *,
+        user: str = "ANONYMOUS",
+        listener: str = "PLAINTEXT",
+        ip: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.user = user  # the name in the principal "User:<name>"; ANONYMOUS without SASL
+        self.listener = listener
+        self.ip = ip
+        self.port = port  # the client's
+        self.throttle_ms = 0  # what a quota that the handler itself charged asks for
+        self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
+        self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
+
+    @property
+    def types(self) -> Any:
+        """`wire.types` of this API and version: `call.types.MetadataResponse(...)`."""
+        return wire.types(self.api_key, self.api_version)
+
+
+class Route(NamedTuple):
+    """`function(request, call)` returns the response, a coroutine that returns it, or None if none is to be sent."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+    function: Callable[[Any, Call], Any | Awaitable[Any]]
+
+    @classmethod
+    def of(cls, api_key: int, function: Callable[[Any, Call], Any | Awaitable[Any]]) -> "Route":
+        """A route for all versions of the API that `wire` knows."""
+        api = wire.APIS[api_key]
+        return cls(api_key, api.min_version, api.max_version, function)

@@ -1,0 +1,291 @@
+"""One client connection: frames in, responses out, one request at a time.
+
+A connection is a state machine driven by the poller, with no task of its own: a request whose handler answers at once
+never leaves the callback in which its bytes arrived. A handler that must wait returns a coroutine; it runs as a task,
+and until it has answered nothing more is read, as a Kafka broker mutes a channel while it serves its request. So
+responses leave in the order of their requests.
+
+Invariants
+C1  Responses are written in the order in which their requests arrived.
+C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up.
+C3  `closed` is reported exactly once, before the connection's tokens are released.
+C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
+"""
+
+from __future__ import annotations
+
+import errno
+from _socket import socket as RawSocket
+from collections.abc import Awaitable
+from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK
+from typing import TYPE_CHECKING
+
+from broker.protocol import wire
+from broker.serve.tls import TlsSocket
+from shards.errors import ClientFault
+from shards.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+
+if TYPE_CHECKING:
+    from broker.serve.serving import Serving
+
+_READ_SIZE = 256 << 10
+# Of a client that has not proven who it is: Kafka's sasl.server.max.receive.size.
+MAX_UNKNOWN_BYTES = 512 << 10
+_SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
+_READING = EPOLLIN | EPOLLRDHUP | EPOLLET
+_WRITING = _READING | EPOLLOUT
+_HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
+
+# One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
+_scratch = memoryview(bytearray(_READ_SIZE))
+
+
+class Connection:
+    """A connection that was admitted. `serving` is what all connections of a listener share."""
+
+    __slots__ = (
+        "authentication",
+        "busy",
+        "bytes_moved",
+        "client_id",
+        "closed",
+        "fd",
+        "id",
+        "ip",
+        "last_used_ns",
+        "listener",
+        "muted",
+        "opened_ns",
+        "pools",
+        "port",
+        "received",
+        "serving",
+        "sock",
+        "throttle",
+        "unsent",
+        "user",
+    )
+
+    def __init__(
+        self, serving: Serving, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
+    ) -> None:
+        self.serving = serving
+        raw = RawSocket(family, 1, 0, fd)
+        self.sock = raw if serving.tls is None else TlsSocket(raw, serving.tls)
+        self.fd = fd
+        self.id = number
+        self.ip = ip
+        self.port = port
+        self.pools = pools
+        self.listener = serving.listener
+        self.user = "ANONYMOUS"
+        self.authentication = serving.authentication()  # None: nothing to prove, or proven
+        self.bytes_moved = 0
+        # The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out.
+        self.throttle: tuple[str, int] | None = None
+        self.client_id: str | None = None
+        self.opened_ns = self.last_used_ns = serving.poller.now_ns
+        self.received: bytearray | None = None
+        self.unsent: memoryview | None = None
+        self.busy = False
+        self.muted = False
+        self.closed = False
+        serving.poller.watch(fd, self.ready, self._idle_events())
+
+    def ready(self, events: int) -> None:
+        """The poller's callback: the socket became readable, writable, or its other end hung up."""
+        if self.unsent is not None:
+            self._write_on()
+        elif self.serving.tls is not None:
+            self._send(b"")
+        if self.closed:
+            return
+        if not self.busy and self.unsent is None:
+            self._read()
+        elif events & _HUNG_UP and self._at_end():
+            # A client that went away while its request waits: its tokens are free now, not when the wait is over.
+            self.close()
+
+    def close(self, why: str = "client") -> None:
+        """Ends the connection; `why` says who ended it: client, malformed, idle, shutdown, ..."""
+        if self.closed:
+            return
+        self.closed = True
+        self.serving.poller.forget(self.fd)
+        if self.muted:
+            self.serving.muted.forget(self)
+        self.serving.closed(self, why)
+        self.sock.close()
+        self.received = self.unsent = None
+
+    def _idle_events(self) -> int:
+        """TLS may have to write what nobody here has sent."""
+        return _READING if self.serving.tls is None else _WRITING
+
+    # Reading
+
+    def _read(self) -> None:
+        """Reads and serves until the socket is empty; with edge-triggered readiness a short read says that it is."""
+        while True:
+            try:
+                size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                size = 0
+            if not size:
+                self.close()
+                return
+            self.bytes_moved += size
+            self._take(size)
+            if self.busy or self.unsent is not None or self.closed:
+                # It reads again when the answer is out; so a full read followed by more data is not forgotten.
+                return
+            if size < _READ_SIZE and self.serving.tls is None:
+                return
+
+    def _at_end(self) -> bool:
+        """Whether nothing but the end of the stream is left to read."""
+        try:
+            return not self.sock.recv(1, MSG_DONTWAIT | MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def _take(self, size: int) -> None:
+        """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
+        received = self.received
+        if received is None:
+            if 4 <= size <= self.serving.max_frame_bytes + 4 and int.from_bytes(_scratch[:4], "big") == size - 4:
+                self._serve(bytes(_scratch[4:size]))
+                return
+            received = self.received = bytearray(_scratch[:size])
+        else:
+            received += _scratch[:size]
+        self._serve_received()
+
+    def _max_frame_bytes(self) -> int:
+        """Somebody unknown gets no room for more than what it takes to say who it is."""
+        most = self.serving.max_frame_bytes
+        return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
+
+    def _serve_received(self) -> None:
+        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
+        while not self.busy and self.unsent is None and not self.closed:
+            received = self.received
+            if received is None or len(received) < 4:
+                return
+            length = int.from_bytes(received[:4], "big", signed=True)
+            if not 0 <= length <= self._max_frame_bytes():
+                self.serving.malformed(self, "oversized" if length > 0 else "negative length")
+                self.close("malformed")
+                return
+            if len(received) < 4 + length:
+                return
+            frame = bytes(memoryview(received)[4 : 4 + length])
+            if len(received) == 4 + length:
+                self.received = None
+            else:
+                del received[: 4 + length]
+            self._serve(frame)
+
+    # Serving
+
+    def _serve(self, frame: bytes) -> None:
+        serving = self.serving
+        self.last_used_ns = serving.poller.now_ns
+        try:
+            answer = serving.answer(self, frame)
+        except (wire.BadFrame, wire.UnsupportedVersion, ClientFault) as fault:
+            serving.malformed(self, str(fault))
+            self.close("malformed")
+            return
+        except Exception as bug:
+            self._end_for(bug)
+            return
+        if answer is None or type(answer) is bytes:
+            if answer is not None:
+                self.send(answer)
+            if self.throttle is not None and not self.closed:
+                self._mute(*self.throttle)
+        else:
+            self.busy = True
+            serving.start_soon(self._serve_slowly, answer)
+
+    def _end_for(self, bug: Exception) -> None:
+        """A mistake of ours in answering one request: said in full, and it ends that connection, not everybody's."""
+        self.serving.bug(self, bug)
+        self.close("bug")
+
+    async def _serve_slowly(self, answer: Awaitable[bytes | None]) -> None:
+        serving = self.serving
+        try:
+            response = await answer
+        except (wire.BadFrame, ClientFault) as fault:
+            serving.malformed(self, str(fault))
+            self.close("malformed")
+            return
+        except Exception as bug:
+            self._end_for(bug)
+            return
+        serving.poller.touch()
+        if self.closed:
+            return
+        if response is not None:
+            self.send(response)
+        if self.throttle is not None and not self.closed:
+            self._mute(*self.throttle)
+        else:
+            self.go_on()
+
+    def _mute(self, kind: str, delay_ms: int) -> None:
+        """Takes up no request for so long: the quota of this kind was exceeded."""
+        self.busy = self.muted = True
+        self.serving.muted.mute(self, kind, delay_ms)
+
+    def go_on(self) -> None:
+        """Takes up the next request: one that has arrived already, else whatever the socket holds."""
+        self.busy = self.muted = False
+        self.throttle = None
+        if self.closed or self.unsent is not None:
+            return
+        if self.received is not None:
+            self._serve_received()
+        if not self.busy and self.unsent is None and not self.closed:
+            self._read()
+
+    # Writing
+
+    def send(self, data: bytes) -> None:
+        """Writes `data`; what the socket does not take now goes out as it becomes writable."""
+        self.bytes_moved += len(data)
+        sent = self._send(data)
+        if sent < len(data) and not self.closed:
+            self.unsent = memoryview(data)[sent:]
+            self.serving.poller.change(self.fd, _WRITING)
+
+    def _send(self, data: bytes | memoryview) -> int:
+        try:
+            return self.sock.send(data, _SEND_FLAGS)
+        except BlockingIOError:
+            return 0
+        except OSError as fault:
+            if fault.errno == errno.EINTR:
+                return 0
+            self.close()
+            return 0
+
+    def _write_on(self) -> None:
+        unsent = self.unsent
+        assert unsent is not None
+        sent = self._send(unsent)
+        if self.closed:
+            return
+        if sent < len(unsent):
+            self.unsent = unsent[sent:]
+            return
+        self.unsent = None
+        self.serving.poller.change(self.fd, self._idle_events())
+        if not self.busy:
+            self.go_on()

@@ -1,0 +1,49 @@
+"""Channels that a client quota has muted: how many by quota, and the end of each one's silence.
+
+A muted channel costs an entry here and one in a heap: no thread, no task, no read. There are never more of them than
+open connections.
+
+M1  A connection is here once or not at all; one that closes leaves at once, however long its delay was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.delays import Delay, Delays
+
+if TYPE_CHECKING:
+    from broker.serve.connection import Connection
+
+
+class Muted:
+    """Those of one shard, all listeners together."""
+
+    def __init__(self, delays: Delays) -> None:
+        self._delays = delays
+        self._muted: dict[Connection, tuple[str, Delay]] = {}
+        self.sizes: Counter[str] = Counter()
+        """How many are muted, by the quota that asked for it."""
+
+    def __len__(self) -> int:
+        return len(self._muted)
+
+    def mute(self, connection: Connection, kind: str, delay_ms: float) -> None:
+        """The connection goes on in `delay_ms`."""
+        self._muted[connection] = kind, self._delays.after(delay_ms, lambda: self._over(connection))
+        self.sizes[kind] += 1
+
+    def __contains__(self, connection: Connection) -> bool:
+        return connection in self._muted
+
+    def forget(self, connection: Connection) -> None:
+        """It has closed."""
+        kind, delay = self._muted.pop(connection)
+        self.sizes[kind] -= 1
+        self._delays.cancel(delay)
+
+    def _over(self, connection: Connection) -> None:
+        kind, _ = self._muted.pop(connection)
+        self.sizes[kind] -= 1
+        connection.go_on()

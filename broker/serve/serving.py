@@ -1,0 +1,95 @@
+"""What the connections of one listener share: where requests are answered, and who is told when a connection ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from broker.metrics import ShardCounters
+from broker.serve.connection import Connection
+from broker.serve.dispatch import Dispatcher
+from broker.serve.muted import Muted
+from journal.writer import Journal
+from shards.poller import Poller
+from shards.tokens import Tokens
+
+if TYPE_CHECKING:
+    import ssl
+
+    from broker.logs import Limited
+    from broker.serve.authentication import Authentication
+
+
+class Serving:
+    """Opens connections, answers their frames, and gives their tokens back."""
+
+    def __init__(
+        self,
+        listener: str,
+        family: int,
+        dispatcher: Dispatcher,
+        tokens: Tokens,
+        poller: Poller,
+        journal: Journal,
+        counters: ShardCounters,
+        open_connections: dict[int, Connection],
+        start_soon: Callable[..., Any],
+        muted: Muted,
+        log: Limited,
+        *,
+        max_frame_bytes: int,
+        authentication: Callable[[], Authentication | None] = lambda: None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`authentication()` makes what a connection has to go through before anything is answered; `tls`: how to talk."""
+        self.authentication = authentication
+        self.tls = tls
+        self.listener = listener
+        self.poller = poller
+        self.max_frame_bytes = max_frame_bytes
+        self.start_soon = start_soon
+        self.muted = muted
+        self._family = family
+        self._dispatcher = dispatcher
+        self._tokens = tokens
+        self._journal = journal
+        self._counters = counters
+        self._open = open_connections
+        self._log = log
+
+    def admit(
+        self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], version: int, held_ms: float
+    ) -> None:
+        """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
+        self._journal.admitted(number, ip, port, self.listener, version, held_ms)
+        self._counters.admitted(self.listener)
+        self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
+
+    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+        return self._dispatcher.answer(connection, frame)
+
+    def malformed(self, connection: Connection, why: str) -> None:
+        """A frame that is no request of ours: counted, logged at most once a second; the connection ends."""
+        self._counters.malformed()
+        self._log.warning("malformed request", ip=connection.ip, listener=self.listener, why=why)
+
+    def bug(self, connection: Connection, error: Exception) -> None:
+        self._log.error("bug in answering a request", ip=connection.ip, client_id=connection.client_id, exc_info=error)
+
+    def closed(self, connection: Connection, why: str) -> None:
+        """A connection ended: journaled first, then its tokens are free."""
+        del self._open[connection.id]
+        open_ms = (self.poller.now_ns - connection.opened_ns) / 1e6
+        self._journal.closed(
+            connection.id,
+            connection.ip,
+            connection.port,
+            self.listener,
+            why,
+            connection.user,
+            connection.client_id,
+            connection.bytes_moved,
+            open_ms,
+        )
+        self._counters.closed(self.listener)
+        self._tokens.release(connection.pools)

@@ -1,0 +1,186 @@
+"""Client quotas on the path of a request: charges it, reports the delay in its response, and then mutes the channel.
+
+As Kafka does since KIP-219: the response leaves at once, whatever its version, with the delay in `throttle_time_ms`, and
+the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged what it would answer,
+and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
+charged its handler time: what was measured, plus what `turnstile.request.cost` says. Produce without an acknowledgement
+is exempt from that and counted as such. Mutations are charged by their handlers. The longest delay counts.
+
+Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker.metrics import ShardCounters
+from broker.protocol import wire
+from broker.serve.call import Call
+from journal.writer import Journal
+from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged
+from shards.meters import KINDS, Meters
+from shards.settings import View
+
+if TYPE_CHECKING:
+    from broker.serve.connection import Connection
+
+_PRODUCE, _FETCH = 0, 1
+
+
+class _Charge(NamedTuple):
+    """One quota's answer to a request: the delay it asks for, and what was recorded."""
+
+    kind: str
+    throttle_ms: int
+    amount: float
+
+
+class Throttling:
+    """`active`: whether any client quota was ever set; until then requests go past all this. `timed`: one of request time."""
+
+    def __init__(self, meters: Meters, view: View, journal: Journal, counters: ShardCounters) -> None:
+        self.active = False
+        self.timed = False
+        self._meters = meters
+        self._view = view
+        self._journal = journal
+        self._counters = counters
+        self._costs: dict[str, tuple[float, float]] = {}
+
+    def view_changed(self) -> None:
+        """Quotas, or what requests are said to cost, may have changed."""
+        self._meters.view_changed()
+        self.active = any(map(self._meters.in_use, KINDS))
+        self.timed = self._meters.in_use(REQUEST)
+        self._costs = {
+            api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._view.get("turnstile.request.cost")
+        }
+
+    def prepare(self, call: Call) -> None:
+        """Before the handler: a Fetch reads no more than fits its quota's window."""
+        if call.api_key == _FETCH:
+            call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
+
+    def settle(
+        self, connection: Connection, call: Call, size: int, response: Any, began_ns: int
+    ) -> bytes | Awaitable[bytes | None] | None:
+        """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
+
+        A coroutine only when the handler's `response` is one, or a quota's home is another shard.
+        """
+        spent_ns = time.perf_counter_ns() - began_ns
+        if inspect.iscoroutine(response):
+            return self._settle_later(connection, call, size, response, spent_ns)
+        return self._settle_now(connection, call, size, response, spent_ns)
+
+    async def _settle_later(
+        self, connection: Connection, call: Call, size: int, response: Awaitable[Any], spent_ns: int
+    ) -> bytes | None:
+        """Waiting is not handler time, as in Kafka, which counts what a request handler's thread spends on it."""
+        encoded = self._settle_now(connection, call, size, await response, spent_ns)
+        return encoded if encoded is None or type(encoded) is bytes else await encoded
+
+    def _settle_now(
+        self, connection: Connection, call: Call, size: int, response: Any, spent_ns: int
+    ) -> bytes | Awaitable[bytes | None] | None:
+        began_ns = time.perf_counter_ns()
+        encoded = None if response is None else wire.encode_response(call, response)
+        spent_ns += time.perf_counter_ns() - began_ns
+        asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
+        charges = [self._charge(call, kind, amount) for kind, amount in asked]
+        if all(isinstance(each, _Charge) for each in charges):
+            self._charge_back(call, charges)
+            return self._finish(connection, call, response, encoded, charges)
+        return self._finish_there(connection, call, response, encoded, charges)
+
+    def _charge(self, call: Call, kind: str, amount: float) -> Any:
+        """A _Charge, or a coroutine of one."""
+        charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
+        if isinstance(charged, Charged):
+            return _Charge(kind, charged.throttle_ms, amount)
+
+        async def there() -> _Charge:
+            return _Charge(kind, (await charged).throttle_ms, amount)
+
+        return there()
+
+    def _charge_back(self, call: Call, charges: list[_Charge]) -> Any:
+        """Takes back the bytes of a Fetch that its own quota let pass and the request quota throttles."""
+        if any(charge.throttle_ms for charge in charges):
+            for charge in charges:
+                if charge.kind == FETCH and not charge.throttle_ms:
+                    return self._charge(call, FETCH, -charge.amount)
+        return None
+
+    def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
+        """Every quota this request counts against, and how much."""
+        charges: list[tuple[str, float]] = []
+        if call.api_key == _PRODUCE:
+            charges.append((PRODUCE, size))
+        elif call.api_key == _FETCH and encoded is not None:
+            charges.append((FETCH, wire.body_size(call, encoded) + 4))
+        if encoded is not None:
+            charges.append((REQUEST, handler_ms))
+        else:
+            self._meters.record_exempt(handler_ms)
+        return charges
+
+    async def _finish_there(
+        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[Any]
+    ) -> bytes | None:
+        charges = [each if isinstance(each, _Charge) else await each for each in charges]
+        back = self._charge_back(call, charges)
+        if inspect.iscoroutine(back):
+            await back
+        return self._finish(connection, call, response, encoded, charges)
+
+    def _finish(
+        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
+    ) -> bytes | None:
+        charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations))
+        for charge in charges:
+            self._tell(connection, call, charge)
+        worst = max(charges, key=lambda charge: charge.throttle_ms)
+        if not worst.throttle_ms:
+            return encoded
+        connection.throttle = worst.kind, worst.throttle_ms
+        if call.api_key == _FETCH:
+            response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
+        return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
+
+    def _cost_ms(self, call: Call, size: int, encoded: bytes | None) -> float:
+        """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
+        if not self._costs:
+            return 0.0
+        name = wire.api_name(call.api_key)
+        fixed_us, per_kib_us = self._costs.get(name) or self._costs.get("*") or (0.0, 0.0)
+        moved = len(encoded or b"") if call.api_key == _FETCH else size
+        return (fixed_us + per_kib_us * moved / 1024) / 1000
+
+    def _tell(self, connection: Connection, call: Call, charge: _Charge) -> None:
+        """Journals what a quota that somebody has recorded: also without a delay, so that its windows can be checked."""
+        if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
+            return
+        match = self._meters.match(charge.kind, call.user, call.client_id or "")
+        if match.limit is None:
+            return
+        if charge.throttle_ms:
+            self._counters.throttled(charge.kind, charge.throttle_ms)
+        self._journal.add(
+            "throttled",
+            conn=connection.id,
+            ip=connection.ip,
+            port=connection.port,
+            listener=connection.listener,
+            user=call.user,
+            client_id=call.client_id,
+            api=wire.api_name(call.api_key),
+            bytes_moved=int(charge.amount),
+            throttle_ms=charge.throttle_ms,
+            limit=charge.kind,
+            limit_value=match.limit,
+            version=self._view.version,
+        )

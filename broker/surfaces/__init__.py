@@ -1,0 +1,1 @@
+"""What people and tools see: the admin API, metrics, the live page, turnstile top."""
