@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import io
 import json
 import os
 import select
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.error
-import urllib.request
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,15 +69,26 @@ class Cluster:
         return f"{host}:{port}"
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.admin + path, timeout=10) as answer:
-            return json.load(answer)
+        return self._call("GET", path)
 
     def put(self, path: str, body: Any) -> Any:
-        request = urllib.request.Request(
-            self.admin + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
+        return self._call("PUT", path, json.dumps(body).encode())
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> Any:
+        """The JSON of an answer. Raises HTTPError above 399. Closes its connection also when the cluster is killed meanwhile."""
+        url = urllib.parse.urlsplit(self.admin)
+        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise urllib.error.HTTPError(
+                self.admin + path, answer.status, answer.reason, answer.headers, io.BytesIO(content)
+            )
+        return json.loads(content)
 
     def set(self, name: str, value: Any) -> None:
         """Sets a setting; when this returns, it is enforced."""
@@ -142,7 +155,7 @@ def until(condition: Callable[[], T], *, within_s: float = 10.0, what: str = "co
     while True:
         try:
             value = condition()
-        except (OSError, urllib.error.URLError):
+        except (OSError, urllib.error.URLError, http.client.HTTPException):
             value = None  # type: ignore[assignment]
         if value:
             return value
@@ -155,9 +168,13 @@ def connect(address: tuple[str, int], ip: str | None = None) -> socket.socket:
     """A TCP connection from `ip`, any address of 127.0.0.0/8."""
     sock = socket.socket()
     sock.settimeout(10)
-    if ip is not None:
-        sock.bind((ip, 0))
-    sock.connect(address)
+    try:
+        if ip is not None:
+            sock.bind((ip, 0))
+        sock.connect(address)
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 

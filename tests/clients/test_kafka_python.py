@@ -38,7 +38,7 @@ def test_topic_records_group_and_offsets(target, topic):
             enable_auto_commit=False,
         )
         while not me.stop.is_set():
-            records = consumer.poll(timeout_ms=50, max_records=5000)
+            records = consumer.poll(timeout_ms=500, max_records=5000)
             values = [record.value for batch in records.values() for record in batch]
             me.report((p.partition for p in consumer.assignment()), values)
         consumer.commit()
