@@ -108,7 +108,9 @@ def assert_as_one_gate(cluster, storm, *, sets=(), quotas=()):
     connections arrive when it accepts them, 0.95 of what it admits when there are always some.
 
     Where Kafka's samples begin hangs on single milliseconds, and with it when a burst passes. So the arrivals are given to
-    it with many small shifts, as they might as well have come, and the most it ever admits in a window is the bound.
+    it with many small shifts, as they might as well have come, and the most it ever admits in a window is the bound. The
+    journal tells when a shard knew, not when the home recorded: on a busy machine a burst's edge may so fall into the
+    window beside it, which is what the tenth is for. The simulation, which has one clock, is held to less.
     """
     start_ms, end_ms = storm.began_ns // 1_000_000, int(STORM_S * 1000)
     decided = journal(cluster, storm.began_ns) + journal(cluster, storm.began_ns, kind="refused")
@@ -122,7 +124,7 @@ def assert_as_one_gate(cluster, storm, *, sets=(), quotas=()):
         possible.append(one_gate(shifted, 2 * end_ms, sets=sets, quotas=quotas))
     for span_ms in (500, 1000, 2000, 3000, 4000):
         allowed = max(most_within(admitted_then, span_ms) for admitted_then in possible)
-        assert most_within(times, span_ms) <= allowed * 1.03 + 2, f"in {span_ms} ms"
+        assert most_within(times, span_ms) <= allowed * 1.1 + 2, f"in {span_ms} ms"
     if quotas:
         least = min(map(len, possible))
     else:
