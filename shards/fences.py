@@ -10,7 +10,7 @@ from shards.peers import Peers
 
 
 class Fences:
-    """The fences of one home. Which pools need one, and what it then proves, is ledger.py's L4."""
+    """The fences of one home. Which pools need one, and what it then proves, is R1 of refusals.py."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

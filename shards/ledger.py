@@ -6,12 +6,7 @@ L1  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens 
     cap, but for reports of use that was not limited; after a cut they only fall.
 L2  granted[s] = held[s] + tokens on the way to or from s.
 L3  While anybody waits, nothing is free (or nothing may be granted yet, see L5).
-L4  Somebody is refused only after a fence: every holder with tokens was tight before the question was sent, and has
-    answered since. Take the instant the question was sent: what was not in use then was on its way home, has arrived
-    before the answers, and went to connections that had arrived before that instant; and still nothing is free. So
-    all of the cap was in use then, by open connections or by those admitted ahead. Who came later is not covered by
-    the answers: there is a next fence. One fence serves all pools and all who wait, so a refusal is cheap in a storm.
-    A home of which no other shard has tokens needs none, once it has read what it granted itself.
+L4  Somebody is refused only when it is proven that all of the cap is in use: refusals.py.
 L5  Where a cap appeared, nothing is granted before every live peer has reported what it uses (`blocked`).
 L6  While more is out than the cap allows, nothing is settled before every holder has given back what open connections
     don't need (`revoking`): cached tokens, and those of connections still in flight.
@@ -22,23 +17,22 @@ from typing import Final, cast
 
 from limits.caps import CapRule
 from shards.account import Account, Contention, Grants, Mode, Want
-from shards.fences import Fences
 from shards.peers import Peers
 from shards.pool import NO_LIMIT, Table
+from shards.refusals import Refusals
 
 Hook = Callable[[str, int, int], None]
 
 
 class Ledger:
-    """All accounts of one shard. `version`: of the rules in force; `barrier`: the one that every live peer has to have
-    applied before a pool that is new to the ledger, or to its cap, is granted."""
+    """All accounts of one shard. `barrier`: the version of the rules that every live peer has to have applied before a
+    pool that is new to the ledger, or to its cap, is granted."""
 
     def __init__(self, me: int, shards: int, table: Table, peers: Peers) -> None:
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
         self._peers = peers
-        self.version = 0
         self.barrier = 0
         self.blocked: dict[str, None] = {}
         self.revoking: dict[str, None] = {}
@@ -46,9 +40,9 @@ class Ledger:
         self.on_grant: Hook | None = None
         self.on_reclaim: Hook | None = None
         self.reclaims = 0
-        self.fences = Fences(peers)
         self._grants = Grants(shard for shard in range(shards) if shard != me)
         self._contended: dict[str, Contention] = {}
+        self.refusals = Refusals(peers, self._grants, self._contended, self.blocked, self.account)
         self._arrivals = 0
 
     def account(self, key: str) -> Account:
@@ -82,7 +76,7 @@ class Ledger:
 
     def withdraw(self, peer: int, key: str, ticket: int) -> None:
         """One of a shard's connections, the one with `ticket`, does not wait for a grant any more. If it was granted one
-        already, that comes back, or serves another; until then it may serve nobody, and no fence proves anything (L4).
+        already, that comes back, or serves another; until then it may serve nobody, and the fence proves nothing.
         """
         contention = self._contended.get(key)
         if contention is None:
@@ -112,7 +106,7 @@ class Ledger:
         account = self.account(key)
         self._grants.add(peer, account, n)
         if key in self._contended:
-            self._contended[key].covered = 0  # L4 counts on out rising by grants only
+            self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
         self._revoke_excess(account)
         self._settle(account)
 
@@ -135,7 +129,7 @@ class Ledger:
 
     def fenced(self, peer: int, number: int) -> None:
         """A shard's answer to `fence`: whatever it had sent before has arrived."""
-        self._confirmed(self.fences.answered(peer, number))
+        self._confirmed(self.refusals.fences.answered(peer, number))
 
     def down(self, peer: int) -> None:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
@@ -148,7 +142,7 @@ class Ledger:
             self._answered(self.account(key), contention, peer, contention.awaiting.get(peer, 0))
         for key in dict.fromkeys((*lost, *self._contended)):
             self._settle(self.account(key))
-        self._confirmed(self.fences.lost(peer))
+        self._confirmed(self.refusals.fences.lost(peer))
 
     # From the configuration and the clock
 
@@ -169,7 +163,8 @@ class Ledger:
 
     def unblock(self) -> None:
         """Every live peer has reported: who waited for that is served."""
-        blocked, self.blocked = self.blocked, {}
+        blocked = list(self.blocked)
+        self.blocked.clear()
         for key in blocked:
             account = self.account(key)
             self._revoke_excess(account)
@@ -183,9 +178,8 @@ class Ledger:
         return False
 
     def confirm(self) -> None:
-        """Ends the pass: asks for the fence that refusals need (L4), unless one is under way."""
-        if self.fences.wanted:
-            self.fences.begin(self._cover)
+        """Ends the pass: asks for the fence that refusals need, unless one is under way."""
+        self.refusals.confirm()
 
     # What follows from a change
 
@@ -223,11 +217,7 @@ class Ledger:
         """Somebody waits and nothing is free: tokens that are cached come home, and if there are none, that is said."""
         if account.mode is Mode.OPEN:
             self._reclaim(account, contention, revoke=False)
-        if self._may_refuse(account):
-            if account.granted or self._peers.local:
-                self.fences.want(account.key)
-            else:
-                self._refuse(account, contention, self._arrivals)
+        self.refusals.consider(account, contention)
 
     def _revoke_excess(self, account: Account) -> None:
         cap = account.rule.cap
@@ -260,44 +250,14 @@ class Ledger:
             account.enter(Mode.TIGHT)
             self.revoking.pop(account.key, None)
 
-    def _cover(self, key: str) -> list[int]:
-        """Notes for whom the fence speaks that begins now; returns who has to be asked. If nobody, that is an answer."""
-        contention = self._contended.get(key)
-        if contention is None or not contention.wants or not self._may_refuse(self.account(key)):
-            return []
-        holders = self._grants.holders(key)
-        if holders:
-            contention.covered = contention.wants[-1].arrival
-        else:
-            self._refuse(self.account(key), contention, self._arrivals)
-        return holders
-
     def _confirmed(self, keys: list[str]) -> None:
         """All holders have answered: refuses who was covered and is not served; who came later needs the next fence."""
         for key in keys:
             contention = self._contended.get(key)
-            if contention is None:
-                continue
-            account, covered, contention.covered = self.account(key), contention.covered, 0
-            if covered and self._may_refuse(account):
-                self._refuse(account, contention, covered)
-            self._settle(account)
-
-    def _may_refuse(self, account: Account) -> bool:
-        return account.mode is Mode.TIGHT and not account.rule.wait and account.key not in self.blocked
-
-    def _refuse(self, account: Account, contention: Contention, covered: int) -> None:
-        """Refuses everybody who waits and arrived no later than `covered`; L3: nothing is free."""
-        last: dict[int, int] = {}
-        wants = contention.wants
-        while wants and wants[0].arrival <= covered:
-            want = wants.popleft()
-            last[want.peer] = want.last
-        rule = account.rule
-        for peer, ticket in last.items():
-            self._peers.post(peer, ("refuse", account.key, ticket, rule.cap, rule.name, self.version))
-        if not wants and not contention.awaiting:
-            self._contended.pop(account.key, None)
+            if contention is not None:
+                account = self.account(key)
+                self.refusals.confirmed(account, contention)
+                self._settle(account)
 
     # Numbers
 

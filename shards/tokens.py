@@ -6,7 +6,7 @@ half done.
 
 T1  A connection holds a token of each of its pools, taken in the order given, and gives back exactly those.
 T2  Decided here, at once: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap of 0,
-    or by a home of which no other shard has a token. Everything else waits for an answer (L4 says why).
+    or by a home of which no other shard has a token. Everything else waits for an answer (refusals.py says why).
 T3  A version is done when every live peer has applied it and knows all use here, and nothing that any pool of ours has
     out beyond its cap is held by anything but an open connection. So no shard admits beyond it any more once all are
     done. While a home is down, what a change would have revoked is discarded here.
@@ -68,7 +68,7 @@ class Tokens:
         self._peers = Peers(me, shards, epoch)
         self._cache = Cache(shards, self._table, self._peers)
         self._ledger = Ledger(me, shards, self._table, self._peers)
-        self._ledger.version = self._ledger.barrier = version
+        self._ledger.refusals.version = self._ledger.barrier = version
         self._ledger.on_grant = on_grant
         self._ledger.on_reclaim = on_reclaim
         self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
@@ -173,7 +173,7 @@ class Tokens:
         `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
         what keeps a change of something else from visiting every pool.
         """
-        self.version = self._ledger.version = self._waiting.version = version
+        self.version = self._ledger.refusals.version = self._waiting.version = version
         if changed is None or changed:
             self._ledger.barrier = version
             self._change_rules(changed)

@@ -13,6 +13,7 @@ from shards.account import Account, Contention, Grants
 from shards.cache import Cache, Share
 from shards.ledger import Ledger
 from shards.peers import Peers
+from shards.refusals import Refusals
 from shards.tokens import Tokens
 from shards.waiting import Waiting
 
@@ -38,26 +39,22 @@ def grants_one_too_many(ledger: Ledger, account: Account, contention: Contention
 
 def refuses_as_soon_as_it_is_dry(ledger: Ledger, account: Account, contention: Contention) -> None:
     if not account.rule.wait:
-        ledger._refuse(account, contention, ledger._arrivals)
+        ledger.refusals._refuse(account, contention, ledger._arrivals)
 
 
-def refuses_without_a_fence(ledger: Ledger, account: Account, contention: Contention) -> None:
-    if not account.tight:
-        ledger._reclaim(account, contention, revoke=False)
-    if ledger._may_refuse(account):
-        ledger._refuse(account, contention, ledger._arrivals)
+def refuses_without_a_fence(refusals: Refusals, account: Account, contention: Contention) -> None:
+    if refusals._may_refuse(account):
+        refusals._refuse(account, contention, contention.wants[-1].arrival)
 
 
 def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
     original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
 
 
-def fences_latecomers(ledger: Ledger, keys: list[str]) -> None:
-    for key in keys:
-        contention = ledger._contended.get(key)
-        if contention is not None and contention.covered:
-            contention.covered = ledger._arrivals
-    original_confirmed(ledger, keys)
+def fences_latecomers(refusals: Refusals, account: Account, contention: Contention) -> None:
+    if contention.covered and contention.wants:
+        contention.covered = contention.wants[-1].arrival
+    original_confirmed(refusals, account, contention)
 
 
 def ignores_reclaim(cache: Cache, key: str) -> int:
@@ -127,7 +124,7 @@ def does_not_count_without_a_cap(cache: Cache, share: Share, rule: Any) -> None:
 original_take_back = Grants.take_back
 original_refuse = Waiting.refuse
 original_reclaim = Waiting.reclaim
-original_confirmed = Ledger._confirmed
+original_confirmed = Refusals.confirmed
 original_apply = Tokens.apply
 original_change = Cache.change
 
@@ -140,8 +137,8 @@ MUTANTS: list[tuple[Patch, str, int]] = [
     ((Cache, "_report", forgets_use_without_a_cap), "2", 0),
     ((Grants, "take_back", leaks_a_token), "2", 0),
     ((Ledger, "_press", refuses_as_soon_as_it_is_dry), "3", 0),
-    ((Ledger, "_press", refuses_without_a_fence), "3", 0),
-    ((Ledger, "_confirmed", fences_latecomers), "3", 120),
+    ((Refusals, "consider", refuses_without_a_fence), "3", 0),
+    ((Refusals, "confirmed", fences_latecomers), "3", 120),
     ((Ledger, "withdraw", forgets_who_cancelled), "3", 310),
     ((Waiting, "refuse", refuses_latecomers), "3", 0),
     ((Cache, "tighten", ignores_reclaim), "3", 0),
