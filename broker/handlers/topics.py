@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from broker.cluster import Cluster
@@ -54,19 +54,7 @@ class _Topics:
     # --- CreateTopics ------------------------------------------------------------------------------------------
 
     async def create(self, request: Any, call: Call) -> Any:
-        repeated = _repeated(topic.name for topic in request.topics)
-        faults = {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
-        wanted: dict[str, list[Any]] = {}
-        for topic in request.topics:
-            if topic.name in repeated:
-                continue
-            fault = self._check(topic)
-            if fault.code:
-                faults[topic.name] = fault
-                continue
-            configs = {config.name: config.value for config in topic.configs}
-            leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
-            wanted[topic.name] = [topic.name, topic.num_partitions, configs, leaders or None]
+        faults, wanted = _sort(request.topics, self._check, _new)
         if wanted:
             sizes = {
                 name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()
@@ -212,18 +200,7 @@ class _Topics:
 
     async def add_partitions(self, request: Any, call: Call) -> Any:
         types = call.types
-        repeated = _repeated(topic.name for topic in request.topics)
-        faults = {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
-        wanted: dict[str, list[Any]] = {}
-        for topic in request.topics:
-            if topic.name in repeated:
-                continue
-            fault = self._check_added(topic)
-            if fault.code:
-                faults[topic.name] = fault
-            else:
-                leaders = [a.broker_ids[0] for a in topic.assignments or ()]
-                wanted[topic.name] = [topic.name, topic.count, leaders or None]
+        faults, wanted = _sort(request.topics, self._check_added, _more)
         if wanted:
             sizes = {name: count - len(self._view.topics.get(name).leaders) for name, (_, count, _) in wanted.items()}
             faults |= await self._mutate("create_partitions", call, wanted, sizes, request.validate_only)
@@ -295,6 +272,36 @@ class _Topics:
             for name, (error, message) in zip(wanted, results, strict=True)
             if error
         }
+
+
+def _sort(
+    topics: Sequence[Any], check: Callable[[Any], Fault], asked: Callable[[Any], list[Any]]
+) -> tuple[dict[str, Fault], dict[str, list[Any]]]:
+    """What is against the topics that are named twice or fail `check`, and what the coordinator is asked for the others."""
+    repeated = _repeated(topic.name for topic in topics)
+    faults = {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
+    wanted = {}
+    for topic in topics:
+        if topic.name not in repeated:
+            fault = check(topic)
+            if fault.code:
+                faults[topic.name] = fault
+            else:
+                wanted[topic.name] = asked(topic)
+    return faults, wanted
+
+
+def _new(topic: Any) -> list[Any]:
+    """What Coordinator.create_topics is asked for a topic."""
+    configs = {config.name: config.value for config in topic.configs}
+    leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
+    return [topic.name, topic.num_partitions, configs, leaders or None]
+
+
+def _more(topic: Any) -> list[Any]:
+    """What Coordinator.create_partitions is asked for a topic."""
+    leaders = [a.broker_ids[0] for a in topic.assignments or ()]
+    return [topic.name, topic.count, leaders or None]
 
 
 def _check_configs(configs: Sequence[Any]) -> Fault:
