@@ -24,7 +24,7 @@ from typing import Any, Final
 from limits.rate import Window
 from limits.throttle import INT_MAX
 from shards.homes import home_of
-from shards.rate_home import RateHome
+from shards.rate_home import RateHome, Record
 from shards.rate_memory import Entry, Memory
 from shards.settings import View
 from shards.shares import UNAVAILABLE, Share, Shares, Waiter
@@ -39,7 +39,7 @@ _LARGEST_BATCH: Final = 64
 
 class Rates:
     """The rates of one shard, `me` of `shards`. `send(peer, message)` hands over a message; `blocked(listener, until_ms)` is
-    told until when a listener must not accept, and must not call back.
+    told until when a listener must not accept, and must not call back; `journal`: rate_home.py, H3.
 
     `gated`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address has a quota.
     """
@@ -53,6 +53,7 @@ class Rates:
         *,
         send: Callable[[int, tuple[Any, ...]], None],
         blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
+        journal: Record = lambda kind, detail, version: None,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
@@ -67,7 +68,7 @@ class Rates:
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
         self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
         self._shares = Shares(self._post)
-        self._here = RateHome(shards, listeners, view, self._post, self._block_all)
+        self._here = RateHome(me, shards, listeners, view, self._post, self._block_all, journal)
         self._memory = Memory(me, shards, self._home, self._post, self._resume)
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
@@ -122,21 +123,20 @@ class Rates:
     def apply(self, version: int, *, now_ms: int) -> None:
         """The view has become `version`: its quotas hold from here on, and nothing granted under another is left (R2)."""
         view, here = self._view, self._here
+        here.gate.advance(now_ms=now_ms)  # what was due is due under the version that ends
         here.version = version
         window = Window(view.get("quota.window.num"), view.get("quota.window.size.seconds") * 1000)
         if window != here.window:
             here.start(window)
             self._memory.start(window)
         self._shares.void()
-        here.gate.advance(now_ms=now_ms)
         quota = view.rate_of("broker").rate
         quotas = {name: view.rate_of(f"listener:{name}").rate for name in self._listeners}
         here.gate.configure(quota, quotas, view.inter_broker_listener if len(self._listeners) > 1 else None)
         self.limits_ips = view.limits_ip_rates
         gated = quota is not None or any(each is not None for each in quotas.values())
         if gated and not self.gated and self.me == self.gate_home and here.complete:
-            here.gate.forget_rates()
-            here.complete = False
+            here.forget_listeners()
             self._memory.ask_again(now_ms=now_ms)
         self.gated = gated
         self._memory.configured(now_ms=now_ms)

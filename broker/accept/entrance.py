@@ -53,7 +53,9 @@ class Entrance:
         self.start_soon: Callable[..., Any]  # set before the first listener opens
         self.timers = Delays(poller)
         self.talkers = talkers
-        self.rates = Rates(shard, shards, tuple(listeners), view, send=send, blocked=self._blocked)
+        self.rates = Rates(
+            shard, shards, tuple(listeners), view, send=send, blocked=self._blocked, journal=self._recorded
+        )
         self.held = Held(self.timers, min(_MOST_HELD, fd_ceiling // 2))
         self.room = MakingRoom(
             shard,
@@ -202,6 +204,9 @@ class Entrance:
         for name in self._names:
             total = sum(self._counters.value(counter, name) for counter in RECORDED)
             self.rates.observe(name, total, now_ms=self._now_ms())
+
+    def _recorded(self, kind: str, detail: dict[str, Any], version: int) -> None:
+        self._journal.add(kind, detail=detail, version=version)
 
     def _blocked(self, listener: str, until_ms: int) -> None:
         admission = self._admissions.get(listener)

@@ -6,10 +6,12 @@ One seed is one schedule. The oracle is one Kafka gate (limits.connections) that
 import heapq
 import itertools
 import random
-from collections import deque
+from collections import Counter, deque
 
 from limits.connection_settings import ConnectionSettings
 from limits.connections import ADMITTED, Connection, ConnectionGate
+from limits.rate import Window
+from limits.recorded import Quotas, Recorded
 from shards.rates import UNAVAILABLE, Rates
 from shards.settings import View
 
@@ -78,9 +80,31 @@ class Shard:
         self.waiting = dict.fromkeys(LISTENERS, 0)
         self.taken = dict.fromkeys(LISTENERS, 0)
         self.rates = Rates(
-            self.number, len(self.world.shards), LISTENERS, self.view, send=self.send, blocked=self.block
+            self.number,
+            len(self.world.shards),
+            LISTENERS,
+            self.view,
+            send=self.send,
+            blocked=self.block,
+            journal=self.journal,
         )
         self.rates.apply(self.world.version, now_ms=self.world.now_ms)
+
+    def journal(self, kind, detail, version):
+        """What the home writes down is done again at once, under the configuration of that version."""
+        world, epoch = self.world, self.epoch
+        home = world.recorded.setdefault((self.number, epoch), Recorded(Window()))
+        view = world.views[version]
+
+        def quotas(key):
+            kind, name = key.split(":", 1)
+            if kind == "ip":
+                return Quotas(view.quota_for_ip(name))
+            own, broker = view.rate_of(f"listener:{name}").rate, view.rate_of("broker").rate
+            return Quotas(own, broker, name == view.inter_broker_listener)
+
+        world.beyond += home.event(detail, quotas, Window())
+        world.units[self.number, epoch] += detail.get("tokens", 0) * (1 if kind == "grant" else -1)
 
     def send(self, peer, message):
         self.world.deliver(self, self.world.shards[peer], message[1])
@@ -118,6 +142,9 @@ class World:
         self.events, self.order = [], itertools.count()
         self.link_free = {}
         self.admitted, self.over, self.unavailable = [], [], 0
+        self.recorded, self.beyond, self.units = {}, 0, Counter()
+        self.views = {}
+        self.remember()
         self.shards = [None] * shards
         for number in range(shards):
             self.shards[number] = Shard(self, number)
@@ -125,6 +152,11 @@ class World:
             for peer in self.shards:
                 if peer is not shard:
                     shard.rates.peer_up(peer.number)
+
+    def remember(self):
+        """The configuration of this version, for those who look back."""
+        self.views[self.version] = View()
+        self.views[self.version].apply(self.version, self.state, whole=True)
 
     def at(self, when_ms, function, *args):
         heapq.heappush(self.events, (when_ms, next(self.order), function, args))
@@ -156,6 +188,7 @@ class World:
             self.state = [record for record in self.state if record[:2] != (kind, key)]
             if value is not None:
                 self.state.append((kind, key, value))
+            self.remember()
             version, delta = self.version, [(kind, key, value)]
             last = 0
             for shard in self.shards:
@@ -201,6 +234,7 @@ class World:
                 if shard.alive:
                     shard.step()
             self.now_ms += 1
+        assert self.beyond == 0, "units recorded that no gate would have let in"
 
     def times(self, ip=None, listener=None):
         return [at for at, each in self.admitted if ip in (None, each.ip) and listener in (None, each.listener)]
