@@ -141,6 +141,7 @@ class Shard:
         # The order matters: what a pass did is on its way to disk before the tokens it freed are on their way to others.
         self.poller.at_end_of_pass(self.entrance.flush)
         self.poller.at_end_of_pass(self.journal.flush)
+        self.poller.at_end_of_pass(self.counters.flush)
         with ExitStack() as at_end:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
@@ -245,6 +246,7 @@ class Shard:
                 self.counters,
                 self.connections,
                 nursery.start_soon,
+                self.delays,
                 self.muted,
                 self.log,
                 max_frame_bytes=self.view.get("socket.request.max.bytes"),
@@ -313,11 +315,13 @@ class Shard:
             ("decisions_rpc", tokens.decided_rpc),
             ("borrows", tokens.borrows),
             ("reclaims", tokens.reclaims),
+            ("events", self.journal.written),
         ):
             counters.add(name, value - self._counted.get(name, 0))
             self._counted[name] = value
 
     def _granted(self, pool: str, peer: int, tokens: int) -> None:
+        self.counters.add("grants", tokens if peer != self.shard else 0)
         self.journal.add("grant", detail={"pool": pool, "to": peer, "tokens": tokens}, version=self.tokens.version)
 
     def _reclaimed(self, pool: str, peer: int, tokens: int) -> None:

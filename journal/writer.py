@@ -305,6 +305,11 @@ class Journal:
         self._size += written
         self._events += self._take_buffered()
 
+    @property
+    def written(self) -> int:
+        """Events on their way to converters: all since this was opened but those dropped, and those of this pass."""
+        return self._seq - self.dropped
+
     def _take_buffered(self) -> int:
         """Empty the buffer; returns how many events it held, which are numbered by this."""
         events = self._end // ROW - self._definition_rows

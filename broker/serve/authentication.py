@@ -8,18 +8,16 @@ without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from broker.metrics import ShardCounters
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
+from broker.serve.channel import Channel
 from broker.serve.sasl import AuthenticationFailed, Mechanism, mechanism_of
 from shards.settings import View
-
-if TYPE_CHECKING:
-    from broker.serve.connection import Connection
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 
@@ -40,7 +38,7 @@ def routes() -> list[Route]:
 
 
 class Authentication:
-    """One connection's way to a name; `connection.authentication` is None once it has one."""
+    """One connection's way to a name; `channel.authentication` is None once it has one."""
 
     def __init__(self, view: View, counters: ShardCounters) -> None:
         self._view = view
@@ -48,17 +46,17 @@ class Authentication:
         self._mechanism: Mechanism | None = None
         self.bare = False  # tokens come without Kafka headers
 
-    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None]:
         """The response to a frame of a client without a name. Raises wire.BadFrame, to end the connection."""
         if self.bare:
-            return self._answer_bare(connection, frame)
+            return self._answer_bare(channel, frame)
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
-        connection.client_id = client_id
+        channel.client_id = client_id
         call = Call(api_key, version, correlation_id, client_id)
         if api_key == HANDSHAKE:
             return self._shake(call, wire.parse_body(frame, at, api_key, version))
         if api_key == AUTHENTICATE and self._mechanism is not None:
-            return self._authenticate(connection, call, wire.parse_body(frame, at, api_key, version).auth_bytes)
+            return self._authenticate(channel, call, wire.parse_body(frame, at, api_key, version).auth_bytes)
         raise wire.BadFrame(f"{wire.api_name(api_key)} before authentication")
 
     def _shake(self, call: Call, request: Any) -> bytes:
@@ -71,7 +69,7 @@ class Authentication:
             error = codes.UNSUPPORTED_SASL_MECHANISM
         return wire.encode_response(call, call.types.SaslHandshakeResponse(error_code=error, mechanisms=tuple(enabled)))
 
-    def _authenticate(self, connection: Connection, call: Call, token: bytes) -> bytes | Awaitable[bytes | None]:
+    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> bytes | Awaitable[bytes | None]:
         def respond(error: int, message: str | None, answer: bytes) -> bytes:
             response = call.types.SaslAuthenticateResponse(
                 error_code=error, error_message=message, auth_bytes=answer, session_lifetime=0
@@ -79,30 +77,29 @@ class Authentication:
             return wire.encode_response(call, response)
 
         try:
-            answer = self._step(connection, token)
+            answer = self._step(channel, token)
         except AuthenticationFailed as fault:
-            return self._fail(connection, respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""))
+            return self._fail(channel, respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""))
         return respond(codes.NONE, None, answer)
 
-    def _answer_bare(self, connection: Connection, token: bytes) -> bytes | Awaitable[bytes | None]:
+    def _answer_bare(self, channel: Channel, token: bytes) -> bytes | Awaitable[bytes | None]:
         try:
-            answer = self._step(connection, token)
+            answer = self._step(channel, token)
         except AuthenticationFailed:
-            return self._fail(connection, None)
+            return self._fail(channel, None)
         return len(answer).to_bytes(4, "big") + answer
 
-    def _step(self, connection: Connection, token: bytes) -> bytes:
+    def _step(self, channel: Channel, token: bytes) -> bytes:
         assert self._mechanism is not None
         answer = self._mechanism.answer(token)
         if self._mechanism.user is not None:
-            connection.user = self._mechanism.user
-            connection.authentication = None
+            channel.user = self._mechanism.user
+            channel.authentication = None
         return answer
 
-    async def _fail(self, connection: Connection, response: bytes | None) -> None:
+    async def _fail(self, channel: Channel, response: bytes | None) -> bytes | None:
         """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""
         self._counters.add("auth_failures", 1)
         await trio.sleep(self._view.get("connection.failed.authentication.delay.ms") / 1000)
-        if response is not None and not connection.closed:
-            connection.send(response)
-        connection.close("unauthenticated")
+        channel.parting = "unauthenticated"
+        return response

@@ -10,6 +10,8 @@ C1  Responses are written in the order in which their requests arrived.
 C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up.
 C3  `closed` is reported exactly once, before the connection's tokens are released.
 C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
+C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
+    unread bytes would cause, must not overtake the answer.
 """
 
 from __future__ import annotations
@@ -17,16 +19,14 @@ from __future__ import annotations
 import errno
 from _socket import socket as RawSocket
 from collections.abc import Awaitable
-from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK
-from typing import TYPE_CHECKING
+from functools import partial
+from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, SHUT_WR
 
 from broker.protocol import wire
+from broker.serve.channel import Serving
 from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault
 from shards.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
-
-if TYPE_CHECKING:
-    from broker.serve.serving import Serving
 
 _READ_SIZE = 256 << 10
 # Of a client that has not proven who it is: Kafka's sasl.server.max.receive.size.
@@ -35,6 +35,7 @@ _SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
 _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
 _WRITING = _READING | EPOLLOUT
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
+_PARTING_MS = 1000
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 _scratch = memoryview(bytearray(_READ_SIZE))
@@ -56,6 +57,7 @@ class Connection:
         "listener",
         "muted",
         "opened_ns",
+        "parting",
         "pools",
         "port",
         "received",
@@ -79,10 +81,10 @@ class Connection:
         self.pools = pools
         self.listener = serving.listener
         self.user = "ANONYMOUS"
-        self.authentication = serving.authentication()  # None: nothing to prove, or proven
+        self.authentication = serving.authentication()
         self.bytes_moved = 0
-        # The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out.
         self.throttle: tuple[str, int] | None = None
+        self.parting: str | None = None
         self.client_id: str | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
@@ -102,6 +104,8 @@ class Connection:
             return
         if not self.busy and self.unsent is None:
             self._read()
+        elif self.parting is not None:
+            self._read_off()
         elif events & _HUNG_UP and self._at_end():
             # A client that went away while its request waits: its tokens are free now, not when the wait is over.
             self.close()
@@ -205,20 +209,23 @@ class Connection:
             self._end_for(bug)
             return
         if answer is None or type(answer) is bytes:
-            if answer is not None:
+            if answer is None:
+                serving.answered(len(frame) + 4, 0)
+            else:
+                serving.answered(len(frame) + 4, len(answer))
                 self.send(answer)
             if self.throttle is not None and not self.closed:
                 self._mute(*self.throttle)
         else:
             self.busy = True
-            serving.start_soon(self._serve_slowly, answer)
+            serving.start_soon(self._serve_slowly, answer, len(frame) + 4)
 
     def _end_for(self, bug: Exception) -> None:
         """A mistake of ours in answering one request: said in full, and it ends that connection, not everybody's."""
         self.serving.bug(self, bug)
         self.close("bug")
 
-    async def _serve_slowly(self, answer: Awaitable[bytes | None]) -> None:
+    async def _serve_slowly(self, answer: Awaitable[bytes | None], size: int) -> None:
         serving = self.serving
         try:
             response = await answer
@@ -232,9 +239,12 @@ class Connection:
         serving.poller.touch()
         if self.closed:
             return
+        serving.answered(size, 0 if response is None else len(response))
         if response is not None:
             self.send(response)
-        if self.throttle is not None and not self.closed:
+        if self.parting is not None:
+            self._part(self.parting)
+        elif self.throttle is not None and not self.closed:
             self._mute(*self.throttle)
         else:
             self.go_on()
@@ -287,5 +297,32 @@ class Connection:
             return
         self.unsent = None
         self.serving.poller.change(self.fd, self._idle_events())
-        if not self.busy:
+        if self.parting is not None:
+            self._shut()
+        elif not self.busy:
             self.go_on()
+
+    # Parting
+
+    def _part(self, why: str) -> None:
+        """Nothing more is answered: says so once all is sent, and leaves the client a moment to read it."""
+        self.serving.delays.after(_PARTING_MS, partial(self.close, why))
+        if self.unsent is None and not self.closed:
+            self._shut()
+
+    def _shut(self) -> None:
+        try:
+            self.sock.shutdown(SHUT_WR)
+        except OSError:
+            self.close(self.parting or "client")
+
+    def _read_off(self) -> None:
+        """Drops what the client still sends; at its end of the stream the connection is closed."""
+        try:
+            size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        if not size:
+            self.close(self.parting or "client")

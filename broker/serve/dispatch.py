@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from broker.protocol import wire
 from broker.serve.call import Call, Route
+from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
 
 if TYPE_CHECKING:
     from broker.handlers.api_versions import ApiVersionsCache
-    from broker.serve.connection import Connection
 
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
@@ -33,37 +33,37 @@ class Dispatcher:
         self._throttling = throttling
         self._recognised: dict[bytes, tuple[int, str | None]] = {}
 
-    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
         """The response as it goes out, a coroutine that returns it, or None if there is none (Produce with acks=0).
 
         Raises wire.BadFrame, for which the connection is to be closed.
         """
-        authentication = connection.authentication
+        authentication = channel.authentication
         if authentication is not None and (authentication.bare or frame[:2] != _API_VERSIONS):
-            return authentication.answer(connection, frame)
+            return authentication.answer(channel, frame)
         throttling = self._throttling
         if frame[:2] == _API_VERSIONS and (authentication is not None or not self._counts(frame)):
-            return self._answer_api_versions(connection, frame)
+            return self._answer_api_versions(channel, frame)
         began_ns = time.perf_counter_ns() if throttling.active else 0
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
             raise wire.UnsupportedVersion(api_key, version, correlation_id)
         request = wire.parse_body(frame, at, api_key, version)
-        connection.client_id = client_id
+        channel.client_id = client_id
         call = Call(
             api_key,
             version,
             correlation_id,
             client_id,
-            user=connection.user,
-            listener=connection.listener,
-            ip=connection.ip,
-            port=connection.port,
+            user=channel.user,
+            listener=channel.listener,
+            ip=channel.ip,
+            port=channel.port,
         )
         if throttling.active:
             throttling.prepare(call)
-            return throttling.settle(connection, call, len(frame), route.function(request, call), began_ns)
+            return throttling.settle(channel, call, len(frame), route.function(request, call), began_ns)
         response = route.function(request, call)
         if response is None:
             return None
@@ -77,21 +77,21 @@ class Dispatcher:
         version = int.from_bytes(frame[2:4], "big", signed=True)
         return self._throttling.timed and route.min_version <= version <= route.max_version
 
-    def _answer_api_versions(self, connection: Connection, frame: bytes) -> bytes:
+    def _answer_api_versions(self, channel: Channel, frame: bytes) -> bytes:
         known = self._recognised.get(frame[2:4] + frame[8:])
         if known is None:
-            return self._answer_new_api_versions(connection, frame)
-        version, connection.client_id = known
+            return self._answer_new_api_versions(channel, frame)
+        version, channel.client_id = known
         return self._api_versions.respond(version, int.from_bytes(frame[4:8], "big", signed=True))
 
-    def _answer_new_api_versions(self, connection: Connection, frame: bytes) -> bytes:
+    def _answer_new_api_versions(self, channel: Channel, frame: bytes) -> bytes:
         """The first of its kind: parsed and checked, and remembered if there was nothing to object to."""
         try:
             api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:
             return self._api_versions.respond(fault.api_version, fault.correlation_id)
         request = wire.parse_body(frame, at, api_key, version)
-        connection.client_id = client_id
+        channel.client_id = client_id
         call = Call(api_key, version, correlation_id, client_id)
         response = self._routes[api_key].function(request, call)
         if response.error_code:

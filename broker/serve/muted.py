@@ -9,12 +9,16 @@ M1  A connection is here once or not at all; one that closes leaves at once, how
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.delays import Delay, Delays
 
-if TYPE_CHECKING:
-    from broker.serve.connection import Connection
+
+class Mutable(Protocol):
+    """Something that is not read for a while; compared by identity."""
+
+    def go_on(self) -> None:
+        """Its silence is over."""
 
 
 class Muted:
@@ -22,28 +26,28 @@ class Muted:
 
     def __init__(self, delays: Delays) -> None:
         self._delays = delays
-        self._muted: dict[Connection, tuple[str, Delay]] = {}
+        self._muted: dict[Mutable, tuple[str, Delay]] = {}
         self.sizes: Counter[str] = Counter()
         """How many are muted, by the quota that asked for it."""
 
     def __len__(self) -> int:
         return len(self._muted)
 
-    def mute(self, connection: Connection, kind: str, delay_ms: float) -> None:
+    def mute(self, connection: Mutable, kind: str, delay_ms: float) -> None:
         """The connection goes on in `delay_ms`."""
         self._muted[connection] = kind, self._delays.after(delay_ms, lambda: self._over(connection))
         self.sizes[kind] += 1
 
-    def __contains__(self, connection: Connection) -> bool:
+    def __contains__(self, connection: Mutable) -> bool:
         return connection in self._muted
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Mutable) -> None:
         """It has closed."""
         kind, delay = self._muted.pop(connection)
         self.sizes[kind] -= 1
         self._delays.cancel(delay)
 
-    def _over(self, connection: Connection) -> None:
+    def _over(self, connection: Mutable) -> None:
         kind, _ = self._muted.pop(connection)
         self.sizes[kind] -= 1
         connection.go_on()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from broker.delays import Delays
 from broker.metrics import ShardCounters
+from broker.serve.channel import Authentication, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     import ssl
 
     from broker.logs import Limited
-    from broker.serve.authentication import Authentication
 
 
 class Serving:
@@ -34,6 +35,7 @@ class Serving:
         counters: ShardCounters,
         open_connections: dict[int, Connection],
         start_soon: Callable[..., Any],
+        delays: Delays,
         muted: Muted,
         log: Limited,
         *,
@@ -48,7 +50,9 @@ class Serving:
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
         self.start_soon = start_soon
+        self.delays = delays
         self.muted = muted
+        self.answered: Callable[[int, int], None] = counters.request
         self._family = family
         self._dispatcher = dispatcher
         self._tokens = tokens
@@ -65,31 +69,31 @@ class Serving:
         self._counters.admitted(self.listener)
         self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
 
-    def answer(self, connection: Connection, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
-        return self._dispatcher.answer(connection, frame)
+    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+        return self._dispatcher.answer(channel, frame)
 
-    def malformed(self, connection: Connection, why: str) -> None:
+    def malformed(self, channel: Channel, why: str) -> None:
         """A frame that is no request of ours: counted, logged at most once a second; the connection ends."""
         self._counters.malformed()
-        self._log.warning("malformed request", ip=connection.ip, listener=self.listener, why=why)
+        self._log.warning("malformed request", ip=channel.ip, listener=self.listener, why=why)
 
-    def bug(self, connection: Connection, error: Exception) -> None:
-        self._log.error("bug in answering a request", ip=connection.ip, client_id=connection.client_id, exc_info=error)
+    def bug(self, channel: Channel, error: Exception) -> None:
+        self._log.error("bug in answering a request", ip=channel.ip, client_id=channel.client_id, exc_info=error)
 
-    def closed(self, connection: Connection, why: str) -> None:
+    def closed(self, channel: Channel, why: str) -> None:
         """A connection ended: journaled first, then its tokens are free."""
-        del self._open[connection.id]
-        open_ms = (self.poller.now_ns - connection.opened_ns) / 1e6
+        del self._open[channel.id]
+        open_ms = (self.poller.now_ns - channel.opened_ns) / 1e6
         self._journal.closed(
-            connection.id,
-            connection.ip,
-            connection.port,
+            channel.id,
+            channel.ip,
+            channel.port,
             self.listener,
             why,
-            connection.user,
-            connection.client_id,
-            connection.bytes_moved,
+            channel.user,
+            channel.client_id,
+            channel.bytes_moved,
             open_ms,
         )
         self._counters.closed(self.listener)
-        self._tokens.release(connection.pools)
+        self._tokens.release(channel.pools)

@@ -14,18 +14,16 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from broker.metrics import ShardCounters
 from broker.protocol import wire
 from broker.serve.call import Call
+from broker.serve.channel import Channel
 from journal.writer import Journal
 from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged
 from shards.meters import KINDS, Meters
 from shards.settings import View
-
-if TYPE_CHECKING:
-    from broker.serve.connection import Connection
 
 _PRODUCE, _FETCH = 0, 1
 
@@ -65,7 +63,7 @@ class Throttling:
             call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
 
     def settle(
-        self, connection: Connection, call: Call, size: int, response: Any, began_ns: int
+        self, channel: Channel, call: Call, size: int, response: Any, began_ns: int
     ) -> bytes | Awaitable[bytes | None] | None:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
 
@@ -73,18 +71,18 @@ class Throttling:
         """
         spent_ns = time.perf_counter_ns() - began_ns
         if inspect.iscoroutine(response):
-            return self._settle_later(connection, call, size, response, spent_ns)
-        return self._settle_now(connection, call, size, response, spent_ns)
+            return self._settle_later(channel, call, size, response, spent_ns)
+        return self._settle_now(channel, call, size, response, spent_ns)
 
     async def _settle_later(
-        self, connection: Connection, call: Call, size: int, response: Awaitable[Any], spent_ns: int
+        self, channel: Channel, call: Call, size: int, response: Awaitable[Any], spent_ns: int
     ) -> bytes | None:
         """Waiting is not handler time, as in Kafka, which counts what a request handler's thread spends on it."""
-        encoded = self._settle_now(connection, call, size, await response, spent_ns)
+        encoded = self._settle_now(channel, call, size, await response, spent_ns)
         return encoded if encoded is None or type(encoded) is bytes else await encoded
 
     def _settle_now(
-        self, connection: Connection, call: Call, size: int, response: Any, spent_ns: int
+        self, channel: Channel, call: Call, size: int, response: Any, spent_ns: int
     ) -> bytes | Awaitable[bytes | None] | None:
         began_ns = time.perf_counter_ns()
         encoded = None if response is None else wire.encode_response(call, response)
@@ -93,8 +91,8 @@ class Throttling:
         charges = [self._charge(call, kind, amount) for kind, amount in asked]
         if all(isinstance(each, _Charge) for each in charges):
             self._charge_back(call, charges)
-            return self._finish(connection, call, response, encoded, charges)
-        return self._finish_there(connection, call, response, encoded, charges)
+            return self._finish(channel, call, response, encoded, charges)
+        return self._finish_there(channel, call, response, encoded, charges)
 
     def _charge(self, call: Call, kind: str, amount: float) -> Any:
         """A _Charge, or a coroutine of one."""
@@ -129,24 +127,24 @@ class Throttling:
         return charges
 
     async def _finish_there(
-        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[Any]
+        self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[Any]
     ) -> bytes | None:
         charges = [each if isinstance(each, _Charge) else await each for each in charges]
         back = self._charge_back(call, charges)
         if inspect.iscoroutine(back):
             await back
-        return self._finish(connection, call, response, encoded, charges)
+        return self._finish(channel, call, response, encoded, charges)
 
     def _finish(
-        self, connection: Connection, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
+        self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
     ) -> bytes | None:
         charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations))
         for charge in charges:
-            self._tell(connection, call, charge)
+            self._tell(channel, call, charge)
         worst = max(charges, key=lambda charge: charge.throttle_ms)
         if not worst.throttle_ms:
             return encoded
-        connection.throttle = worst.kind, worst.throttle_ms
+        channel.throttle = worst.kind, worst.throttle_ms
         if call.api_key == _FETCH:
             response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
         return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
@@ -160,7 +158,7 @@ class Throttling:
         moved = len(encoded or b"") if call.api_key == _FETCH else size
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
-    def _tell(self, connection: Connection, call: Call, charge: _Charge) -> None:
+    def _tell(self, channel: Channel, call: Call, charge: _Charge) -> None:
         """Journals what a quota that somebody has recorded: also without a delay, so that its windows can be checked."""
         if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
             return
@@ -171,10 +169,10 @@ class Throttling:
             self._counters.throttled(charge.kind, charge.throttle_ms)
         self._journal.add(
             "throttled",
-            conn=connection.id,
-            ip=connection.ip,
-            port=connection.port,
-            listener=connection.listener,
+            conn=channel.id,
+            ip=channel.ip,
+            port=channel.port,
+            listener=channel.listener,
             user=call.user,
             client_id=call.client_id,
             api=wire.api_name(call.api_key),

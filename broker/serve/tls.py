@@ -6,9 +6,10 @@ poller is asked for every edge of writability on such sockets, and an empty `sen
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from _socket import socket as RawSocket
-from socket import MSG_DONTWAIT, MSG_PEEK
+from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_WR
 
 from shards.errors import CannotStart
 from shards.plan import Endpoint
@@ -88,6 +89,15 @@ class TlsSocket:
             except BlockingIOError:
                 return
             self._unsent = self._unsent[sent:]
+
+    def shutdown(self, how: int) -> None:
+        """Ends what is sent with TLS's own word for it; what the socket does not take of that is not waited for."""
+        assert how == SHUT_WR
+        with contextlib.suppress(ssl.SSLError):  # it waits for the peer's own end, which may never come
+            self._tls.unwrap()
+        self.flush()
+        if not self._unsent:
+            self._raw.shutdown(how)
 
     def close(self) -> None:
         self._raw.close()

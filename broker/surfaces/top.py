@@ -57,13 +57,14 @@ def _header(live: dict[str, Any]) -> Text:
 
 def _rates(live: dict[str, Any], bars: int) -> Table:
     series = live["series"]
-    last: dict[str, Any] = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0}
+    last: dict[str, Any] = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0, "requests": 0}
     grid = Table.grid(padding=(0, 2))
     rows = (
         ("open", [point["connections"] for point in series], live["totals"]["connections"], "cyan", ""),
         ("admitted", [point["admitted"] for point in series], last["admitted"], "green", "/s"),
         ("refused", [sum(p["refused"].values()) for p in series], sum(last["refused"].values()), "red", "/s"),
         ("closed", [point["closed"] for point in series], last["closed"], "dim", "/s"),
+        ("requests", [point["requests"] for point in series], last["requests"], "blue", "/s"),
     )
     for name, values, now, style, unit in rows:
         grid.add_row(

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 from harness import TURNSTILE, _alive, admitted, connect, running, until
+from raw import answer, request, string
 
 _API_VERSIONS = bytes.fromhex("000000110012000000000001000774657374696e67")
 
@@ -92,6 +93,18 @@ def test_before_authentication_nothing_else_is_answered(cluster):
         assert admitted(sock)
         sock.sendall(struct.pack(">ihhihi", 14, 3, 1, 1, -1, -1))
         assert closed(sock)
+
+
+def test_a_wrong_password_is_answered_although_the_client_goes_on_talking(cluster):
+    """What it has sent since is unread, and would turn a plain close into a reset."""
+    with connect(cluster.listeners["SASL"][0]) as sock:
+        sock.sendall(request(17, 1, "guesser", string("PLAIN")))
+        assert answer(sock)
+        guess = b"\0alice\0guess"
+        sock.sendall(request(36, 0, "guesser", struct.pack(">i", len(guess)) + guess))
+        sock.sendall(_API_VERSIONS)
+        assert answer(sock)[4:6] == struct.pack(">h", 58), "SASL_AUTHENTICATION_FAILED"
+        assert sock.recv(1) == b"", "and the end of the stream"
 
 
 def test_a_client_that_never_reads_is_no_longer_read_either_and_gets_every_answer_when_it_does(cluster):

@@ -1,7 +1,8 @@
 """Frames however they arrive, answers in order, and connections that end while something is under way."""
 
 import socket
-from contextlib import contextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import trio
@@ -9,6 +10,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.delays import Delays
 from broker.protocol import wire
 from broker.serve.connection import Connection
 from shards.poller import Poller
@@ -21,11 +23,13 @@ class Echo:
     max_frame_bytes = 1000
     tls = None
 
-    def __init__(self, nursery=None):
-        self.poller = Poller()
+    def __init__(self, nursery=None, clock_ns=time.monotonic_ns):
+        self.poller = Poller(clock_ns=clock_ns)
         self.ended = []
         self.faults = []
         self.frames = []
+        self.counted = []
+        self.delays = Delays(self.poller)
         self.go = trio.Event()
         if nursery is not None:
             self.start_soon = nursery.start_soon
@@ -33,19 +37,24 @@ class Echo:
     def answer(self, connection, frame):
         self.frames.append(frame)
         if frame.startswith(b"slow"):
-            return self._later(frame)
+            return self._later(connection, frame)
         if frame.startswith(b"bad"):
             raise wire.BadFrame("bad")
         if frame.startswith(b"mute"):
             return None
         return framed(frame)
 
-    async def _later(self, frame):
+    async def _later(self, connection, frame):
         await self.go.wait()
+        if frame == b"slow end":
+            connection.parting = "unauthenticated"
         return framed(frame)
 
     def authentication(self):
         return None
+
+    def answered(self, bytes_in, bytes_out):
+        self.counted.append((bytes_in, bytes_out))
 
     def malformed(self, connection, why):
         self.faults.append(why)
@@ -158,6 +167,13 @@ def test_a_request_without_an_answer_is_followed_by_the_next(served):
     assert received(client) == framed(b"one")
 
 
+def test_every_request_is_counted_with_the_bytes_it_took_on_the_wire(served):
+    echo, client, _ = served
+    client.sendall(framed(b"mute") + framed(b"one"))
+    passes(echo)
+    assert echo.counted == [(8, 0), (7, 7)]
+
+
 def test_the_end_of_the_stream_is_reported_once(served):
     echo, client, connection = served
     client.close()
@@ -207,3 +223,39 @@ async def test_a_client_that_leaves_during_a_slow_request_is_closed_at_once():
         await trio.testing.wait_all_tasks_blocked()
         assert echo.ended == ["client"]
         echo.poller.close()
+
+
+@asynccontextmanager
+async def parting(nursery, **clock):
+    """A connection that has sent its last answer, which the client has not read yet."""
+    echo = Echo(nursery, **clock)
+    client, connection = open_connection(echo)
+    client.sendall(framed(b"slow end") + framed(b"never served"))
+    echo.go.set()
+    passes(echo)
+    await trio.testing.wait_all_tasks_blocked()
+    assert echo.ended == []
+    yield echo, client
+    assert echo.ended == ["unauthenticated"]
+    assert echo.counted == [(12, 12)]
+    connection.close()
+    client.close()
+    echo.poller.close()
+
+
+async def test_a_connection_that_ends_after_an_answer_waits_for_the_client_to_end_too(nursery):
+    async with parting(nursery) as (echo, client):
+        assert received(client) == framed(b"slow end")
+        assert received(client) == b"", "the end of the stream, not a reset"
+        client.sendall(framed(b"nor this"))
+        passes(echo)
+        assert echo.ended == []
+        client.shutdown(socket.SHUT_WR)
+        passes(echo)
+
+
+async def test_a_connection_that_ends_after_an_answer_does_not_wait_for_long(nursery, autojump_clock):
+    async with parting(nursery, clock_ns=lambda: int(trio.current_time() * 1e9)) as (echo, client):
+        nursery.start_soon(echo.delays.run)
+        await trio.sleep(1.1)
+        assert received(client) == framed(b"slow end")

@@ -74,19 +74,22 @@ class Serving:
         self.delays = Delays()
         self.muted = Muted(self.delays)
         self.start_soon = nursery.start_soon
-        self.answered = 0
+        self.served = 0
 
     def authentication(self):
         return None
 
     def answer(self, connection, frame):
         connection.throttle = "producer_byte_rate", 60_000
-        self.answered += 1
+        self.served += 1
         return self._later() if frame == b"slow" else b"\0\0\0\2ok"
 
     async def _later(self):
         await trio.lowlevel.checkpoint()
         return b"\0\0\0\2ok"
+
+    def answered(self, bytes_in, bytes_out):
+        pass
 
     def closed(self, connection, why):
         pass
@@ -102,12 +105,12 @@ async def test_a_muted_connection_has_its_answer_reads_nothing_and_costs_no_task
     connection.ready(EPOLLIN)
     await trio.testing.wait_all_tasks_blocked()
     assert client.recv(100) == b"\0\0\0\2ok", "the response first"
-    assert (serving.answered, len(serving.muted)) == (1, 1)
+    assert (serving.served, len(serving.muted)) == (1, 1)
     assert not nursery.child_tasks
 
     serving.delays.waiting.pop()()
     await trio.testing.wait_all_tasks_blocked()
-    assert (serving.answered, len(serving.muted)) == (2, 1), "then the next request, and muted again"
+    assert (serving.served, len(serving.muted)) == (2, 1), "then the next request, and muted again"
     connection.close()
     assert (len(serving.muted), serving.delays.waiting) == (0, [])
     client.close()

@@ -5,7 +5,10 @@ from rich.console import Console
 
 from broker.surfaces.top import amount, render, spark
 
-POINT = {"connections": 7, "admitted": 3.0, "closed": 1.0, "refused": {"shard_unavailable": 12_345.6, "ip_cap": 1.0}}
+POINT = {
+    "connections": 7, "admitted": 3.0, "closed": 1.0, "refused": {"shard_unavailable": 12_345.6, "ip_cap": 1.0},
+    "requests": 64_885.2,
+}  # fmt: skip
 LIVE = {
     "version": 7,
     "uptime_s": 3725.0,
@@ -43,7 +46,7 @@ def test_nothing_is_cut_off(width):
         text = console.export_text()
     assert "…" not in text
     for part in ("shard_unavailable", "2001:db8:ffff:ffff::1", "1 of 2 shards up", "starting", "max.connections = 100",
-                 "12.3k/s", "123.5k", "decided cached", "50%", "waiting"):  # fmt: skip
+                 "12.3k/s", "64.9k/s", "123.5k", "decided cached", "50%", "waiting"):  # fmt: skip
         assert part in text, part
     assert "max.connections.per.ip" not in text
     assert "fd_limit" not in text

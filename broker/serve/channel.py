@@ -1,0 +1,61 @@
+"""The two sides of serving, each as the other sees it: a client's channel, and what serves it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from broker.delays import Delays
+from broker.serve.muted import Muted
+from shards.poller import Poller
+
+
+class Channel(Protocol):
+    """A connection, to those who answer its requests."""
+
+    id: int
+    ip: str
+    port: int
+    listener: str
+    pools: tuple[str, ...]
+    opened_ns: int
+    bytes_moved: int
+    client_id: str | None
+    user: str
+    authentication: Authentication | None
+    """What it has to go through before anything is answered; None: nothing, or it has."""
+    throttle: tuple[str, int] | None
+    """The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out."""
+    parting: str | None
+    """Why it is to end once the answer under way is out."""
+
+
+class Authentication(Protocol):
+    """`bare`: frames are tokens without Kafka headers."""
+
+    bare: bool
+
+    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None]: ...
+
+
+class Serving(Protocol):
+    """What a connection needs of its listener's serving.Serving."""
+
+    listener: str
+    max_frame_bytes: int
+    tls: ssl.SSLContext | None
+    poller: Poller
+    delays: Delays
+    muted: Muted
+    start_soon: Callable[..., Any]
+    authentication: Callable[[], Authentication | None]
+    answered: Callable[[int, int], None]
+    """Counts a request: its bytes and its answer's, both with the length before them."""
+
+    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+        """The response as it goes out, a coroutine that returns it, or None if there is none. Raises wire.BadFrame."""
+
+    def malformed(self, channel: Channel, why: str) -> None: ...
+    def bug(self, channel: Channel, error: Exception) -> None: ...
+    def closed(self, channel: Channel, why: str) -> None: ...
