@@ -3,44 +3,44 @@
 A verdict of `held` needs every event: where `seq` has a gap, or a part can't be read, or what was configured isn't known,
 nothing is proved and the verdict is `unknown`. A violation is only reported when it is one whatever the missing events
 were: connections count as open for no longer than the journal proves (until the last event of a process that died, or
-before a gap), so a count that is too high really was.
+before a gap, or, where the end of any process may be missing, until the last event there is of its own).
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline import rates, sweep
-from pipeline.events import INCARNATION, Journal, pairs
-from pipeline.sequence import Gap, gaps, lasts
+from pipeline import caps, rates, sweep
+from pipeline.events import INCARNATION, Journal, Unreadable, pairs
+from pipeline.sequence import Gap, gaps, lasts, processes
 from pipeline.timeline import ConfigEvent, Timeline
 from pipeline.verdict import EXCEEDED, HELD, UNKNOWN, Check, Result
-
-INVOLVED = 20
 
 
 def audit(journal: Journal) -> Result:
     """Every check over a journal."""
     events = journal.events
-    count, missing = gaps(events)
-    if not count:
+    seen = processes(events)
+    if not seen:
         return Result([Check("sequence", UNKNOWN, "the journal has no events", [])], 0)
+    missing = gaps(events, seen)
+    brokers = sorted({each.broker for each in seen})
     timeline = timeline_of(events)
     paired = pairs(events).persist(StorageLevel.MEMORY_AND_DISK)
-    held = intervals(paired, events, missing)
+    held = intervals(paired, events, missing, cut=bool(journal.unreadable))
     checks = [
         _sequence(missing, journal.unreadable),
         _configuration(timeline),
-        *_caps(held, timeline, paired.count()),
+        *caps.checks(held, timeline, paired.count(), brokers),
         _acknowledged(paired, timeline),
-        *rates.checks(events, timeline),
+        *rates.checks(events, timeline, seen),
         _conserved(paired, missing),
     ]
     paired.unpersist()
-    return Result(checks, count)
+    return Result(checks, sum(each.count for each in seen))
 
 
 def timeline_of(events: DataFrame) -> Timeline:
@@ -64,14 +64,14 @@ def timeline_of(events: DataFrame) -> Timeline:
     return Timeline(configs, {row["version"]: row["at_ns"] for row in seen if row["version"]}, listeners)
 
 
-def intervals(paired: DataFrame, events: DataFrame, missing: Sequence[Gap]) -> DataFrame:
+def intervals(paired: DataFrame, events: DataFrame, missing: Sequence[Gap], *, cut: bool = False) -> DataFrame:
     """When each connection certainly held its tokens: broker, shard, epoch, listener, ip, start_ns, end_ns, version, conn.
 
     end_ns is null for one that is still open. The end of a connection whose close isn't in the journal is the last event of
-    its process, if that is known to be gone, or the last one before the next gap.
+    its process, if that is known to be gone (or `cut`: the end of any may be missing), or the last before the next gap.
     """
     spark = events.sparkSession
-    gone = lasts(events)
+    gone = lasts(events, of_all=cut)
     first_gap = spark.createDataFrame(
         [(gap.broker, gap.shard, gap.epoch, gap.before_ns) for gap in missing],
         "broker int, shard int, epoch long, gap_ns long",
@@ -102,15 +102,22 @@ def intervals(paired: DataFrame, events: DataFrame, missing: Sequence[Gap]) -> D
     )
 
 
-def _sequence(missing: Sequence[Gap], unreadable: Sequence[str]) -> Check:
+def _sequence(missing: Sequence[Gap], unreadable: Sequence[Unreadable]) -> Check:
     if not missing and not unreadable:
         return Check("sequence", HELD, "no event is missing", [])
     lost = sum(gap.last - gap.first + 1 for gap in missing)
-    sentences = [*unreadable[:3], *(gap.sentence() for gap in missing[:3])]
+    sentences = [*(part.sentence for part in unreadable[:3]), *(gap.sentence() for gap in missing[:3])]
     more = len(unreadable) + len(missing) - len(sentences)
     rest = f" (and {more} more)" if more > 0 else ""
+    counts: Counter[int] = Counter()
+    for gap in missing:
+        counts[gap.broker] += gap.last - gap.first + 1
+    for part in unreadable:
+        if part.broker is not None:
+            counts[part.broker] += not counts[part.broker]  # nobody knows how many, but some
     shown = [gap._asdict() for gap in missing[: sweep.SHOWN]]
-    return Check("sequence", UNKNOWN, f"{lost} events are missing: {'; '.join(sentences)}{rest}", shown)
+    said = f"{lost} events are missing" if lost else "events are missing"
+    return Check("sequence", UNKNOWN, f"{said}: {'; '.join(sentences)}{rest}", shown, counts)
 
 
 def _configuration(timeline: Timeline) -> Check:
@@ -120,58 +127,6 @@ def _configuration(timeline: Timeline) -> Check:
     acknowledged = len({version for _, version in timeline.acknowledged})
     detail = f"versions {versions[0]} to {versions[-1]}, {acknowledged} acknowledged by every shard"
     return Check("configuration", HELD, detail, [])
-
-
-def _caps(held: DataFrame, timeline: Timeline, connections: int) -> list[Check]:
-    """Open connections of a pool never beyond the cap in force."""
-    kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind)]
-    names = {"broker": "broker_cap", "listener": "listener_cap", "ip": "ip_cap"}
-    found = _excesses(held, timeline, kinds, connections) if kinds and connections else {}
-    checks = []
-    for kind in sweep.KINDS:
-        if kind not in kinds:
-            checks.append(Check(names[kind], HELD, "no cap was set", []))
-        elif kind not in found:
-            checks.append(Check(names[kind], HELD, f"{connections} connections, never more open than allowed", []))
-        else:
-            total, shown = found[kind]
-            worst = shown[0]
-            detail = (
-                f"{total} admissions beyond the cap; first {_pool(kind, worst)}: {worst['open']} open, "
-                f"{worst['allowed']} allowed, at mono_ns {worst['at_ns']}"
-            )
-            checks.append(Check(names[kind], EXCEEDED, detail, shown))
-    return checks
-
-
-def _excesses(
-    held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int
-) -> dict[str, tuple[int, list[dict[str, Any]]]]:
-    """Kind of pool -> how many admissions were beyond the cap, and the first of them with the connections involved."""
-    steps, slices = sweep.sliced(sweep.changes(held), rows=2 * connections)
-    # Each slice gives at most SHOWN rows per kind: a bounded answer from a journal of any size.
-    over = [row.asDict() for row in sweep.excesses(steps, slices, timeline, kinds).collect()]
-    found: dict[str, tuple[int, list[dict[str, Any]]]] = {}
-    for kind in sorted({each["kind"] for each in over}):
-        mine = sorted((each for each in over if each["kind"] == kind), key=lambda each: each["at_ns"])
-        total = sum({each["slice"]: each["excess"] for each in mine}.values())
-        shown = mine[: sweep.SHOWN]
-        for each in shown:
-            each["connections"] = _involved(held, each)
-        found[kind] = total, shown
-    return found
-
-
-def _involved(held: DataFrame, excess: dict[str, Any]) -> list[str]:
-    """The connections open in a pool at an instant, named broker/shard/epoch/number, at most INVOLVED."""
-    at_ns = excess["at_ns"]
-    is_open = (F.col("start_ns") <= at_ns) & (F.col("end_ns").isNull() | (F.col("end_ns") > at_ns))
-    mine = held.where(is_open & (F.col("broker") == excess["broker"]))
-    if excess["kind"] != "broker":
-        mine = mine.where(F.col(excess["kind"]) == excess["pool"])
-    name = F.concat_ws("/", *(F.col(column) for column in (*INCARNATION, "conn")))
-    rows = mine.select(name.alias("name"), "start_ns").orderBy(F.desc("start_ns")).limit(INVOLVED).collect()
-    return [row["name"] for row in rows]
 
 
 def _acknowledged(paired: DataFrame, timeline: Timeline) -> Check:
@@ -193,37 +148,49 @@ def _acknowledged(paired: DataFrame, timeline: Timeline) -> Check:
         .where(F.col("version") < F.col("acknowledged"))
         .select(*INCARNATION, "conn", "ip", "admitted_ns", "version", "acknowledged")
     )
-    shown = [row.asDict() for row in stale.orderBy("admitted_ns").limit(sweep.SHOWN).collect()]
-    if not shown:
+    counts = _per_broker(stale)
+    if not counts:
         return Check(name, HELD, f"{len(floor)} acknowledged versions, nothing admitted under an older one", [])
+    shown = [row.asDict() for row in stale.orderBy("admitted_ns").limit(sweep.SHOWN).collect()]
     first = shown[0]
     detail = (
         f"{first['ip']} was admitted under version {first['version']} at mono_ns {first['admitted_ns']}, "
         f"after version {first['acknowledged']} was acknowledged"
     )
-    return Check(name, EXCEEDED, detail, shown)
+    return Check(name, EXCEEDED, detail, shown, counts)
+
+
+def _per_broker(violations: DataFrame) -> Counter[int]:
+    return Counter({row["broker"]: row["count"] for row in violations.groupBy("broker").count().collect()})
 
 
 def _conserved(paired: DataFrame, missing: Sequence[Gap]) -> Check:
-    """Every token is taken once and given back at most once."""
-    broken = paired.where(
-        (F.col("admissions") != 1) | (F.col("closes") > 1) | (F.col("closed_ns") < F.col("admitted_ns"))
+    """Every token is taken once and given back at most once, and not before it was taken."""
+    name = "conservation"
+    twice = (F.col("admissions") > 1) | (F.col("closes") > 1) | (F.col("closed_ns") < F.col("admitted_ns"))
+    broken = paired.where(twice | (F.col("admissions") == 0))
+    first_gap: dict[tuple[int, int, int], int] = {}
+    for gap in missing:
+        place = gap.broker, gap.shard, gap.epoch
+        first_gap[place] = min(first_gap.get(place, gap.before_ns), gap.before_ns)
+    gapped = paired.sparkSession.createDataFrame(
+        [(*place, at_ns) for place, at_ns in first_gap.items()], "broker int, shard int, epoch long, gap_ns long"
+    )
+    # What closed after events were lost may have been admitted in one of them.
+    judged = broken.join(F.broadcast(gapped), [*INCARNATION], how="left").withColumn(
+        "is_sure", twice | F.col("gap_ns").isNull() | (F.col("closed_ns") < F.col("gap_ns"))
     )
     columns = [*INCARNATION, "conn", "ip", "admissions", "closes"]
-    shown = [row.asDict() for row in broken.select(*columns).orderBy(*columns[:4]).limit(sweep.SHOWN).collect()]
-    if not shown:
-        return Check("conservation", HELD, "every token was taken once and given back at most once", [])
-    first = shown[0]
-    detail = (
-        f"connection {first['broker']}/{first['shard']}/{first['epoch']}/{first['conn']} of {first['ip']} has "
-        f"{first['admissions']} admissions and {first['closes']} closes"
-    )
-    in_gap = {(gap.broker, gap.shard, gap.epoch) for gap in missing}
-    explained = all((each["broker"], each["shard"], each["epoch"]) in in_gap for each in shown) and all(
-        each["admissions"] <= 1 and each["closes"] <= 1 for each in shown
-    )
-    return Check("conservation", UNKNOWN if explained else EXCEEDED, detail, shown)
-
-
-def _pool(kind: str, excess: dict[str, Any]) -> str:
-    return f"broker {excess['broker']}" if kind == "broker" else f"{kind} {excess['pool']} of broker {excess['broker']}"
+    for is_sure, verdict in ((True, EXCEEDED), (False, UNKNOWN)):
+        mine = judged.where(F.col("is_sure") == is_sure)
+        counts = _per_broker(mine)
+        if counts:
+            rows = mine.orderBy(F.coalesce("closed_ns", "admitted_ns"), *INCARNATION, "conn").limit(sweep.SHOWN)
+            shown = [row.asDict() for row in rows.select(*columns).collect()]
+            first = shown[0]
+            detail = (
+                f"connection {first['broker']}/{first['shard']}/{first['epoch']}/{first['conn']} of {first['ip']} has "
+                f"{first['admissions']} admissions and {first['closes']} closes"
+            )
+            return Check(name, verdict, detail, shown, counts)
+    return Check(name, HELD, "every token was taken once and given back at most once", [])

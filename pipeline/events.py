@@ -1,5 +1,6 @@
 """The journal as a DataFrame: which parts can be read, their schema, and connections paired from their events."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +17,18 @@ INCARNATION = ("broker", "shard", "epoch")
 _MAGIC = b"PAR1"
 
 
+class Unreadable(NamedTuple):
+    """A part that can't be read: why, and whose events it had, if its name says so."""
+
+    sentence: str
+    broker: int | None
+
+
 class Journal(NamedTuple):
-    """A journal as read: its events, and a sentence for each part that can't be."""
+    """A journal as read: its events, and each part that can't be."""
 
     events: DataFrame
-    unreadable: list[str]
+    unreadable: list[Unreadable]
 
 
 def read(
@@ -36,14 +44,14 @@ def read(
         return Journal(_until(events, until_ns), [])
     parts, unreadable = _parts([Path(folder) for folder in folders])
     if not parts and not may_be_empty:
-        why = unreadable[0] if unreadable else f"{folders[0]} has no journal in it (no .parquet parts)."
+        why = unreadable[0].sentence if unreadable else f"{folders[0]} has no journal in it (no .parquet parts)."
         raise PipelineError(why)
     events = spark.read.schema(SCHEMA).parquet(*parts) if parts else spark.createDataFrame([], SCHEMA)
     return Journal(_until(events, until_ns), unreadable)
 
 
-def _parts(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Paths of the parts that are whole, and sentences about the others."""
+def _parts(folders: Sequence[Path]) -> tuple[list[str], list[Unreadable]]:
+    """Paths of the parts that are whole, and the others."""
     found: dict[str, Path] = {}
     for folder in folders:
         if not folder.is_dir():
@@ -51,8 +59,17 @@ def _parts(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
         for path in sorted(folder.glob("*.parquet")):
             found.setdefault(path.name, path)
     broken = {path for path in found.values() if not _is_whole(path)}
-    sentences = [f"{path} is not a whole Parquet file; its events are missing." for path in sorted(broken)]
-    return [str(path) for path in found.values() if path not in broken], sentences
+    unreadable = [
+        Unreadable(f"{path} is not a whole Parquet file; its events are missing.", _broker_of(path))
+        for path in sorted(broken)
+    ]
+    return [str(path) for path in found.values() if path not in broken], unreadable
+
+
+def _broker_of(path: Path) -> int | None:
+    """b0-s1-e000004-000000012345.parquet -> 0; the coordinator's begins with b-1."""
+    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", path.name)
+    return int(name[1]) if name is not None else None
 
 
 def _is_whole(path: Path) -> bool:

@@ -57,7 +57,7 @@ def build(journal: Journal) -> Built:
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
     return Built(
         tables, rows, _marks(events), _caps(timeline, shown, facts["offset_ns"] or 0, facts), bucket_s, summary,
-        journal.unreadable,
+        [part.sentence for part in journal.unreadable],
     )  # fmt: skip
 
 

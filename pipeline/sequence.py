@@ -24,19 +24,36 @@ class Gap(NamedTuple):
         return f"{where}, epoch {self.epoch}: seq {self.first} to {self.last}"
 
 
-def gaps(events: DataFrame) -> tuple[int, list[Gap]]:
-    """How many events there are, and every gap. Only processes whose events don't add up are looked at one by one."""
+class Process(NamedTuple):
+    """An incarnation that wrote events: its least and greatest `seq`, how many there are, and when the first was."""
+
+    broker: int
+    shard: int
+    epoch: int
+    low: int
+    high: int
+    count: int
+    first_ns: int
+
+
+def processes(events: DataFrame) -> list[Process]:
+    """Every incarnation of which there are events."""
     summed = events.groupBy(*INCARNATION).agg(
-        F.min("seq").alias("low"), F.max("seq").alias("high"), F.count("*").alias("count")
+        F.min("seq").alias("low"),
+        F.max("seq").alias("high"),
+        F.count("*").alias("count"),
+        F.min("mono_ns").alias("first_ns"),
     )
-    processes = summed.collect()
-    found = [
-        Gap(row["broker"], row["shard"], row["epoch"], 0, row["low"] - 1, 0) for row in processes if row["low"] > 0
-    ]
-    holed = [row for row in processes if row["high"] - row["low"] + 1 != row["count"]]
+    return [Process(*row) for row in summed.collect()]
+
+
+def gaps(events: DataFrame, seen: list[Process]) -> list[Gap]:
+    """Every gap. Only processes whose events don't add up are looked at one by one."""
+    found = [Gap(*each[:3], 0, each.low - 1, 0) for each in seen if each.low > 0]
+    holed = [each for each in seen if each.high - each.low + 1 != each.count]
     if holed:
-        found += _inner(events, [(row["broker"], row["shard"], row["epoch"]) for row in holed])
-    return sum(row["count"] for row in processes), sorted(found)
+        found += _inner(events, [each[:3] for each in holed])
+    return sorted(found)
 
 
 def _inner(events: DataFrame, places: list[tuple[int, int, int]]) -> list[Gap]:
@@ -50,9 +67,14 @@ def _inner(events: DataFrame, places: list[tuple[int, int, int]]) -> list[Gap]:
     ]
 
 
-def lasts(events: DataFrame) -> DataFrame:
-    """INCARNATION and last_ns, the last event, of every process known to be gone: succeeded, or reported lost."""
+def lasts(events: DataFrame, *, of_all: bool = False) -> DataFrame:
+    """INCARNATION and last_ns, the last event, of every process known to be gone: succeeded, or reported lost.
+
+    `of_all`: also of those that may be alive.
+    """
     by_process = events.groupBy(*INCARNATION).agg(F.max("mono_ns").alias("last_ns"))
+    if of_all:
+        return by_process
     newest = Window.partitionBy("broker", "shard")
     succeeded = by_process.withColumn("newest", F.max("epoch").over(newest)).where(F.col("epoch") < F.col("newest"))
     lost = events.where(F.col("kind") == "shard_lost").select(

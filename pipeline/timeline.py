@@ -6,11 +6,13 @@ can have known; the widest of their caps is the one that must hold.
 
 T1  version v can be in force from its first trace in the journal: the coordinator storing it, or anything decided under it
 T2  no version below v is in force any more once the coordinator has journaled that every shard acknowledged v
+T3  a version that is not in the journal, or that follows on one which isn't, may allow anything
 """
 
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 from limits.connection_settings import CORE_RATE_OVERRIDES, ConnectionSettings
@@ -41,10 +43,11 @@ class Limits:
         self.ip_rates = dict(ip_rates)
         self.inter_broker = inter_broker if len(settings.listeners) > 1 else None
 
-    def cap(self, kind: str, key: str) -> int:
+    def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
         """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
 
         The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
+        Without `slots` nobody is stopped by that, without `refusing` nobody by kafka_connections_max.
         """
         if kind == "ip":
             cap = self.settings.ip_cap(key).cap
@@ -52,8 +55,9 @@ class Limits:
             found = self.settings.listener.get(key)
             cap = found.cap if found is not None else self.settings.broker.cap
         else:
-            shared = None if key == self.inter_broker else self.settings.broker.cap
-            cap = min((each for each in (self.settings.refuse_above.cap, shared) if each is not None), default=None)
+            shared = self.settings.broker.cap if slots and key != self.inter_broker else None
+            above = self.settings.refuse_above.cap if refusing else None
+            cap = min((each for each in (above, shared) if each is not None), default=None)
         return UNLIMITED if cap is None else cap
 
     def rate(self, kind: str, key: str) -> float:
@@ -100,23 +104,25 @@ class Timeline:
     """Built from config events and from when each version was first decided under."""
 
     def __init__(self, configs: Iterable[ConfigEvent], first_seen: Mapping[int, int], listeners: Iterable[str]) -> None:
-        """`first_seen`: version -> the first mono_ns of any event that carries it. `listeners`: their names."""
+        """`first_seen`: version -> the first mono_ns of any event that carries it. `listeners`: names that were seen."""
         ordered = sorted(configs, key=lambda event: event.at_ns)
         self.unknown: list[str] = []
         self._listeners = tuple(listeners)
+        self._sorts = {"refusing": True, "slots": True}
         self._states = _states(ordered, self.unknown)
         self._limits: dict[tuple[int, int], Limits] = {}
         self.versions = sorted(self._states)
         if not self.versions:
             self.unknown.append("there is no configuration in the journal, so no cap is known")
-        started = _started(ordered, first_seen, self.versions)
         self.acknowledged = [
             (event.at_ns, event.version) for event in ordered if event.broker < 0 and _is_acknowledged(event)
         ]
         missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
         if missing and self.versions:
             self.unknown.append(f"what version {missing[0]} says is not in the journal")
-        self.periods = self._periods(started)
+            self._states.update((version, {}) for version in missing)  # T3
+            self.versions = sorted(self._states)
+        self.periods = self._periods(_started(ordered, first_seen, self.versions))
         self._starts = [period.start_ns for period in self.periods]
 
     def period(self, at_ns: int) -> int:
@@ -134,7 +140,41 @@ class Timeline:
         """The widest cap of a pool that may be in force in a period."""
         if not self.periods:
             return UNLIMITED
-        return max(self.limits(version, broker).cap(kind, key) for version in self.periods[period].versions)
+        versions = self.periods[period].versions
+        return max(self.limits(version, broker).cap(kind, key, **self._sorts) for version in versions)
+
+    def without_slots(self) -> "Timeline":
+        """The same, but no broker's pool is limited by max.connections (KIP-402)."""
+        return self._with(slots=False)
+
+    def only_slots(self) -> "Timeline":
+        """The same, but no broker's pool is limited by kafka_connections_max."""
+        return self._with(refusing=False)
+
+    def _with(self, **sorts: bool) -> "Timeline":
+        other = copy(self)
+        other._sorts = {**self._sorts, **sorts}
+        return other
+
+    @property
+    def limits_slots(self) -> bool:
+        """Whether any version has a max.connections, of a broker or of a listener."""
+        each = [self.limits(version, broker).settings for version in self.versions for broker in self.brokers]
+        return any(
+            found.cap is not None for settings in each for found in (settings.broker, *settings.listener.values())
+        )
+
+    @property
+    def protected(self) -> list[str]:
+        """Names of inter-broker listeners that max.connections does not stop; none where no version sets that."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        return self.inter_broker if any(limits.settings.broker.cap is not None for limits in each) else []
+
+    @property
+    def inter_broker(self) -> list[str]:
+        """Names of inter-broker listeners that are one of several."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        return sorted({limits.inter_broker for limits in each if limits.inter_broker is not None})
 
     def allowed_rate(self, start_ns: int, end_ns: int, broker: int, kind: str, key: str) -> float:
         """The highest rate of a pool that may be in force at any time from start to end."""
@@ -146,7 +186,7 @@ class Timeline:
 
     def any_limit(self, kind: str, measure: str = "cap") -> bool:
         """Whether any version limits pools of this kind, on any broker."""
-        each = [self.limits(version, broker) for version in self.versions for broker in self._brokers()]
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
         if measure == "rate":
             return any(limits.rates(kind) for limits in each)
         if kind == "ip":
@@ -165,10 +205,11 @@ class Timeline:
 
     def lowest_rate(self, kind: str) -> float:
         """A rate that no version's limit of this kind is below, so that most windows need no second look."""
-        each = [self.limits(version, broker) for version in self.versions for broker in self._brokers()]
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
         return min((rate for limits in each for rate in limits.rates(kind)), default=0.0)
 
-    def _brokers(self) -> list[int]:
+    @property
+    def brokers(self) -> list[int]:
         """Brokers with settings of their own, and one that stands for all others (-1)."""
         own = {key.partition("/")[0] for state in self._states.values() for _, key in state}
         return [-1, *sorted(int(name) for name in own if name.isdigit())]
@@ -190,7 +231,8 @@ class Timeline:
             for (record, key), value in state.items():
                 if record == kind and key.startswith(prefix):
                     values[key[len(prefix) :]] = value
-        settings = ConnectionSettings(self._listeners)
+        names = dict.fromkeys((*self._listeners, *_listener_names(values.get("listeners", ""))))
+        settings = ConnectionSettings(names)
         for name, text in sorted(values.items(), key=lambda item: "overrides" not in item[0]):
             try:
                 settings = settings.with_change(name, text)
@@ -199,6 +241,11 @@ class Timeline:
             except ValueError as error:
                 self.unknown.append(f"version {version}: {error}")
         return Limits(settings, _ip_rates(state), values.get("inter.broker.listener.name"))
+
+
+def _listener_names(listeners: str) -> list[str]:
+    """`EXTERNAL://host:port,INTERNAL://...` -> the names."""
+    return [each.partition("://")[0].strip() for each in listeners.split(",") if "://" in each]
 
 
 def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tuple[str, str], Any]]:
@@ -218,9 +265,10 @@ def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tu
     for version in sorted({*whole, *deltas}):
         if version in whole:
             before = whole[version]
+        elif version - 1 not in states:
+            unknown.append(f"what was set before version {version} is not in the journal")
+            continue  # T3
         else:
-            if not states:
-                unknown.append(f"what was set before version {version} is not in the journal")
             before = dict(before)
             for kind, key, value in deltas[version]:
                 if value is None:

@@ -1,5 +1,7 @@
 """What an audit says."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 HELD, EXCEEDED, UNKNOWN = "held", "exceeded", "unknown"
@@ -7,12 +9,18 @@ EXIT_CODE = {HELD: 0, EXCEEDED: 1, UNKNOWN: 3}
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `evidence`: the first instants of a violation, or the gaps."""
+    """One thing that was looked at. `evidence`: the first instants of a violation, or the gaps. `brokers`: how many
+    violations, or missing events, there are of each broker that has any."""
 
     name: str
     verdict: str
     detail: str
     evidence: list[dict[str, Any]]
+    brokers: Mapping[int, int] = MappingProxyType({})
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields by name; brokers as text, as JSON's keys are."""
+        return {**self._asdict(), "brokers": {str(broker): count for broker, count in sorted(self.brokers.items())}}
 
 
 class Result(NamedTuple):
@@ -29,4 +37,4 @@ class Result(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """DESIGN section 8's shape, with evidence."""
-        return {"verdict": self.verdict, "checks": [check._asdict() for check in self.checks], "events": self.events}
+        return {"verdict": self.verdict, "checks": [check.as_json() for check in self.checks], "events": self.events}
