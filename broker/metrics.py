@@ -107,6 +107,7 @@ class ShardCounters:
             (name, reason): at[f"refused_{reason}", name] for name in layout.listeners for reason in REASONS
         }
         self._malformed = at["malformed"]
+        self._traffic = at["requests"], at["bytes_in"], at["bytes_out"]
         self._requests = self._bytes_in = self._bytes_out = 0  # since the last flush
         self._rpc = at["rpc"]
 
@@ -156,9 +157,11 @@ class ShardCounters:
     def flush(self) -> None:
         """Ends a pass."""
         if self._requests:
-            self.add("requests", self._requests)
-            self.add("bytes_in", self._bytes_in)
-            self.add("bytes_out", self._bytes_out)
+            slots = self.slots
+            requests, bytes_in, bytes_out = self._traffic
+            slots[requests] += self._requests
+            slots[bytes_in] += self._bytes_in
+            slots[bytes_out] += self._bytes_out
             self._requests = self._bytes_in = self._bytes_out = 0
 
     def malformed(self) -> None:
