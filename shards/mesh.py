@@ -1,8 +1,8 @@
-"""Links between the processes of a broker, and to the coordinator: frames, calls and their deadlines.
+"""The processes of a broker, and the coordinator, to each other: incarnations, messages, calls and their deadlines.
 
 A peer is reached over two unix stream sockets, so that a large record never delays a token: `control` carries one-way
-messages (tokens, rates), `data` carries calls. The coordinator needs only one, for calls in both directions. A frame
-is a length (u32, big endian) and a msgpack array of everything that was queued during one pass of the loop.
+messages (tokens, rates), `data` carries calls. The coordinator needs only one, for calls in both directions. A link
+opens with the Hello of both sides; then it carries
 
     [ONE_WAY, message...]            answered by nobody
     [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]
@@ -11,8 +11,8 @@ Invariants
 M1  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported down.
 M2  `peer_down` follows every `peer_up`; nothing of an incarnation is delivered before its `peer_up` or after its `peer_down`.
 M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
-M4  What waits to be written is bounded: beyond MAX_QUEUED bytes on its control link a peer counts as lost; calls wait for room.
-M5  A frame ends with the message that brings it to FRAME_BYTES, so only a single message beyond MAX_FRAME could be too long.
+M4  What waits for a peer is bounded by its links (K3): calls wait for room. Answers do not, as who waits for one may be
+    who would make the room; a peer that reads none of them is lost.
 """
 
 from __future__ import annotations
@@ -21,24 +21,19 @@ import errno
 import inspect
 import itertools
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-import msgpack
 import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError, TurnstileError
-from shards.poller import EPOLLIN, EPOLLOUT, Poller
+from shards.link import Link
+from shards.poller import Poller
 
 COORDINATOR = -1
 
 ONE_WAY, CALL, RESULT, FAILURE = range(4)
 CONTROL, DATA = "control", "data"
-
-MAX_FRAME = 256 << 20
-FRAME_BYTES = 16 << 20
-MAX_QUEUED = 64 << 20
-_READ_SIZE = 256 << 10
 
 # Accepting may fail for these for a while; the listening socket stays ready until it does not.
 _LATER = (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -54,145 +49,6 @@ class Hello(NamedTuple):
     epoch: int
     pid: int
     channel: str
-
-
-class Link:
-    """One unix socket of a peer: framing, the queue of what waits to be written, and its one write per pass."""
-
-    def __init__(
-        self, sock: socket.socket, poller: Poller, on_message: Callable[[list[Any]], None], on_lost: Callable[[], None]
-    ) -> None:
-        sock.setblocking(False)
-        self.sock = sock
-        self._poller = poller
-        self._on_message = on_message
-        self._on_lost = on_lost
-        self._queued: list[tuple[Any, ...]] = []
-        self._unsent = bytearray()
-        self._received = bytearray()
-        self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
-        self.room = trio.Event()
-        self.room.set()
-        self.one_way = False  # nobody waits for room in it
-        self.closed = False
-        poller.watch(sock.fileno(), self._ready, EPOLLIN)
-
-    def queue(self, message: tuple[Any, ...]) -> None:
-        self._queued.append(message)
-
-    def flush(self) -> None:
-        """Writes everything queued, as far as the socket takes it: as one frame, unless that would be too long (M5)."""
-        if not self._queued or self.closed:
-            return
-        queued, self._queued = self._queued, []
-        body = self._packer.pack(queued)
-        if len(body) <= FRAME_BYTES or len(queued) == 1:
-            self._write(body)
-        else:
-            for messages in self._split(queued):
-                self._write(self._packer.pack(messages))
-        if len(self._unsent) > MAX_QUEUED and not self.closed:
-            if self.one_way:
-                self.lose()
-            elif self.room.is_set():
-                self.room = trio.Event()
-
-    def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-        """The messages of each frame."""
-        messages: list[tuple[Any, ...]] = []
-        size = 0
-        for message in queued:
-            messages.append(message)
-            size += len(self._packer.pack(message))
-            if size >= FRAME_BYTES:
-                yield messages
-                messages, size = [], 0
-        if messages:
-            yield messages
-
-    def _write(self, body: bytes) -> None:
-        frame = len(body).to_bytes(4, "big") + body
-        if self._unsent:
-            self._unsent += frame
-        else:
-            sent = self._send(frame)
-            if sent < len(frame) and not self.closed:
-                self._unsent += memoryview(frame)[sent:]
-                self._poller.change(self.sock.fileno(), EPOLLIN | EPOLLOUT)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self._poller.forget(self.sock.fileno())
-        self.sock.close()
-        self.room.set()
-
-    def _send(self, data: bytes | bytearray) -> int:
-        try:
-            return self.sock.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            self.lose()
-            return 0
-
-    def _ready(self, events: int) -> None:
-        if events & EPOLLOUT and self._unsent:
-            self._write_unsent()
-        if not self.closed:
-            self._read()
-
-    def _write_unsent(self) -> None:
-        del self._unsent[: self._send(self._unsent)]
-        if not self._unsent and not self.closed:
-            self._poller.change(self.sock.fileno(), EPOLLIN)
-            self.room.set()
-
-    def _read(self) -> None:
-        try:
-            data = self.sock.recv(_READ_SIZE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.lose()
-            return
-        received = self._received
-        if received:
-            received += data
-            self._deliver(received)
-        else:
-            rest = self._deliver(data)
-            if rest < len(data):
-                received += memoryview(data)[rest:]
-
-    def _deliver(self, data: bytes | bytearray) -> int:
-        """Hands over each whole frame; returns where the rest begins (and cuts a bytearray there itself)."""
-        at = 0
-        end = len(data)
-        while end - at >= 4 and not self.closed:
-            size = int.from_bytes(data[at : at + 4], "big")
-            if size > MAX_FRAME:
-                self.lose()
-                break
-            if end - at - 4 < size:
-                break
-            with memoryview(data) as view, view[at + 4 : at + 4 + size] as frame:
-                messages = msgpack.unpackb(frame, raw=False, use_list=True, strict_map_key=False, max_bin_len=MAX_FRAME)
-            at += 4 + size
-            for message in messages:
-                self._on_message(message)
-        if isinstance(data, bytearray):
-            del data[:at]
-        return at
-
-    def lose(self) -> None:
-        """Closes it, and tells whose it is."""
-        if not self.closed:
-            self.close()
-            self._on_lost()
 
 
 class Peer:

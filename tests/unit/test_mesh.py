@@ -1,15 +1,16 @@
 """Two processes' meshes in one process, over real unix sockets: order, calls, deadlines, incarnations."""
 
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+import msgpack
 import pytest
 import trio
 import trio.testing
 
-from shards import mesh
+from shards import link
 from shards.errors import ConfigInvalid, DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh import CONTROL, DATA, Hello, Mesh
+from shards.mesh import CALL, CONTROL, DATA, Hello, Mesh
 from shards.poller import Poller
 
 
@@ -188,19 +189,38 @@ async def test_a_link_that_outlives_its_round_of_dialling_does_not_spoil_the_nex
     listening.close()
 
 
-async def test_what_is_too_much_for_one_frame_goes_out_in_several(tmp_path, monkeypatch):
-    async with pair(tmp_path) as (zero, one):
-        monkeypatch.setattr(mesh, "FRAME_BYTES", 1000)
-        monkeypatch.setattr(mesh, "MAX_FRAME", 2000)
-        for number in range(100):
-            one.mesh.send(0, ("n", number, b"x" * 300))
-        await zero.until(101)
-        assert [each[2] for each in zero.told[1:]] == list(range(100))
-
-
 async def test_a_peer_that_reads_nothing_is_lost_after_the_pass_and_not_within_it(tmp_path, monkeypatch):
     async with pair(tmp_path) as (_, one):
-        monkeypatch.setattr(mesh, "MAX_QUEUED", 1000)
+        monkeypatch.setattr(link, "MAX_QUEUED", 1000)
         one.mesh.send(0, ("n", b"x" * (8 << 20)))
         assert len(one.told) == 1
         assert await one.until(2) == ("down", 0, 1)
+
+
+async def test_a_peer_that_asks_and_never_reads_its_answers_is_lost(tmp_path, monkeypatch):
+    async with pair(tmp_path) as (zero, _):
+        monkeypatch.setattr(link, "MAX_QUEUED", 1 << 20)
+        monkeypatch.setattr(link, "MAX_UNREAD", 16 << 20)
+        asked = []
+        zero.mesh.serve("echo", lambda peer, data: asked.append(data) or data)
+        nears = []
+        for channel in (CONTROL, DATA):
+            near, far = socket.socketpair()
+            zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)
+            near.sendall(framed([Hello(0, 2, 3, 4002, channel)]))
+            nears.append(near)
+        assert await zero.until(2) == ("up", 2, 3)
+        calls = framed([(CALL, number, "echo", [b"x" * (1 << 20)]) for number in range(4)])
+        deaf = trio.SocketStream(trio.socket.from_stdlib_socket(nears[1]))
+        with trio.fail_after(10), suppress(trio.BrokenResourceError):
+            while True:
+                await deaf.send_all(calls)
+        assert await zero.until(3) == ("down", 2, 3)
+        assert 15 <= len(asked) <= 24
+        for near in nears:
+            near.close()
+
+
+def framed(messages):
+    body = msgpack.packb(messages)
+    return len(body).to_bytes(4, "big") + body
