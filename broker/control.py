@@ -141,9 +141,15 @@ class Control:
         state = self.coordinator.state
         report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")
-        from broker.surfaces.http import serve_admin
+        # Not above: a web server takes longer to import than a cluster to start, and no other process needs it.
+        from broker.surfaces.admin import Admin
+        from broker.surfaces.http import serve
 
-        nursery.start_soon(serve_admin, self)
+        plan = self.plan
+        assert plan.admin_socket is not None
+        listeners = [endpoint.listener for endpoint in plan.endpoints]
+        admin = Admin(self.coordinator, plan.run_dir, listeners, plan.about())
+        nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
 
     def _stored(self, version: int, delta: list[Change]) -> None:
         """Written before any shard is told: from here on either version may be in force, which the audit allows for."""

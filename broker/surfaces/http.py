@@ -31,7 +31,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypercorn.trio
 import trio
@@ -48,19 +48,8 @@ from broker.surfaces.admin import REFUSED_BY, Admin
 from shards.catalog import broker_setting, canonical_name
 from shards.errors import CannotStore, ConfigInvalid
 
-if TYPE_CHECKING:
-    from broker.control import Control
-
 MAX_BODY = 4 << 20
 WHO = "x-turnstile-who"
-
-
-async def serve_admin(control: Control) -> None:
-    """Serve the API on the plan's admin socket until cancelled."""
-    plan = control.plan
-    assert plan.admin_socket is not None
-    admin = Admin(control.coordinator, plan.run_dir, [endpoint.listener for endpoint in plan.endpoints], plan.about())
-    await serve(admin, plan.admin_socket.fileno(), plan.admin_token)
 
 
 async def serve(admin: Admin, fd: int, token: str | None) -> None:
