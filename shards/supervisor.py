@@ -98,7 +98,10 @@ class Supervisor:
             child.delayed = False
 
     def stop(self) -> None:
-        """Ends all children, the last stage first, as they still report to earlier ones; kills what does not end in time."""
+        """Ends all children, the last stage first, as they still report to earlier ones; kills what does not end in time.
+
+        Ctrl-C meanwhile is from somebody who won't wait: it kills whatever still lives.
+        """
         for stage in sorted({child.stage for child in self._children}, reverse=True):
             self._stop([child for child in self._children if child.stage == stage])
 
@@ -112,7 +115,11 @@ class Supervisor:
                 for child in children:
                     self._signal(child, signal.SIGKILL)
                 left = _STOP_S
-            signal.sigtimedwait({signal.SIGCHLD}, min(left, 1.0))
+            caught = signal.sigtimedwait({signal.SIGCHLD, signal.SIGINT}, min(left, 1.0))
+            if caught and caught.si_signo == signal.SIGINT:
+                self._tell("ending at once: killing what has not ended")
+                for child in self._children:
+                    self._signal(child, signal.SIGKILL)
             self._reap(report=False)
 
     def _signal(self, child: Child, number: signal.Signals) -> None:
