@@ -1,4 +1,4 @@
-"""`make bench`: every figure of the budget in one run, beside a bare C accept loop and, where Go is, kfake.
+"""`make bench`: every figure of the budget in one run, beside a bare C accept loop, kfake and a real Kafka.
 
     python scripts/bench/run.py [--quick] [--only NAME]... [--write]
 
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import borrow, held, table, tokens, wire  # noqa: E402 - importable only from here on
+from scripts.bench import borrow, held, producing, table, tokens, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure  # noqa: E402
 from scripts.bench.table import Row  # noqa: E402
 
@@ -74,6 +74,7 @@ def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterato
         "connections": on_the_field(wire.connections),
         "refusals": on_the_field(wire.refusals),
         "requests": on_the_field(wire.requests),
+        "produce": lambda: producing.rows(1 if quick else 3, 0.2 if quick else 1.0),
     }
 
 

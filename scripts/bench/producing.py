@@ -1,0 +1,103 @@
+"""Benchmark of produce: Kafka's own `kafka-producer-perf-test`, unthrottled, against Turnstile, a real Kafka and kfake."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from scripts.bench import machine
+from scripts.bench.machine import CannotMeasure
+from scripts.bench.table import Row
+from scripts.peers import servers
+from scripts.peers.jars import MAINS, Missing, Tools, classpath
+
+RECORDS = {100: 2_000_000, 1000: 600_000}
+"""Record size in bytes -> how many of them one run sends."""
+PARTITIONS = 4
+_SAID = re.compile(r"^\d+ records sent, ([\d.]+) records/sec .* ([\d.]+) ms avg latency", re.MULTILINE)
+
+
+class Peer(NamedTuple):
+    """A broker under test."""
+
+    name: str
+    bootstrap: str
+    pid: int
+
+
+class Produced(NamedTuple):
+    """What one run measured: records a second, the client's mean latency, the server's CPU time per record."""
+
+    per_s: float
+    latency_ms: float
+    cpu_us: float
+
+
+def rows(rounds: int, share: float) -> Iterator[Row]:
+    """Turnstile's figures beside those of its peers, taken in turns; `share` of RECORDS in each run."""
+    with ExitStack() as stack:
+        try:
+            peers = _peers(stack)
+            tools = stack.enter_context(Tools())
+        except Missing as missing:
+            raise CannotMeasure(str(missing)) from missing
+        for size, most in RECORDS.items():
+            runs: dict[str, list[Produced]] = {peer.name: [] for peer in peers}
+            for turn in range(rounds):
+                for peer in peers:
+                    runs[peer.name].append(_run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
+            yield from _rows(size, {name: _median(seen) for name, seen in runs.items()})
+
+
+def _peers(stack: ExitStack) -> list[Peer]:
+    turnstile = stack.enter_context(machine.turnstile("--set", f"num.partitions={PARTITIONS}"))
+    kafka = stack.enter_context(servers.kafka({"num.partitions": str(PARTITIONS)}))
+    kfake = stack.enter_context(servers.kfake(partitions=PARTITIONS))
+    return [
+        Peer("Turnstile", f"127.0.0.1:{turnstile.port}", turnstile.pid),
+        Peer("Kafka 4.1", kafka.bootstrap, kafka.pid),
+        Peer("kfake", kfake.bootstrap, kfake.pid),
+    ]
+
+
+def _run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
+    """One run into a topic of its own, made by asking for it and deleted again, so that nobody's memory or disk fills up."""
+    command = ["java", "-Xmx1g", "-cp", classpath(), MAINS["kafka-producer-perf-test"], "--topic", topic]
+    command += ["--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
+    command += ["--producer-props", f"bootstrap.servers={peer.bootstrap}"]
+    before_s = machine.cpu_s(peer.pid)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    cpu_s = machine.cpu_s(peer.pid) - before_s
+    said = _SAID.findall(done.stdout)
+    if done.returncode or not said:
+        raise CannotMeasure(f"kafka-producer-perf-test against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}")
+    deleted = tools("kafka-topics", "--bootstrap-server", peer.bootstrap, "--delete", "--topic", topic)
+    if deleted.code:
+        raise CannotMeasure(f"{peer.name} does not delete a topic: {(deleted.err or deleted.out).strip()}")
+    time.sleep(1)  # whatever a broker does after a deletion is not the next one's
+    return Produced(float(said[-1][0]), float(said[-1][1]), cpu_s / records * 1e6)
+
+
+def _median(runs: list[Produced]) -> Produced:
+    return Produced(*(statistics.median(run[i] for run in runs) for i in range(3)))
+
+
+def _rows(size: int, found: dict[str, Produced]) -> Iterator[Row]:
+    ours = found.pop("Turnstile")
+    yield Row(
+        f"kafka-producer-perf-test, {size:,}-byte records",
+        f"{ours.per_s:,.0f}/s",
+        "; ".join(f"{name} {run.per_s:,.0f}/s: {ours.per_s / run.per_s:.2f} x" for name, run in found.items()),
+        "above both",
+        all(ours.per_s > run.per_s for run in found.values()),
+    )
+    yield Row(
+        "- server CPU per record; the client's mean latency",
+        f"{ours.cpu_us:.2f} us; {ours.latency_ms:.0f} ms",
+        "; ".join(f"{name} {run.cpu_us:.2f} us, {run.latency_ms:.0f} ms" for name, run in found.items()),
+    )
