@@ -13,6 +13,8 @@ CONNECTIONS = (
     "ip string, port int, opened_at timestamp, closed_at timestamp, listener string, bytes long, source string"
 )
 COLUMNS = ("ip", "port", "opened_at", "closed_at", "listener", "bytes", "source")
+ARRIVALS = ("ip", "opened_us", "closed_us", "listener")
+"""What a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
 DEFAULT_LISTENER = "PLAINTEXT"
 
 _V4 = r"^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)$"
@@ -31,18 +33,20 @@ def conclude(parsed: DataFrame) -> DataFrame:
 
     `parsed` has COLUMNS, `raw` and `bad`. Of good rows `raw` isn't kept.
     """
-    given = F.col("ip")
-    ip = F.when(given.rlike(_V4), given).otherwise(folded(given))
+    # Matched once, in a column of its own: nearly every address is IPv4, and the other patterns are tried for the rest.
+    matched = parsed.withColumn("is_v4", F.coalesce(F.col("ip").rlike(_V4), F.lit(False)))
+    is_v4 = F.col("is_v4")
+    ip = F.when(is_v4, F.col("ip")).otherwise(folded(F.col("ip")))
     reason = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
-        .when(ip.isNull(), "no client address")
-        .when(~(given.rlike(_V4) | is_address(ip)), "the client address is not an IP address")
+        .when(F.col("ip").isNull(), "no client address")
+        .when(~is_v4 & ~is_address(ip), "the client address is not an IP address")
         .when(F.col("opened_at").isNull(), "no time of opening")
         .when(F.col("closed_at") < F.col("opened_at"), "closed before it was opened")
         .when(~F.col("port").between(0, 65535), "the port is not from 0 to 65535")
     )
     listener = F.coalesce(F.col("listener"), F.lit(DEFAULT_LISTENER))
-    return parsed.select(
+    return matched.select(
         ip.alias("ip"),
         "port",
         "opened_at",
@@ -60,6 +64,12 @@ def split(concluded: DataFrame) -> Reading:
     good = concluded.where(F.col("bad").isNull()).select(*COLUMNS)
     bad = concluded.where(F.col("bad").isNotNull()).select("source", F.col("bad").alias("reason"), "raw")
     return Reading(good, bad)
+
+
+def arrivals(concluded: DataFrame) -> DataFrame:
+    """ARRIVALS and `bad` of every row."""
+    times = (F.unix_micros(F.col(f"{name}_at")).alias(f"{name}_us") for name in ("opened", "closed"))
+    return concluded.select("ip", *times, "listener", "bad")
 
 
 def only_port(parsed: DataFrame, port: int | None) -> DataFrame:

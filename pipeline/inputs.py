@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import events, haproxy, tables, vpcflow, zeek
-from pipeline.connections import split
+from pipeline.connections import arrivals, split
 from pipeline.errors import PipelineError
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
@@ -22,9 +22,13 @@ FORMATS = (*TEXT_FORMATS, "csv", "parquet", "journal")
 
 
 class Input(NamedTuple):
-    """A log that was read: its connections (cached), how many there are, when the first and the last were opened (epoch
-    microseconds), and how many rows were put aside, by reason."""
+    """A log that was read: its connections (ARRIVALS, cached), how many there are, when the first and the last were
+    opened (epoch microseconds), and how many rows were put aside, by reason.
 
+    `connections` and `bad` are whole rows (CONNECTIONS, and source, reason, raw), read again when they are asked for.
+    """
+
+    arrived: DataFrame
     connections: DataFrame
     count: int
     first_us: int
@@ -44,10 +48,11 @@ def load(
 ) -> Input:
     """Read, parse, keep and count. Raises PipelineError, one sentence, when there is nothing that can be used."""
     try:
-        parsed = parse(spark, paths, format, columns=columns, port=port).persist(StorageLevel.MEMORY_AND_DISK)
-        opened_us = F.unix_micros("opened_at")
-        counted = parsed.groupBy("bad").agg(
-            F.count("*").alias("count"), F.min(opened_us).alias("first"), F.max(opened_us).alias("last")
+        parsed = parse(spark, paths, format, columns=columns, port=port)
+        # Kept is only what a replay needs: making and keeping whole rows costs several times more than the replay.
+        kept = arrivals(parsed).persist(StorageLevel.MEMORY_AND_DISK)
+        counted = kept.groupBy("bad").agg(
+            F.count("*").alias("count"), F.min("opened_us").alias("first"), F.max("opened_us").alias("last")
         )
         rows = {row["bad"]: row for row in counted.collect()}
     except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
@@ -62,8 +67,16 @@ def load(
             f"None of the {sum(tally.values())} rows of {', '.join(paths)} can be used as {format}; {worst} of them: {reason}."
         )
     reading = split(parsed)
+    arrived = kept.where(F.col("bad").isNull()).drop("bad")
     return Input(
-        reading.connections, good["count"], good["first"], good["last"], reading.bad, sum(tally.values()), tally
+        arrived,
+        reading.connections,
+        good["count"],
+        good["first"],
+        good["last"],
+        reading.bad,
+        sum(tally.values()),
+        tally,
     )
 
 

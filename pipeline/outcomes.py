@@ -1,12 +1,12 @@
-"""Candidates over a whole log on Spark: which connections each would have refused or delayed, and every IP's levels.
+"""Candidates over a whole log on Spark: what each would have refused or delayed, and how greedy addresses are, as TELLS.
 
-What only limits addresses is replayed address by address, in parallel. One address's replay is sequential by nature, so an
-address with half of all connections is half of the work of one task. A broker-wide cap alone is one sequential pass for
-all its values; a combination with a broker-wide limit is one sequential pass each, side by side.
+What only limits addresses is replayed in parallel, many addresses in one task, all candidates in one pass. One address's
+replay is sequential by nature, so an address with half of all connections is half of the work of one task. A broker-wide
+cap alone is one sequential pass for all its values; a combination with a broker-wide limit is one sequential pass each,
+side by side. Only sums leave a task (tally.py).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy
 import pyarrow
@@ -16,132 +16,107 @@ from pyspark.sql import functions as F
 
 from pipeline import replay
 from pipeline.candidates import Candidate
+from pipeline.tally import TELLS, Incident, Part, Tally
 
-HISTOGRAM = -1
-"""In place of a candidate's number: `n` connections of `ip` have level `level`."""
-BROKER_HISTOGRAM = -2
-"""The same for the broker as one pool; no ip."""
-RESULT = "candidate int, ip string, opened_us long, row long, level long, n long, reason string, is_refused boolean"
-ARRIVALS = ("ip", "opened_us", "closed_us", "listener", "row")
 ROWS_PER_TASK = 1_000_000
 Table = pyarrow.Table
-Array = numpy.ndarray[Any, Any]
+Batches = Iterator[pyarrow.RecordBatch]
 
 
-def arrivals(connections: DataFrame) -> DataFrame:
-    """CONNECTIONS -> ARRIVALS; `row` is the log's order."""
-    return connections.select(
-        "ip",
-        F.unix_micros("opened_at").alias("opened_us"),
-        F.coalesce(F.unix_micros("closed_at"), F.lit(int(replay.NEVER))).alias("closed_us"),
-        "listener",
-        F.monotonically_increasing_id().alias("row"),
-    )
-
-
-def outcomes(arrived: DataFrame, candidates: Sequence[Candidate], count: int) -> DataFrame:
-    """RESULT: a row per refused or delayed connection and candidate, and the histograms. `count` rows of ARRIVALS."""
+def outcomes(
+    arrived: DataFrame, candidates: Sequence[Candidate], count: int, incident: Incident | None = None
+) -> DataFrame:
+    """TELLS of a log, added up over all tasks. `arrived`: `count` rows of ARRIVALS."""
     numbered = list(enumerate(candidates))
     each = [(number, candidate) for number, candidate in numbered if candidate.is_per_ip]
     totals = [(number, candidate) for number, candidate in numbered if candidate.is_broker_cap_alone]
     rest = [pair for pair in numbered if pair not in each and pair not in totals]
-    found = _by_address(arrived, each, count)
+    # The order of the log decides between connections of one instant.
+    rows = arrived.withColumn("row", F.monotonically_increasing_id())
+    told = _by_address(rows, each, count, incident)
     if totals:
-        found = found.unionByName(_by_broker(arrived, totals))
+        told = told.unionByName(_by_broker(rows, totals, incident))
     if rest:
-        found = found.unionByName(_by_gate(arrived, rest))
-    return found
+        told = told.unionByName(_by_gate(rows, rest, incident))
+    return told.groupBy("what", "candidate", "name", "number").agg(F.sum("n").alias("n"))
 
 
-def _by_address(arrived: DataFrame, candidates: Sequence[tuple[int, Candidate]], count: int) -> DataFrame:
-    parallelism = arrived.sparkSession.sparkContext.defaultParallelism
+def caps(candidate: Candidate, names: Sequence[str]) -> numpy.ndarray | None:
+    """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
+    settings = candidate.settings(["L"])
+    if settings.same_for_all_ips:
+        cap = settings.ip_default.cap
+        return None if cap is None else numpy.full(len(names), cap, dtype="i8")
+    own = (settings.ip_cap(name).cap for name in names)
+    return numpy.fromiter((replay.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
+
+
+def _by_address(
+    rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], count: int, incident: Incident | None
+) -> DataFrame:
+    parallelism = rows.sparkSession.sparkContext.defaultParallelism
     tasks = max(parallelism, -(-count // ROWS_PER_TASK))
 
-    def decide(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def decide(batches: Batches) -> Batches:
         table = _sorted(batches, by_ip=True)
-        if table is not None:
-            yield from _decide_addresses(table, candidates)
-
-    spread = arrived.select(*ARRIVALS).repartition(tasks, "ip")
-    return spread.mapInArrow(decide, RESULT)
-
-
-def _decide_addresses(table: Table, candidates: Sequence[tuple[int, Candidate]]) -> Iterator[pyarrow.RecordBatch]:
-    codes = table["ip"].chunk(0).indices.to_numpy()
-    names = table["ip"].chunk(0).dictionary.to_pylist()
-    opened_us, closed_us, row = (table[name].to_numpy() for name in ("opened_us", "closed_us", "row"))
-    starts = numpy.flatnonzero(numpy.concatenate(([True], codes[1:] != codes[:-1])))
-    ends = numpy.append(starts[1:], len(codes))
-    settings = {number: candidate.settings(["L"]) for number, candidate in candidates}
-    caps = {id(candidate): settings[number] for number, candidate in candidates}
-    free = numpy.ones(len(codes), dtype="i8")
-    out = _Rows()
-    # A single connection is level 1 and within any rate: only a cap of 0 could refuse it.
-    is_trivial = (ends - starts == 1) & (not _any_zero(candidates))
-    for start, end in zip(starts[~is_trivial].tolist(), ends[~is_trivial].tolist(), strict=True):
-        part = slice(start, end)
-        ip = names[codes[start]]
-        free[part], refused = replay.per_ip(
-            opened_us[part], closed_us[part], candidates, lambda candidate, ip=ip: caps[id(candidate)].ip_cap(ip).cap
+        if table is None:
+            return
+        part = _part(table)
+        tally = Tally(part, incident)
+        levels, refused = replay.by_address(
+            part.ips, part.opened_us, part.closed_us, candidates, lambda candidate: caps(candidate, part.names)
         )
-        for number, reason, indices in refused:
-            out.refused(number, ip, opened_us[part][indices], row[part][indices], reason)
-        if len(out) > 100_000:
-            yield out.batch()
-    out.histogram(HISTOGRAM, codes, names, free)
-    yield out.batch()
+        for number, indices in refused:
+            tally.refused(number, indices)
+            tally.affected(number, indices)
+        tally.addresses(levels)
+        yield tally.batch()
+
+    spread = rows.select("ip", "opened_us", "closed_us", "row").repartition(tasks, "ip")
+    return spread.mapInArrow(decide, TELLS)
 
 
-def _any_zero(candidates: Iterable[tuple[int, Candidate]]) -> bool:
-    return any(
-        candidate.per_ip_cap == 0 or candidate.ip_rate == 0 or ":0" in candidate.overrides
-        for _, candidate in candidates
-    )
-
-
-def _by_broker(arrived: DataFrame, candidates: Sequence[tuple[int, Candidate]]) -> DataFrame:
-    def decide(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _by_broker(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incident: Incident | None) -> DataFrame:
+    def decide(batches: Batches) -> Batches:
         table = _sorted(batches, by_ip=False)
         if table is None:
             return
-        opened_us, row = table["opened_us"].to_numpy(), table["row"].to_numpy()
-        levels = replay.levels(opened_us, table["closed_us"].to_numpy())
-        ips = table["ip"].chunk(0)
-        out = _Rows()
+        part = _part(table)
+        tally = Tally(part, incident)
+        levels = replay.levels(part.opened_us, part.closed_us)
         for number, candidate in candidates:
-            for indices in _chunks(numpy.flatnonzero(levels > candidate.broker_cap)):
-                out.refused(number, ips.take(pyarrow.array(indices)), opened_us[indices], row[indices], "broker_cap")
-                yield out.batch()
-        out.histogram(BROKER_HISTOGRAM, numpy.zeros(len(levels), dtype="i4"), [None], levels)
-        yield out.batch()
+            indices = numpy.flatnonzero(levels > candidate.broker_cap)
+            tally.refused(number, indices)
+            tally.affected(number, indices)
+        tally.broker(levels)
+        yield tally.batch()
 
-    return arrived.select(*ARRIVALS).repartition(1).mapInArrow(decide, RESULT)
+    return rows.select("ip", "opened_us", "closed_us", "row").repartition(1).mapInArrow(decide, TELLS)
 
 
-def _by_gate(arrived: DataFrame, candidates: Sequence[tuple[int, Candidate]]) -> DataFrame:
+def _by_gate(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incident: Incident | None) -> DataFrame:
     by_number = dict(candidates)
 
     def decide(table: Table) -> Table:
         number = table["candidate"][0].as_py()
         table = _sorted(table.drop(["candidate"]).to_batches(), by_ip=False)
-        opened_us, row = table["opened_us"].to_numpy(), table["row"].to_numpy()
-        ips, listeners = table["ip"].chunk(0), pyarrow.compute.dictionary_encode(table["listener"].combine_chunks())
-        decisions = list(
-            replay.whole(
-                by_number[number], opened_us, table["closed_us"].to_numpy(), ips.indices.to_numpy(),
-                ips.dictionary.to_pylist(), listeners.indices.to_numpy(), listeners.dictionary.to_pylist(),
-            )
-        )  # fmt: skip
-        out = _Rows()
-        for is_refused, reason in sorted({(each.is_refused, each.reason) for each in decisions}):
-            mine = [each.index for each in decisions if (each.is_refused, each.reason) == (is_refused, reason)]
-            indices = numpy.array(mine, dtype="i8")
-            out.refused(number, ips.take(pyarrow.array(indices)), opened_us[indices], row[indices], reason, is_refused)
-        return pyarrow.Table.from_batches([out.batch()])
+        part = _part(table)
+        listeners = pyarrow.compute.dictionary_encode(table["listener"].combine_chunks())
+        refused, delayed = [], []
+        for each in replay.whole(
+            by_number[number], part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
+            listeners.dictionary.to_pylist(),
+        ):  # fmt: skip
+            (refused if each.is_refused else delayed).append(each.index)
+        tally = Tally(part, incident)
+        tally.refused(number, numpy.array(refused, dtype="i8"))
+        tally.delayed(number, numpy.array(delayed, dtype="i8"))
+        tally.affected(number, numpy.array([*refused, *delayed], dtype="i8"))
+        return Table.from_batches([tally.batch()])
 
-    numbers = arrived.sparkSession.createDataFrame([(number,) for number in by_number], "candidate int")
-    each = arrived.select(*ARRIVALS).crossJoin(F.broadcast(numbers))
-    return each.groupBy("candidate").applyInArrow(decide, RESULT)
+    numbers = rows.sparkSession.createDataFrame([(number,) for number in by_number], "candidate int")
+    each = rows.select("ip", "opened_us", "closed_us", "listener", "row").crossJoin(F.broadcast(numbers))
+    return each.groupBy("candidate").applyInArrow(decide, TELLS)
 
 
 def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> Table | None:
@@ -152,59 +127,14 @@ def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> Table | N
     ips = pyarrow.compute.dictionary_encode(table["ip"].combine_chunks())
     keys = [table["row"].to_numpy(), table["opened_us"].to_numpy()]
     order = numpy.lexsort((*keys, ips.indices.to_numpy()) if by_ip else tuple(keys))
-    columns = {name: table[name] for name in table.column_names if name != "ip"}
+    columns = {name: table[name] for name in table.column_names if name not in ("ip", "row")}
     return pyarrow.table({"ip": pyarrow.chunked_array([ips]), **columns}).take(pyarrow.array(order)).combine_chunks()
 
 
-def _chunks(indices: Array) -> Iterator[Array]:
-    for start in range(0, len(indices), 100_000):
-        yield indices[start : start + 100_000]
-
-
-class _Rows:
-    """Rows of RESULT being gathered, column by column."""
-
-    def __init__(self) -> None:
-        self._batches: list[Table] = []
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def refused(self, number: int, ip: Any, opened_us: Array, row: Array, reason: str, is_refused: bool = True) -> None:
-        """Connections that a candidate refuses or delays; `ip` is one for all, or an array."""
-        count = len(row)
-        ips = pyarrow.array([ip]).take(pyarrow.array(numpy.zeros(count, dtype="i8"))) if isinstance(ip, str) else ip
-        nothing = pyarrow.nulls(count, pyarrow.int64())
-        self._add(
-            count, number, ips, pyarrow.array(opened_us), pyarrow.array(row), nothing, nothing, reason, is_refused
-        )
-
-    def histogram(self, number: int, codes: Array, names: Sequence[str | None], levels: Array) -> None:
-        """How many connections of each name have each level."""
-        width = int(levels.max()) + 1
-        both, counts = numpy.unique(codes.astype("i8") * width + levels, return_counts=True)
-        ips = pyarrow.array(names, pyarrow.string()).take(pyarrow.array(both // width))
-        nothing = pyarrow.nulls(len(both), pyarrow.int64())
-        self._add(
-            len(both), number, ips, nothing, nothing, pyarrow.array(both % width), pyarrow.array(counts), "", False
-        )
-
-    def batch(self) -> pyarrow.RecordBatch:
-        """Everything so far, and start anew."""
-        table = pyarrow.concat_tables([_schema().empty_table(), *self._batches]).combine_chunks()
-        self._batches, self._count = [], 0
-        return table.to_batches()[0] if table.num_rows else pyarrow.RecordBatch.from_pylist([], schema=_schema())
-
-    def _add(self, count: int, number: int, ips: Any, *columns: Any) -> None:
-        *arrays, reason, is_refused = columns
-        plain = ips.dictionary.take(ips.indices) if pyarrow.types.is_dictionary(ips.type) else ips
-        constants = [pyarrow.repeat(reason, count), pyarrow.repeat(is_refused, count)]
-        rows = [pyarrow.array(numpy.full(count, number, dtype="i4")), plain, *arrays, *constants]
-        self._batches.append(Table.from_arrays(rows, schema=_schema()))
-        self._count += count
-
-
-def _schema() -> pyarrow.Schema:
-    kinds = {"string": pyarrow.string(), "int": pyarrow.int32(), "long": pyarrow.int64(), "boolean": pyarrow.bool_()}
-    return pyarrow.schema([(name, kinds[kind]) for name, kind in (field.split() for field in RESULT.split(", "))])
+def _part(table: Table) -> Part:
+    ips = table["ip"].chunk(0)
+    closed_us = pyarrow.compute.fill_null(table["closed_us"], int(replay.NEVER))
+    return Part(
+        ips.dictionary.to_pylist(), ips.indices.to_numpy(), table["opened_us"].to_numpy(), closed_us.to_numpy(),
+        int(replay.NEVER),
+    )  # fmt: skip

@@ -1,17 +1,18 @@
 """What limit should I set? A real connection log replayed against candidate limits."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.candidates import Candidate, paste
 from pipeline.inputs import Input
-from pipeline.outcomes import BROKER_HISTOGRAM, HISTOGRAM, arrivals, outcomes
-from pipeline.recommend import Recommendation, Talker, recommend, talkers
+from pipeline.outcomes import outcomes
+from pipeline.recommend import MAX_OVERRIDES, Greedy, Recommendation, Talker, recommend, talkers
+from pipeline.tally import MINUTE_US, Incident
 
 HOT_SHARE = 0.25
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -23,10 +24,10 @@ class Period(NamedTuple):
     start: datetime
     end: datetime
 
-    def contains(self, opened_us: Column) -> Column:
-        """Whether a connection was opened in it."""
+    def of(self, source: Input) -> Incident:
+        """The same as tasks want it."""
         low, high = (int(each.timestamp() * 1_000_000) for each in (self.start, self.end))
-        return (opened_us >= low) & (opened_us < high)
+        return Incident(low, high, (source.last_us - source.first_us) / 1e6)
 
 
 class Plan(NamedTuple):
@@ -75,135 +76,108 @@ def plan(
     incident: Period | None = None,
 ) -> Plan:
     """Replay a log against every candidate, or against a ladder of per-IP caps when there is none."""
-    connections, total = source.connections, source.count
-    arrived = arrivals(connections).persist(StorageLevel.MEMORY_AND_DISK)
+    total = source.count
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
-    result = outcomes(arrived, chosen, total).persist(StorageLevel.MEMORY_AND_DISK)
-    histogram = result.where(F.col("candidate") == HISTOGRAM).select("ip", "level", "n")
-    plain, best = recommend(histogram, total, at_most=at_most_refused)
+    told = Told(outcomes(source.arrived, chosen, total, incident.of(source) if incident else None))
+    greedy = told.greedy()
+    plain, best = recommend(told.by_number["level"], greedy, total, at_most=at_most_refused)
+    peaks = told.by_number["peak"]
+    numbered = list(enumerate(chosen))
     if not candidates:
-        highest = histogram.agg(F.max("level")).first()[0]
-        chosen = [each for each in chosen if (each.per_ip_cap or 0) <= 2 * highest]
-    standing_out = talkers(connections, histogram, total)
-    found = Plan(
+        numbered = [(number, each) for number, each in numbered if (each.per_ip_cap or 0) <= 2 * max(peaks)]
+    standing_out = talkers(greedy, peaks, told.by_number["lasted"], total)
+    return Plan(
         connections=total,
-        ips=histogram.select("ip").distinct().count(),
+        ips=sum(peaks.values()),
         bad_rows=source.bad_rows,
         bad_reasons=source.reasons,
         first=_at(source.first_us),
         last=_at(source.last_us),
-        candidates=_judged(result, chosen, source, incident, arrived),
+        candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
         recommended=best,
         without_overrides=plain,
         talkers=standing_out,
-        notes=_notes(histogram, chosen, total) + _leaks(standing_out, best),
+        notes=_notes(told.by_name["busiest"], chosen, total) + _leaks(standing_out, best),
     )
-    result.unpersist()
-    arrived.unpersist()
-    return found
 
 
-def _judged(
-    result: DataFrame, candidates: Sequence[Candidate], source: Input, incident: Period | None, arrived: DataFrame
-) -> list[dict[str, Any]]:
-    """What each candidate does, in the order given."""
-    inside = incident.contains(F.col("opened_us")) if incident else F.lit(False)
-    minute = F.expr("opened_us div 60000000").alias("minute")
-    # One row per candidate, address and minute: everything below is sums over these.
-    hit = (
-        result.where(F.col("candidate") >= 0)
-        .groupBy("candidate", "ip", minute, inside.alias("in_incident"), "is_refused")
-        .agg(F.count("*").alias("n"))
-        .persist(StorageLevel.MEMORY_AND_DISK)
-    )
-    refused = F.when(F.col("is_refused"), F.col("n"))
-    delayed = F.when(~F.col("is_refused"), F.col("n"))
-    sums = hit.groupBy("candidate").agg(
-        F.sum(refused).alias("refused"),
-        F.sum(delayed).alias("delayed"),
-        F.countDistinct("ip").alias("ips"),
-        F.countDistinct(_network(F.col("ip"))).alias("networks"),
-        F.sum(F.when(F.col("in_incident"), refused)).alias("incident"),
-    )
-    by_number = {row["candidate"]: row for row in sums.collect()}
-    per_minute = hit.where("is_refused").groupBy("candidate", "minute").agg(F.sum("n").alias("n"))
-    worst = per_minute.groupBy("candidate").agg(
-        F.max_by(F.struct("minute", "n"), F.struct("n", -F.col("minute"))).alias("worst")
-    )
-    worst_of = {row["candidate"]: row["worst"] for row in worst.collect()}
-    rooms = _headroom(result, candidates)
-    cost = _cost(hit, arrived, incident, (source.last_us - source.first_us) / 1e6) if incident else {}
-    judged = []
-    for number, candidate in enumerate(candidates):
-        row, minutes = by_number.get(number), worst_of.get(number)
-        count = (row["refused"] or 0) if row else 0
-        one: dict[str, Any] = {
-            "limits": candidate.limits,
-            "refused": count,
-            "delayed": (row["delayed"] or 0) if row else 0,
-            "ips_affected": row["ips"] if row else 0,
-            "networks_affected": row["networks"] if row else 0,
-            "refused_share": count / source.count,
-            "worst_minute": {"at": _at(minutes["minute"] * 60_000_000).isoformat(), "refused": minutes["n"]}
-            if minutes
-            else None,
-            "headroom": rooms[number],
+class Told:
+    """The sums of a whole log: bounded by minutes, levels and the MOST addresses of each task, not by connections."""
+
+    def __init__(self, tells: DataFrame) -> None:
+        """Runs the replay. `tells` are TELLS, added up."""
+        # Networks are told by name so that those of several tasks count once; only their number matters from here on.
+        is_network = F.col("what") == "network"
+        rows = tells.groupBy("what", "candidate", F.when(~is_network, F.col("name")).alias("name"), "number").agg(
+            F.sum(F.when(is_network, 1).otherwise(F.col("n"))).alias("n")
+        )
+        self.of_candidate: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self.minutes: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self.by_name: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self.by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._levels: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for what, candidate, name, number, n in rows.collect():
+            if what == "minute":
+                self.minutes[candidate][number] = n
+            elif candidate is not None:
+                self.of_candidate[what, candidate] = n
+            elif what == "of_level":
+                self._levels[name][number] = n
+            elif name is not None:
+                self.by_name[what][name] = n
+            else:
+                self.by_number[what][number] = n
+
+    def greedy(self) -> list[Greedy]:
+        """The addresses with the highest peaks, highest first."""
+        names = self.by_name
+        every = [
+            Greedy(ip, levels, names["typical_us"].get(ip), names["never"][ip], names["fullest_hour"][ip])
+            for ip, levels in self._levels.items()
+        ]
+        return sorted(every, key=lambda each: (-each.peak, each.ip))[:MAX_OVERRIDES]
+
+
+def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: Period | None) -> dict[str, Any]:
+    """What a candidate does."""
+    sums = told.of_candidate
+    refused = sums["refused", number]
+    worst = max(told.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
+    judged: dict[str, Any] = {
+        "limits": candidate.limits,
+        "refused": refused,
+        "delayed": sums["delayed", number],
+        "ips_affected": sums["ips", number],
+        "networks_affected": sums["network", number],
+        "refused_share": refused / total,
+        "worst_minute": {"at": _at(worst[0] * MINUTE_US).isoformat(), "refused": worst[1]} if worst else None,
+        "headroom": _headroom(told, candidate),
+    }
+    if incident:
+        judged["compare"] = {
+            "incident_refused": sums["incident", number],
+            "quiet_refused": refused - sums["incident", number],
+            "others_refused": sums["others", number],
         }
-        if incident:
-            stopped = (row["incident"] or 0) if row else 0
-            one["compare"] = {
-                "incident_refused": stopped,
-                "quiet_refused": count - stopped,
-                **cost.get(number, {"others_refused": 0}),
-            }
-        judged.append(one)
-    hit.unpersist()
     return judged
 
 
-def _headroom(result: DataFrame, candidates: Sequence[Candidate]) -> list[float | None]:
+def _headroom(told: Told, candidate: Candidate) -> float | None:
     """The share of a per-IP or broker cap that is left at the highest peak it doesn't touch; None without such a cap."""
-    histograms = result.where(F.col("candidate") < 0)
-    peaks = histograms.groupBy("candidate", "ip").agg(F.max("level").alias("peak")).persist()
-    per_ip = sorted({candidate.per_ip_cap for candidate in candidates if candidate.per_ip_cap})
-    untouched = [F.max(F.when(F.col("peak") <= cap, F.col("peak"))).alias(str(cap)) for cap in per_ip]
-    by_cap = peaks.where(F.col("candidate") == HISTOGRAM).agg(F.lit(0), *untouched).first()
-    broker = peaks.where(F.col("candidate") == BROKER_HISTOGRAM).agg(F.max("peak")).first()[0]
-    peaks.unpersist()
-    rooms: list[float | None] = []
-    for candidate in candidates:
-        if candidate.per_ip_cap:
-            rooms.append(1 - (by_cap[str(candidate.per_ip_cap)] or 0) / candidate.per_ip_cap)
-        elif candidate.broker_cap and broker is not None:
-            rooms.append(max(0.0, 1 - broker / candidate.broker_cap))
-        else:
-            rooms.append(None)
-    return rooms
+    if candidate.per_ip_cap:
+        untouched = [peak for peak in told.by_number["peak"] if peak <= candidate.per_ip_cap]
+        return 1 - max(untouched, default=0) / candidate.per_ip_cap
+    if candidate.broker_cap and told.by_number["broker_peak"]:
+        return max(0.0, 1 - max(told.by_number["broker_peak"]) / candidate.broker_cap)
+    return None
 
 
-def _cost(hit: DataFrame, arrived: DataFrame, incident: Period, span_s: float) -> dict[int, dict[str, int]]:
-    """Refused in the incident, of addresses that took no part in it.
-
-    An address takes part when it connects at more than three times its own quiet rate, or was never seen before.
-    """
-    seconds = (incident.end - incident.start).total_seconds()
-    inside = incident.contains(F.col("opened_us"))
-    rates = arrived.groupBy("ip").agg(F.count_if(inside).alias("during"), F.count_if(~inside).alias("quiet"))
-    usual = F.col("quiet") / max(1.0, span_s - seconds) * seconds
-    others = rates.where(F.col("during") <= 3 * usual).select("ip")
-    refused = hit.where(F.col("in_incident") & F.col("is_refused")).join(others, "ip", how="leftsemi")
-    sums = refused.groupBy("candidate").agg(F.sum("n").alias("n")).collect()
-    return {row["candidate"]: {"others_refused": row["n"]} for row in sums}
-
-
-def _notes(histogram: DataFrame, candidates: Sequence[Candidate], total: int) -> list[str]:
-    """What a reader should know about how the answer was come by."""
+def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
+    """What a reader should know about how the answer was come by. `busiest`: the busiest addresses of each task."""
     notes = []
-    busiest = histogram.groupBy("ip").agg(F.sum("n").alias("n")).orderBy(F.desc("n"), "ip").first()
-    if busiest is not None and busiest["n"] > HOT_SHARE * total and total > 1_000_000:
-        notes.append(
-            f"{busiest['ip']} has {busiest['n'] / total:.0%} of all connections; its replay is sequential and was one task."
-        )
+    ip, most = min(busiest.items(), key=lambda each: (-each[1], each[0]))
+    if most > HOT_SHARE * total and total > 1_000_000:
+        notes.append(f"{ip} has {most / total:.0%} of all connections; its replay is sequential and was one task.")
     if any(not candidate.is_per_ip for candidate in candidates) and total > 1_000_000:
         notes.append(
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
@@ -217,12 +191,6 @@ def _leaks(talkers: Sequence[Talker], recommended: Recommendation) -> list[str]:
     if not leaking:
         return []
     return [f"{', '.join(leaking)}: looks like a leak; better mended than given an override."]
-
-
-def _network(ip: Column) -> Column:
-    """The /24 of an IPv4 address, the first four groups of an IPv6 one."""
-    v6 = F.concat(F.substring_index(ip, ":", 4), F.lit("::/64"))
-    return F.when(ip.contains(":"), v6).otherwise(F.concat(F.substring_index(ip, ".", 3), F.lit(".0/24")))
 
 
 def _at(micros: int) -> datetime:

@@ -37,26 +37,78 @@ class Decision(NamedTuple):
     reason: str
 
 
-def levels(opened_us: Array, closed_us: Array, passed: Array | None = None) -> Array:
-    """The level of each connection of one pool, given in order of arrival. Those not `passed` get RATE_REFUSED."""
+def levels(opened_us: Array, closed_us: Array, pools: Array | None = None, passed: Array | None = None) -> Array:
+    """The level of each connection in its pool; RATE_REFUSED for those not `passed`.
+
+    Rows are in order of arrival, pool after pool; `pools` is a number per row, None where all are of one pool.
+    """
     found = numpy.zeros(len(opened_us), dtype="i8")
+    if passed is not None:
+        mine = numpy.flatnonzero(passed)
+        found[mine] = levels(opened_us[mine], closed_us[mine], None if pools is None else pools[mine])
+        return found
+    # Whoever finds its pool empty starts it anew; the next one, which found it open, is level 2. Most are of these two.
+    starts = numpy.flatnonzero(_finds_none(opened_us, closed_us, pools))
+    sizes = numpy.diff(numpy.append(starts, len(found)))
+    found[starts] = 1
+    found[starts[sizes > 1] + 1] = 2
+    crowded = numpy.flatnonzero(numpy.repeat(sizes > 2, sizes))
+    is_start = numpy.zeros(len(found), dtype=bool)
+    is_start[starts] = True
+    found[crowded] = _lowest_free(opened_us[crowded], closed_us[crowded], is_start[crowded])
+    return found
+
+
+def _finds_none(opened_us: Array, closed_us: Array, pools: Array | None) -> Array:
+    """Whether each connection arrives when none of its pool is open."""
+    if not len(opened_us):
+        return numpy.zeros(0, dtype=bool)
+    is_new = numpy.zeros(len(opened_us), dtype=bool)
+    if pools is not None:
+        is_new[1:] = pools[1:] != pools[:-1]
+    nth = numpy.cumsum(is_new)
+    first, last = int(opened_us.min()), int(opened_us.max())
+    width = last - first + 2
+    opened, closed = opened_us - first, numpy.minimum(closed_us, last + 1) - first
+    if width * (int(nth[-1]) + 1) > NEVER:  # a log of centuries: ranks instead of microseconds
+        instants = numpy.unique(opened)
+        opened, closed, width = *(numpy.searchsorted(instants, each) for each in (opened, closed)), len(instants) + 1
+    # A running maximum over all pools: every pool's instants lie above those of the pool before it.
+    latest = numpy.maximum.accumulate(nth * width + closed)
+    return numpy.concatenate(([True], latest[:-1] <= (nth * width + opened)[1:]))
+
+
+def _lowest_free(opened_us: Array, closed_us: Array, is_start: Array) -> Array:
+    """Levels by the rule itself, one connection after the other; `is_start`: where a pool begins empty."""
+    found = numpy.empty(len(opened_us), dtype="i8")
     free: list[int] = []
-    leaving: list[tuple[int, int]] = []
+    leaving: list[int] = []  # (closed_us, level) as one number: comparing pairs costs twice as much
     highest = 0
-    for index, (opened, closed, is_in) in enumerate(_rows(opened_us, closed_us, passed)):
-        while leaving and leaving[0][0] <= opened:
-            heappush(free, heappop(leaving)[1])
-        if not is_in:
-            continue
-        if free:
-            level = heappop(free)
-        else:
-            level = highest = highest + 1
-        found[index] = level
-        if closed > opened:
-            heappush(leaving, (closed, level))
-        else:
-            heappush(free, level)
+    bits = len(opened_us).bit_length()
+    mask = (1 << bits) - 1
+    for start in range(0, len(opened_us), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        given = []
+        for opened, closed, is_empty in zip(
+            opened_us[part].tolist(), closed_us[part].tolist(), is_start[part].tolist(), strict=True
+        ):
+            if is_empty:
+                free.clear()
+                leaving.clear()
+                highest = 0
+            until = (opened + 1) << bits
+            while leaving and leaving[0] < until:
+                heappush(free, heappop(leaving) & mask)
+            if free:
+                level = heappop(free)
+            else:
+                level = highest = highest + 1
+            given.append(level)
+            if closed > opened:
+                heappush(leaving, closed << bits | level)
+            else:
+                heappush(free, level)
+        found[part] = given
     return found
 
 
@@ -72,33 +124,45 @@ def within_rate(opened_us: Array, per_s: int) -> Array:
     return passed
 
 
-def per_ip(
+def by_address(
+    addresses: Array,
     opened_us: Array,
     closed_us: Array,
     candidates: Sequence[tuple[int, Candidate]],
-    cap_of: Callable[[Candidate], int | None],
-) -> tuple[Array, list[tuple[int, str, Array]]]:
-    """One address under candidates that limit addresses only.
+    caps_of: Callable[[Candidate], Array | None],
+) -> tuple[Array, Iterator[tuple[int, Array]]]:
+    """Many addresses under candidates that limit addresses only. Rows as for `levels`; `addresses` are numbers.
 
-    Returns the levels without any rate, and (candidate number, reason, indices of refused connections) each.
+    `caps_of`: a candidate's cap for each address number, None for none. Returns the levels without any rate, and
+    (candidate number, indices of refused connections) for each.
     """
-    free = levels(opened_us, closed_us)
+    free = levels(opened_us, closed_us, addresses)
     by_rate: dict[int | None, Array] = {None: free}
     for rate in {candidate.ip_rate for _, candidate in candidates} - {None}:
-        passed = within_rate(opened_us, rate)
-        by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, passed)
-    refused = []
-    for number, candidate in candidates:
-        mine = by_rate[candidate.ip_rate]
-        cap = cap_of(candidate)
-        for reason, is_refused in (
-            ("ip_rate", mine == RATE_REFUSED),
-            ("ip_cap", mine > (NEVER if cap is None else cap)),
-        ):
-            indices = numpy.flatnonzero(is_refused)
-            if len(indices):
-                refused.append((number, reason, indices))
-    return free, refused
+        passed = _each_within_rate(addresses, opened_us, rate)
+        by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, addresses, passed)
+
+    def refused() -> Iterator[tuple[int, Array]]:
+        for number, candidate in candidates:
+            mine, caps = by_rate[candidate.ip_rate], caps_of(candidate)
+            is_refused = mine == RATE_REFUSED
+            if caps is not None:
+                is_refused |= mine > caps[addresses]
+            yield number, numpy.flatnonzero(is_refused)
+
+    return free, refused()
+
+
+def _each_within_rate(addresses: Array, opened_us: Array, per_s: int) -> Array:
+    """`within_rate`, address after address."""
+    passed = numpy.ones(len(opened_us), dtype=bool)
+    starts = numpy.flatnonzero(numpy.concatenate(([True], addresses[1:] != addresses[:-1])))
+    ends = numpy.append(starts[1:], len(addresses))
+    # A window is at least a second long, so an address with no more connects than that in all is within its rate.
+    is_many = ends - starts > per_s
+    for start, end in zip(starts[is_many].tolist(), ends[is_many].tolist(), strict=True):
+        passed[start:end] = within_rate(opened_us[start:end], per_s)
+    return passed
 
 
 def whole(
@@ -122,8 +186,7 @@ def whole(
     def ms(us: int) -> int:
         return (us - epoch_us) // 1000
 
-    rows = _rows(opened_us, closed_us, None, ips, listeners)
-    for index, (opened, closed, _, ip, listener) in enumerate(rows):
+    for index, (opened, closed, ip, listener) in enumerate(_rows(opened_us, closed_us, ips, listeners)):
         _leave(gate, leaving, opened, ms)
         connection = Connection(acceptors[listener], ip_names[ip])
         gate.advance(now_ms=ms(opened))
@@ -156,15 +219,7 @@ def _leave(
         gate.close(connection, now_ms=ms(closed))
 
 
-def _rows(opened_us: Array, closed_us: Array, passed: Array | None, *more: Array) -> Iterator[tuple[int, ...]]:
+def _rows(*columns: Array) -> Iterator[tuple[int, ...]]:
     """Rows as Python numbers, a chunk at a time: a list of fifty million ints would take gigabytes."""
-    for start in range(0, len(opened_us), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        is_in = passed[part].tolist() if passed is not None else [True] * len(opened_us[part])
-        yield from zip(
-            opened_us[part].tolist(),
-            closed_us[part].tolist(),
-            is_in,
-            *(each[part].tolist() for each in more),
-            strict=True,
-        )
+    for start in range(0, len(columns[0]), _CHUNK):
+        yield from zip(*(column[start : start + _CHUNK].tolist() for column in columns), strict=True)

@@ -30,9 +30,9 @@ def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
         _fault(cells).alias("bad"),
     )
     good = records.where(F.col("bad").isNull())
-    towards = F.col("dstport").cast("int")
+    towards = F.col("dstport").try_cast("int")
     sided = (
-        good.withColumn("bad", F.when(F.col("srcport").cast("int") <= towards, "from server to client"))
+        good.withColumn("bad", F.when(F.col("srcport").try_cast("int") <= towards, "from server to client"))
         if port is None
         else good
     )
@@ -66,20 +66,20 @@ def _join(records: DataFrame) -> DataFrame:
     """Records of one 5-tuple that follow each other -> one connection."""
     key = ("srcaddr", "srcport", "dstaddr", "dstport")
     in_order = Window.partitionBy(*key).orderBy("start_s", "end_s")
-    timed = records.withColumns({"start_s": F.col("start").cast("long"), "end_s": F.col("end").cast("long")})
+    timed = records.withColumns({"start_s": F.col("start").try_cast("long"), "end_s": F.col("end").try_cast("long")})
     until_now = F.max("end_s").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     is_new = F.coalesce((F.col("start_s") - until_now > GAP_S).cast("int"), F.lit(1))
     numbered = timed.withColumn("first", is_new).withColumn("nth", F.sum("first").over(in_order))
     whole = numbered.groupBy(*key, "nth").agg(
         F.min("start_s").alias("start_s"),
         F.max("end_s").alias("end_s"),
-        F.sum(F.col("bytes").cast("long")).alias("bytes"),
+        F.sum(F.col("bytes").try_cast("long")).alias("bytes"),
         F.first("source").alias("source"),
         F.first("raw").alias("raw"),
     )
     return whole.select(
         F.col("srcaddr").alias("ip"),
-        F.col("srcport").cast("int").alias("port"),
+        F.col("srcport").try_cast("int").alias("port"),
         micros(F.col("start_s").cast("string")).alias("opened_at"),
         micros(F.col("end_s").cast("string")).alias("closed_at"),
         F.lit(None).cast("string").alias("listener"),

@@ -1,6 +1,7 @@
 """Plans on Spark: figures equal the plain replay's, and the recommendation is the smallest that holds."""
 
 import random
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from pyspark.sql import functions as F
 from pipeline.candidates import Candidate, grid, paste
 from pipeline.errors import PipelineError
 from pipeline.inputs import Input, load
-from pipeline.outcomes import arrivals, outcomes
-from pipeline.plan import Period, plan
+from pipeline.outcomes import outcomes
+from pipeline.plan import Period, Told, plan
 from pipeline.plan_page import page, printed
 from pipeline.replay import NEVER
+from pipeline.tally import MINUTE_US
 
 START = 1_767_600_000_000_000
 CANDIDATES = [
@@ -35,7 +37,8 @@ def random_log(seed: int, count: int) -> list[Row]:
     chance = random.Random(seed)
     log = []
     for _ in range(count):
-        ip = f"10.0.0.{chance.choice([1, 2, 9, 9, 9, chance.randrange(20, 60)])}"
+        quiet = f"10.0.{chance.randrange(3)}.{chance.randrange(20, 60)}"
+        ip = chance.choice(["10.0.0.1", "10.0.0.2", "10.0.0.9", "10.0.0.9", "2001:db8::9", quiet])
         opened = START + chance.randrange(60_000) * 1000
         length = chance.choice([0, chance.randrange(20_000_000), chance.randrange(2_000_000), NEVER])
         log.append((ip, opened, NEVER if length == NEVER else opened + length, chance.choice(["A", "B"])))
@@ -51,17 +54,44 @@ def as_input(spark: Any, log: list[Row]) -> Input:
         F.lit("t").alias("source"),
     )  # fmt: skip
     opened = [row[1] for row in log]
-    return Input(connections, len(log), min(opened), max(opened), frame, 0, {})
+    arrived = frame.select("ip", F.col("opened").alias("opened_us"), F.col("closed").alias("closed_us"), "listener")
+    return Input(arrived, connections, len(log), min(opened), max(opened), frame, 0, {})
+
+
+def a_minute_apart(log: list[Row]) -> list[Row]:
+    """The same with every connection opened in a minute of its own, in the log's order, and lasting as much longer."""
+    apart = []
+    for index, (ip, opened, closed, listener) in enumerate(log):
+        start = START + index * MINUTE_US
+        apart.append((ip, start, NEVER if closed == NEVER else start + (closed - opened) * 60, listener))
+    return apart
+
+
+def told(spark: Any, log: list[Row]) -> Told:
+    return Told(outcomes(as_input(spark, log).arrived, CANDIDATES, len(log)))
 
 
 def test_every_connection_is_decided_as_by_a_plain_replay(spark: Any) -> None:
-    log = random_log(7, 400)
-    result = outcomes(arrivals(as_input(spark, log).connections), CANDIDATES, len(log))
-    found: dict[int, dict[int, str]] = {number: {} for number in range(len(CANDIDATES))}
-    for row in result.where("candidate >= 0").collect():
-        found[row["candidate"]][row["row"]] = "refused" if row["is_refused"] else "delayed"
+    log = a_minute_apart(random_log(7, 400))
+    found = told(spark, log)
     for number, candidate in enumerate(CANDIDATES):
-        assert found[number] == replay(log, candidate), candidate
+        refused = [index for index, what in replay(log, candidate).items() if what == "refused"]
+        assert found.minutes[number] == {log[index][1] // MINUTE_US: 1 for index in refused}, candidate
+        if not (candidate.ip_rate or candidate.broker_rate):
+            assert refused
+
+
+def test_sums_are_those_of_a_plain_replay(spark: Any) -> None:
+    log = random_log(7, 400)
+    found = told(spark, log).of_candidate
+    for number, candidate in enumerate(CANDIDATES):
+        expected = replay(log, candidate)
+        kinds = Counter(expected.values())
+        ips = {log[index][0] for index in expected}
+        networks = {ip.rpartition(":" if ":" in ip else ".")[0] for ip in ips}
+        sums = [found[what, number] for what in ("refused", "delayed", "ips", "network")]
+        assert sums == [kinds["refused"], kinds["delayed"], len(ips), len(networks)], candidate
+        assert expected
 
 
 def test_a_plan_adds_them_up(spark: Any) -> None:
@@ -83,7 +113,7 @@ def test_a_plan_adds_them_up(spark: Any) -> None:
         <= 0.05 * len(log)
     )
     assert len(replay(log, Candidate(per_ip_cap=plain.per_ip_cap - 1))) > 0.05 * len(log)
-    entries = ",".join(f"{ip}:{cap}" for ip, cap in best.overrides.items())
+    entries = paste(best.per_ip_cap, best.overrides)["kafka"]["max.connections.per.ip.overrides"]
     refused = replay(log, Candidate(per_ip_cap=best.per_ip_cap, overrides=entries))
     assert len(refused) == round(best.refused_share * len(log)) <= 0.05 * len(log)
     assert best.per_ip_cap < plain.per_ip_cap and "10.0.0.9" in best.overrides

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from plain import Row, replay
 
 from pipeline.candidates import Candidate
-from pipeline.replay import NEVER, levels, per_ip, whole, within_rate
+from pipeline.outcomes import caps
+from pipeline.replay import NEVER, by_address, levels, whole, within_rate
 
 IPS = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "2001:db8::1"]
 rows = st.tuples(
@@ -43,16 +44,29 @@ def test_a_level_says_what_every_cap_does(log: list[Row]) -> None:
         assert refused == set(replay(log, Candidate(per_ip_cap=cap))), cap
 
 
+@given(logs)
+def test_levels_of_many_pools_are_each_pools_own(log: list[Row]) -> None:
+    order = sorted(range(len(log)), key=lambda index: (log[index][0], log[index][1], index))
+    opened, closed = (numpy.array([log[index][place] for index in order]) for place in (1, 2))
+    pools = numpy.array([IPS.index(log[index][0]) for index in order])
+    together = levels(opened, closed, pools)
+    scale = 4 * 10**11  # to where microseconds of all pools after each other no longer fit
+    far_apart = levels(opened * scale, numpy.where(closed == NEVER, NEVER, closed * scale), pools)
+    for pool in range(len(IPS)):
+        mine = pools == pool
+        assert together[mine].tolist() == far_apart[mine].tolist() == levels(opened[mine], closed[mine]).tolist()
+
+
 @given(logs, candidates)
-def test_one_address_at_a_time(log: list[Row], candidate: Candidate) -> None:
+def test_every_address_on_its_own(log: list[Row], candidate: Candidate) -> None:
     candidate = candidate._replace(broker_cap=None, broker_rate=None)
-    refused = set()
-    for ip in IPS:
-        mine = [index for index, row in enumerate(log) if row[0] == ip]
-        order, opened, closed = arrays([log[index] for index in mine])
-        _, found = per_ip(opened, closed, [(0, candidate)], lambda each, ip=ip: each.settings(["L"]).ip_cap(ip).cap)
-        refused |= {mine[order[place]] for _, _, indices in found for place in indices}
-    assert refused == set(replay(log, candidate))
+    order = sorted(range(len(log)), key=lambda index: (log[index][0], log[index][1], index))
+    opened, closed = (numpy.array([log[index][place] for index in order]) for place in (1, 2))
+    addresses = numpy.array([IPS.index(log[index][0]) for index in order])
+    _, found = by_address(addresses, opened, closed, [(0, candidate)], lambda each: caps(each, IPS))
+    [(number, refused)] = found
+    assert number == 0
+    assert {order[place] for place in refused} == set(replay(log, candidate))
 
 
 @given(logs, candidates)
