@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import trio
@@ -29,6 +30,7 @@ from broker.handlers import (
     users,
 )
 from broker.handlers.api_versions import ApiVersionsCache
+from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Route
@@ -48,20 +50,19 @@ class Kafka:
         directory = plan.data_dir / f"b{broker}"
         shown = Cluster(view, broker, plan.brokers, plan.cluster_id)
         self._view = view
-        self._partitions = Partitions(
-            broker=broker, shard=shard, shards=plan.shards, directory=str(directory), view=view, mesh=mesh
-        )
+        self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), view=view)
+        partitions = Partitions(self._logs, mesh)
         self._offsets = Offsets(directory / "groups", lambda group: home_of(f"group:{group}", plan.shards) == shard)
         self._groups = GroupHome(self._offsets, view)
         self._groups.serve_on(mesh)
         calls = GroupCalls(self._groups, mesh, shard, plan.shards, home_of)
         self.routes: list[Route] = [
-            *produce.routes(self._partitions),
-            *fetch.routes(self._partitions),
-            *list_offsets.routes(self._partitions),
-            *delete_records.routes(self._partitions),
-            *offset_for_leader_epoch.routes(self._partitions),
-            *log_dirs.routes(self._partitions),
+            *produce.routes(partitions),
+            *fetch.routes(partitions),
+            *list_offsets.routes(partitions),
+            *delete_records.routes(partitions),
+            *offset_for_leader_epoch.routes(partitions),
+            *log_dirs.routes(self._logs),
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
             *metadata.routes(shown, view, mesh),
             *cluster.routes(shown, view),
@@ -80,7 +81,7 @@ class Kafka:
     def view_changed(self, changed: frozenset[str]) -> None:
         """The view has become another version: topics may be gone, or be others under the same name."""
         if "topic" in changed:
-            self._partitions.view_changed()
+            self._logs.view_changed()
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: group deadlines, and retention of logs."""
@@ -89,8 +90,8 @@ class Kafka:
             task_status.started()
             while True:
                 await trio.sleep(_RETAIN_EVERY_S)
-                self._partitions.retain()
+                self._logs.retain(now_ms=time.time_ns() // 1_000_000)
 
     def close(self) -> None:
-        self._partitions.close()
+        self._logs.close()
         self._offsets.close()

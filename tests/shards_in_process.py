@@ -9,6 +9,7 @@ from uuid import UUID
 import msgpack
 
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
+from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.protocol import wire
 from broker.serve.call import Call, Route
@@ -48,18 +49,24 @@ class Broker:
         self.shards = shards
         self.peers: dict[int, DirectMesh] = {}
         self.view = View(0)
-        self.partitions = [self._partitions(shard) for shard in range(shards)]
-        self.routes = [self._routes(partitions) for partitions in self.partitions]
+        self.logs = [self._logs(shard) for shard in range(shards)]
+        self.partitions = [self._partitions(logs) for logs in self.logs]
+        self.routes = [self._routes(shard) for shard in range(shards)]
 
-    def _partitions(self, shard: int) -> Partitions:
-        mesh = DirectMesh(shard, self.peers)
-        return Partitions(
-            broker=0, shard=shard, shards=self.shards, directory=str(self.directory), view=self.view, mesh=mesh
-        )
+    def _logs(self, shard: int) -> LogManager:
+        return LogManager(broker=0, shard=shard, shards=self.shards, directory=str(self.directory), view=self.view)
 
-    def _routes(self, partitions: Partitions) -> dict[int, Route]:
-        modules = (produce, fetch, list_offsets, delete_records, offset_for_leader_epoch, log_dirs)
-        return {route.api_key: route for module in modules for route in module.routes(partitions)}
+    def _partitions(self, logs: LogManager) -> Partitions:
+        return Partitions(logs, DirectMesh(logs.shard, self.peers))
+
+    def _routes(self, shard: int) -> dict[int, Route]:
+        modules = (produce, fetch, list_offsets, delete_records, offset_for_leader_epoch)
+        routes = [route for module in modules for route in module.routes(self.partitions[shard])]
+        return {route.api_key: route for route in [*routes, *log_dirs.routes(self.logs[shard])]}
+
+    def close(self) -> None:
+        for logs in self.logs:
+            logs.close()
 
     def put_topic(
         self, name: str, partitions: int = 1, *, topic_id: int = 1, leaders: list[int] | None = None, **configs: str
@@ -77,8 +84,8 @@ class Broker:
 
     def _apply(self, change: tuple[str, str, Any]) -> None:
         self.view.apply(self.view.version + 1, [change])
-        for partitions in self.partitions:
-            partitions.view_changed()
+        for logs in self.logs:
+            logs.view_changed()
 
     def homes(self, name: str, count: int) -> list[int]:
         return [home_of(f"partition:{name}:{number}", self.shards) for number in range(count)]
@@ -89,8 +96,9 @@ class Broker:
 
     def start_again(self, shard: int) -> None:
         """A successor of a killed shard: it knows only what is on disk."""
-        self.partitions[shard] = self._partitions(shard)
-        self.routes[shard] = self._routes(self.partitions[shard])
+        self.logs[shard] = self._logs(shard)
+        self.partitions[shard] = self._partitions(self.logs[shard])
+        self.routes[shard] = self._routes(shard)
 
     def send(self, shard: int, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:
         """The response of a shard, or a coroutine that returns it; the request passes through the wire."""

@@ -3,17 +3,17 @@
 import os
 from typing import Any
 
-from broker.log.partitions import Partitions
+from broker.log.manager import LogManager
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 
 DESCRIBE_LOG_DIRS = 35
 
 
-def routes(partitions: Partitions) -> list[Route]:
+def routes(logs: LogManager) -> list[Route]:
     def describe_log_dirs(request: Any, call: Call) -> Any:
         types = call.types
-        sizes = partitions.sizes()
+        sizes = logs.sizes()
         topics = [
             types.DescribeLogDirsTopic(
                 name=name,
@@ -27,12 +27,12 @@ def routes(partitions: Partitions) -> list[Route]:
                     for number in numbers
                 ],
             )
-            for name, numbers in _asked(request, partitions).items()
+            for name, numbers in _asked(request, logs).items()
         ]
-        total_bytes, usable_bytes = _volume(partitions.directory)
+        total_bytes, usable_bytes = _volume(logs.directory)
         directory = types.DescribeLogDirsResult(
             error_code=codes.NONE,
-            log_dir=os.path.abspath(partitions.directory),
+            log_dir=os.path.abspath(logs.directory),
             topics=topics,
             total_bytes=total_bytes,
             usable_bytes=usable_bytes,
@@ -42,16 +42,16 @@ def routes(partitions: Partitions) -> list[Route]:
     return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs)]
 
 
-def _asked(request: Any, partitions: Partitions) -> dict[str, list[int]]:
+def _asked(request: Any, logs: LogManager) -> dict[str, list[int]]:
     """The partitions of this broker that the request names, by topic; null names all."""
-    topics = partitions.view.topics
+    topics = logs.view.topics
     named = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
     asked = {}
     for name in topics.names() if named is None else named:
         found = topics.get(name)
         if found is None:
             continue
-        numbers = [number for number, leader in enumerate(found.leaders) if leader == partitions.broker]
+        numbers = [number for number, leader in enumerate(found.leaders) if leader == logs.broker]
         kept = numbers if named is None else [number for number in numbers if number in named[name]]
         if kept:
             asked[name] = kept

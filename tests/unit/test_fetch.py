@@ -24,10 +24,10 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     broker = Broker(tmp_path)
     broker.put_topic("t", 64)
     yield broker
-    for partitions in broker.partitions:
-        for log in partitions._logs.values():
+    for logs in broker.logs:
+        for log in logs._logs.values():
             assert not log.waiters, "somebody still waits"
-        partitions.close()
+    broker.close()
 
 
 def append(broker: Broker, number: int, *values: bytes) -> None:

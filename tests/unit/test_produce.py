@@ -22,8 +22,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     broker = Broker(tmp_path)
     broker.put_topic("t", 64)
     yield broker
-    for partitions in broker.partitions:
-        partitions.close()
+    broker.close()
 
 
 def produce(
