@@ -1,18 +1,17 @@
-"""One consumer group of the classic protocol: members, generations, rebalances. No I/O and no clock; `now_ms` comes in.
+"""One consumer group of the classic protocol: generations, rebalances, who waits. No I/O and no clock; `now_ms` comes in.
 
     EMPTY -- join --> PREPARING -- all rejoined, or time is up --> COMPLETING -- leader synced --> STABLE
       ^                 |  ^                                          |                              |
       +-- none left ----+  +------- join, leave, a member lost -------+------------------------------+
 
 Joins and syncs may wait: their `Reply` is kept and called later, exactly once. Everything else is answered at once.
-One long file, because the rules of a state machine are read against each other.
+Who is who is roster.py's part. What is left is long, because the rules of a state machine are read against each other.
 
 Invariants (`check` asserts them)
-G1  A generation has one leader, a member of it; the generation only rises.
+G1  A generation has one leader; the generation only rises.
 G2  Nobody waits for a sync outside COMPLETING, nor for a join outside PREPARING.
 G3  A reply is called exactly once, or is still held by its member.
-G4  The instance ids of static members and the members they stand for map one to one.
-G5  EMPTY means no members; every other state but PREPARING has some.
+G4  EMPTY means no members; every other state but PREPARING has some.
 
 Source: KIP-62, KIP-134 (initial delay), KIP-345 (static members), KIP-389 (group.max.size), KIP-394 (known member id),
 KIP-559, KIP-800, KIP-814 (skip assignment); ClassicGroup and GroupMetadataManager of Kafka 4.1.
@@ -32,9 +31,8 @@ from broker.consumers.members import (
     Member,
     Reply,
     Synced,
-    choose_protocol,
-    common_protocols,
 )
+from broker.consumers.roster import Roster
 from broker.protocol import codes
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
@@ -68,9 +66,7 @@ class Group:
     protocol_type: str | None = None
     state: State = State.EMPTY
     protocol: str | None = None
-    leader: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)
+    roster: Roster = field(default_factory=Roster)
     pending: dict[str, int] = field(default_factory=dict)  # ids handed out by KIP-394 and not yet used -> deadline
     unsynced: set[str] = field(default_factory=set)
     outbox: list[tuple[Reply, Any]] = field(default_factory=list)
@@ -80,6 +76,10 @@ class Group:
     _delay_ms: int = 0
     _phase_deadline_ms: int | None = None
     _last_call_ms: int = 0  # end of the rebalance timeout: an initial delay is never drawn out beyond it
+
+    @property
+    def members(self) -> dict[str, Member]:
+        return self.roster.members
 
     # --- requests ----------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Group:
             return
         self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
         member.syncing = reply
-        if member_id == self.leader:
+        if member_id == self.roster.leader:
             self._assign(dict(assignments), now_ms)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
@@ -135,8 +135,8 @@ class Group:
             self._maybe_complete_join(now_ms)
             return codes.NONE
         if instance_id is not None and not member_id:
-            member_id = self.instances.get(instance_id, "")
-        code = self._identity(member_id, instance_id)
+            member_id = self.roster.instances.get(instance_id, "")
+        code = self.roster.identify(member_id, instance_id)
         if not code:
             self._lose(self.members[member_id], now_ms)
         return code
@@ -184,14 +184,12 @@ class Group:
         return not self.members and not self.pending and self.state is State.EMPTY and not self.generation
 
     def check(self) -> None:
-        assert (self.state is State.EMPTY) <= (not self.members), "G5"
-        assert self.members or self.state in (State.EMPTY, State.PREPARING), "G5"
-        assert self.leader is None or self.leader in self.members, "G1"
+        self.roster.check()
+        assert (self.state is State.EMPTY) <= (not self.members), "G4"
+        assert self.members or self.state in (State.EMPTY, State.PREPARING), "G4"
         for member in self.members.values():
             assert member.joining is None or self.state is State.PREPARING, "G2"
             assert member.syncing is None or self.state is State.COMPLETING, "G2"
-        static = {m.instance_id: m.id for m in self.members.values() if m.instance_id is not None}
-        assert static == self.instances, "G4"
 
     # --- joining -----------------------------------------------------------------------------------------------
 
@@ -205,12 +203,12 @@ class Group:
             return self._join_dynamic(request, reply, limits, now_ms)
         if not request.member_id:
             return self._join_static(request, reply, limits, now_ms)
-        code = self._identity(request.member_id, request.instance_id)
+        code = self.roster.identify(request.member_id, request.instance_id)
         if code:
             return Joined(code, request.member_id)
         member = self.members[request.member_id]
         same = member.protocols == request.protocols
-        leads = member.id == self.leader
+        leads = member.id == self.roster.leader
         if same and (self.state is State.COMPLETING or (self.state is State.STABLE and not leads)):
             self._beat(member, now_ms)
             return self._joined(member)  # its answer was lost on the way
@@ -230,38 +228,33 @@ class Group:
         """A static member without an id is new, or has restarted and takes the place of its former self."""
         assert request.instance_id is not None
         member_id = f"{request.instance_id}-{self.new_id()}"
-        former_id = self.instances.get(request.instance_id)
+        former_id = self.roster.instances.get(request.instance_id)
         if former_id is None:
             self._add(member_id, request, reply, limits, now_ms)
             return None
-        former_leader = self.leader or ""
+        former_leader = self.roster.leader or ""
         member = self._replace(former_id, member_id)
         if self.state is not State.STABLE:
             self._rejoin(member, request, reply, limits, now_ms)
             return None
         member.protocols = request.protocols
         member.session_ms, member.rebalance_ms = request.session_ms, request.rebalance_ms
-        if choose_protocol(self.members.values(), self.leader) != self.protocol:
+        if self.roster.choose_protocol() != self.protocol:
             self._rejoin(member, request, reply, limits, now_ms)
             return None
         self._beat(member, now_ms)
         if request.can_skip:
-            leads = member.id == self.leader
+            leads = member.id == self.roster.leader
             return self._joined(member)._replace(skip_assignment=leads)
         # It can't be told to skip the assignment, so it must not learn that it leads.
         return self._joined(member)._replace(leader=former_leader, members=())
 
     def _replace(self, former_id: str, member_id: str) -> Member:
-        member = self.members.pop(former_id)
+        member = self.members[former_id]
         self._drop_join(member, Joined(codes.FENCED_INSTANCE_ID, former_id))
         self._drop_sync(member, codes.FENCED_INSTANCE_ID)
         self.unsynced.discard(former_id)
-        member.id = member_id
-        self.members[member_id] = member
-        assert member.instance_id is not None
-        self.instances[member.instance_id] = member_id
-        if self.leader == former_id:
-            self.leader = member_id
+        self.roster.rename(member, member_id)
         return member
 
     def _add(self, member_id: str, request: JoinRequest, reply: Reply, limits: Limits, now_ms: int) -> None:
@@ -269,14 +262,11 @@ class Group:
             self.protocol_type = request.protocol_type
         self._grown = self._grown or (self.state is State.PREPARING and self._initial)
         # A first join is announced by no heartbeat, and a closed connection isn't noticed: hence the long deadline.
-        self.members[member_id] = Member(
+        member = Member(
             member_id, request.instance_id, request.client_id, request.client_host, request.session_ms,
             request.rebalance_ms, request.protocols, now_ms + NEW_MEMBER_TIMEOUT_MS, joining=reply,
         )  # fmt: skip
-        if request.instance_id is not None:
-            self.instances[request.instance_id] = member_id
-        if self.leader is None:
-            self.leader = member_id
+        self.roster.add(member)
         self._rebalance(limits.initial_delay_ms, now_ms)
 
     def _rejoin(self, member: Member, request: JoinRequest, reply: Reply, limits: Limits, now_ms: int) -> None:
@@ -291,15 +281,14 @@ class Group:
         if self.state is State.EMPTY:
             return True
         if self.state is State.PREPARING:
-            awaiting = sum(m.joining is not None for m in self.members.values())
-            return (member is not None and member.joining is not None) or awaiting < max_size
+            return (member is not None and member.joining is not None) or len(self.roster.joined()) < max_size
         return member is not None or len(self.members) < max_size
 
     def _supports(self, request: JoinRequest) -> bool:
         if not self.members:
             return bool(request.protocol_type and request.protocols)
-        common = common_protocols(self.members.values())
-        return request.protocol_type == self.protocol_type and any(name in common for name, _ in request.protocols)
+        offered = [name for name, _ in request.protocols]
+        return request.protocol_type == self.protocol_type and self.roster.supports_any(offered)
 
     # --- phases ------------------------------------------------------------------------------------------------
 
@@ -308,7 +297,7 @@ class Group:
         if self.state is not State.PREPARING:
             self._drop_syncs()
             self._initial = self.state is State.EMPTY
-            timeout_ms = max(m.rebalance_ms for m in self.members.values())
+            timeout_ms = self.roster.longest_rebalance_ms()
             self._last_call_ms = now_ms + timeout_ms
             self._phase_deadline_ms = now_ms + (min(initial_delay_ms, timeout_ms) if self._initial else timeout_ms)
             self._delay_ms = initial_delay_ms
@@ -319,7 +308,7 @@ class Group:
     def _maybe_complete_join(self, now_ms: int) -> None:
         if self.state is not State.PREPARING or self._initial or self.pending:
             return
-        if all(m.joining is not None for m in self.members.values()):
+        if len(self.roster.joined()) == len(self.members):
             self._complete_join(now_ms)
 
     def _end_phase(self, now_ms: int) -> None:
@@ -339,21 +328,21 @@ class Group:
         for member in [m for m in self.members.values() if m.joining is None and m.instance_id is None]:
             self._forget(member)
         self._initial = False
-        joined = [m for m in self.members.values() if m.joining is not None]
+        joined = self.roster.joined()
         if self.members and not joined:
             # Only absent static members are left: wait on, until they come back or their sessions end.
-            self._phase_deadline_ms = now_ms + max(m.rebalance_ms for m in self.members.values())
+            self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
             return
         self.generation += 1
         self._phase_deadline_ms = None
         if not self.members:
-            self.protocol = self.leader = None
+            self.protocol = None
             self._turn(State.EMPTY, now_ms)
             return
-        if self.leader is None or self.members[self.leader].joining is None:
-            self.leader = joined[0].id
-        self.protocol = choose_protocol(self.members.values(), self.leader)
-        self._phase_deadline_ms = now_ms + max(m.rebalance_ms for m in self.members.values())
+        if self.roster.leader is None or self.members[self.roster.leader].joining is None:
+            self.roster.leader = joined[0].id
+        self.protocol = self.roster.choose_protocol()
+        self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
         self._turn(State.COMPLETING, now_ms)
         self.unsynced = set(self.members)
         for member in self.members.values():
@@ -390,8 +379,7 @@ class Group:
         """From COMPLETING or STABLE into a join phase, which ends at once when nobody is left."""
         self._drop_syncs()
         self._initial = False
-        timeout_ms = max((m.rebalance_ms for m in self.members.values()), default=0)
-        self._phase_deadline_ms = now_ms + timeout_ms
+        self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
         self._turn(State.PREPARING, now_ms)
         self._maybe_complete_join(now_ms)
 
@@ -406,12 +394,8 @@ class Group:
         member.deadline_ms = now_ms + member.session_ms
 
     def _forget(self, member: Member) -> None:
-        del self.members[member.id]
+        self.roster.remove(member)
         self.unsynced.discard(member.id)
-        if member.instance_id is not None:
-            del self.instances[member.instance_id]
-        if self.leader == member.id:
-            self.leader = next(iter(self.members), None)
 
     def _drop_join(self, member: Member, answer: Joined) -> None:
         if member.joining is not None:
@@ -430,20 +414,12 @@ class Group:
                 member.assignment = b""
         self.unsynced.clear()
 
-    def _identity(self, member_id: str, instance_id: str | None) -> int:
-        if instance_id is not None:
-            owner = self.instances.get(instance_id)
-            if owner is not None and owner != member_id:
-                return codes.FENCED_INSTANCE_ID
-            return codes.NONE if owner else codes.UNKNOWN_MEMBER_ID
-        return codes.NONE if member_id in self.members else codes.UNKNOWN_MEMBER_ID
-
     def _known(self, member_id: str, instance_id: str | None, generation: int) -> int:
-        code = self._identity(member_id, instance_id)
+        code = self.roster.identify(member_id, instance_id)
         return code or (codes.NONE if generation == self.generation else codes.ILLEGAL_GENERATION)
 
     def _joined(self, member: Member) -> Joined:
-        protocol, leader = self.protocol or "", self.leader or ""
+        protocol, leader = self.protocol or "", self.roster.leader or ""
         everyone: tuple[tuple[str, str | None, bytes], ...] = ()
         if member.id == leader:
             everyone = tuple((m.id, m.instance_id, m.metadata(protocol)) for m in self.members.values())
