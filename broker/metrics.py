@@ -19,17 +19,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-REASONS = (
-    "broker_cap",
-    "listener_cap",
-    "ip_cap",
-    "user_cap",
-    "ip_rate",
-    "core_rate",
-    "fd_limit",
-    "shard_unavailable",
-)
-QUOTA_KINDS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+from journal.schema import REASONS
+from shards.meters import KINDS
+
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
@@ -45,8 +37,8 @@ _COUNTERS = (
     "bytes_in",
     "bytes_out",
     "auth_failures",
-    *(f"throttled_{kind}" for kind in QUOTA_KINDS),
-    *(f"throttle_ms_{kind}" for kind in QUOTA_KINDS),
+    *(f"throttled_{kind}" for kind in KINDS),
+    *(f"throttle_ms_{kind}" for kind in KINDS),
     "events",
 )
 _PER_LISTENER = (

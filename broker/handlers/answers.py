@@ -58,13 +58,21 @@ async def _gather(answers: Sequence[Any], build: Callable[[list[Any]], Any]) -> 
     return build(values)
 
 
-class Unable(Exception):
-    """The coordinator refused, or could not be asked: a Kafka error code and one sentence."""
+class Coded(Exception):
+    """Why something is not done: a Kafka error code and one sentence."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class Refused(Coded):
+    """A part of a request is refused here; its other parts are not."""
+
+
+class Unable(Coded):
+    """The coordinator refused, or could not be asked."""
 
 
 def changed_by(call: Call) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from broker.cluster import Cluster
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.answers import Refused, Requests, Unable, ask_coordinator, changed_by
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
 from broker.protocol import codes
 from broker.serve.call import Call, Route
@@ -29,15 +29,6 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Resource = tuple[int, str]
 Change = list[Any]  # [broker id as text, "" for all; or topic] , name, value or None
-
-
-class Refused(Exception):
-    """A resource of a request is refused, with a Kafka code and a sentence; the others are not."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Edit(NamedTuple):

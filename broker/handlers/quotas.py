@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.answers import Refused, Requests, Unable, ask_coordinator, changed_by
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.errors import ConfigInvalid
@@ -19,15 +19,6 @@ from shards.quotas import TYPES, Entity, check_quota, entity_of
 from shards.settings import View
 
 EXACT, DEFAULT, ANY = range(3)
-
-
-class Refused(Exception):
-    """A filter or an entry is refused, with a Kafka code and a sentence."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Filter(NamedTuple):

@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.metrics import REASONS, Layout, ShardCounters, merge_top
+from broker.metrics import Layout, ShardCounters, merge_top
 from broker.serve.sasl import SCRAM, Credential
 from broker.surfaces.redpanda import EVERY_BROKER, as_json, cluster_config
 from broker.surfaces.sampler import Member, Sampler
+from journal.schema import REASONS
 from limits.precedence import QuotaTable
 from shards.catalog import LIMITS, broker_setting, listener_of
 from shards.coordinator import Coordinator

@@ -12,8 +12,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, QUOTA_KINDS, REASONS, RECORDED
+from broker.metrics import BUCKET_BOUNDS_S, BUCKETS, PATHS, RECORDED
 from broker.surfaces.sampler import Member, Sample, Sampler
+from journal.schema import REASONS
+from shards.meters import KINDS
 
 Label = dict[str, str]
 Gauge = Sequence[Any]  # [name, {label: value}, number], from a shard's describe_gauges
@@ -66,11 +68,8 @@ _PER_SHARD = (
     _counter("turnstile_auth_failures_total", "Failed authentications.", "auth_failures"),
     _counter("turnstile_events_total", "Journal events written.", "events"),
     *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
-    *(
-        _counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind)
-        for kind in QUOTA_KINDS
-    ),
-    *(_counter("turnstile_throttle_ms_total", _THROTTLE_MS, f"throttle_ms_{kind}", quota=kind) for kind in QUOTA_KINDS),
+    *(_counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind) for kind in KINDS),
+    *(_counter("turnstile_throttle_ms_total", _THROTTLE_MS, f"throttle_ms_{kind}", quota=kind) for kind in KINDS),
     _gauge("turnstile_config_version", "Configuration version in force on this shard.", "version"),
     _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
 )

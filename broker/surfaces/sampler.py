@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import trio
 
-from broker.metrics import PATHS, REASONS, Layout, ShardCounters
+from broker.metrics import PATHS, Layout, ShardCounters
+from journal.schema import REASONS
 
 Member = tuple[int, int]  # broker, shard
 KEPT = 300
