@@ -102,10 +102,8 @@ class Connection:
             self._send(b"")
         if self.closed:
             return
-        if not self.busy and self.unsent is None:
+        if self.unsent is None and (not self.busy or self.parting is not None):
             self._read()
-        elif self.parting is not None:
-            self._read_off()
         elif events & _HUNG_UP and self._at_end():
             # A client that went away while its request waits: its tokens are free now, not when the wait is over.
             self.close()
@@ -138,10 +136,11 @@ class Connection:
             except OSError:
                 size = 0
             if not size:
-                self.close()
+                self.close(self.parting or "client")
                 return
             self.bytes_moved += size
-            self._take(size)
+            if self.parting is None:  # else nothing more is answered, and this is dropped
+                self._take(size)
             if self.busy or self.unsent is not None or self.closed:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
@@ -314,15 +313,4 @@ class Connection:
         try:
             self.sock.shutdown(SHUT_WR)
         except OSError:
-            self.close(self.parting or "client")
-
-    def _read_off(self) -> None:
-        """Drops what the client still sends; at its end of the stream the connection is closed."""
-        try:
-            size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError:
-            size = 0
-        if not size:
             self.close(self.parting or "client")
