@@ -133,6 +133,7 @@ class Shard:
             fd_ceiling=max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS, 64),
         )
         self.follower = Follower(self.view, self._enforce)
+        self._configured = trio.Event()
         self.mesh: Mesh
         self.kafka: Kafka
 
@@ -190,10 +191,15 @@ class Shard:
         self.meters.serve_on(mesh.serve)
         self.entrance.room.serve_on(mesh.serve)
         self.kafka = Kafka(self.plan, self.broker, self.shard, self.view, mesh, self.meters)
-        mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
+        nursery.start_soon(self._meet_peers, nursery)
+
+    async def _meet_peers(self, nursery: trio.Nursery) -> None:
+        """Not before this shard knows its configuration: a home that does not know any cap grants whatever it is asked for."""
+        await self._configured.wait()
+        self.mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         for lower in range(self.shard):
-            nursery.start_soon(mesh.dial, self.run_dir.address((self.broker, lower)), (CONTROL, DATA))
+            nursery.start_soon(self.mesh.dial, self.run_dir.address((self.broker, lower)), (CONTROL, DATA))
 
     async def _request(self, peer: int, method: str, *args: Any) -> Any:
         return await self.mesh.request(peer, method, *args)
@@ -225,6 +231,7 @@ class Shard:
             self.journal.config(version, self.follower.delta, full=self.follower.whole)
             done()
 
+        self._configured.set()
         self.kafka.view_changed(changed)
         self.throttling.view_changed()
         self.entrance.view_changed(version)
