@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline import caps, rates, sweep
+from pipeline import caps, rates, recorded, sweep
 from pipeline.events import INCARNATION, Journal, Unreadable, pairs
 from pipeline.sequence import Gap, gaps, lasts, processes
 from pipeline.timeline import ConfigEvent, Timeline
@@ -37,6 +37,7 @@ def audit(journal: Journal) -> Result:
         *caps.checks(held, timeline, paired.count(), brokers),
         _acknowledged(paired, timeline),
         *rates.checks(events, timeline, seen),
+        *recorded.checks(events, timeline, missing),
         _conserved(paired, missing),
     ]
     paired.unpersist()

@@ -92,7 +92,7 @@ def restarts(seen: Sequence[Process]) -> dict[int, list[int]]:
 
 def beyond(events: DataFrame, timeline: Timeline, kind: Kind, again: Mapping[int, Sequence[int]]) -> DataFrame:
     """OVER: the windows with more admissions than any version in force allows. `again`: as `restarts` has it."""
-    samples, size_ms = timeline.window
+    samples, size_ms = timeline.windows[0]
     span = samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "core", "core_ip") else size_ms // 1000)
     seconds = max(1, span)
     place = ["broker", *(["shard", "epoch"] if kind.per_shard else []), *([kind.key] if kind.key else [])]
@@ -125,11 +125,15 @@ def _over(
     row: dict[str, Any], timeline: Timeline, kind: Kind, seconds: int, again: Mapping[int, Sequence[int]]
 ) -> dict[str, Any] | None:
     """A window (broker, pool, second, admitted, acceptors) that is beyond, as OVER has it."""
-    samples, size_ms = timeline.window
+    samples, size_ms = timeline.windows[0]
     start_ns, end_ns = (row["second"] - seconds + 1) * SECOND_NS, (row["second"] + 1) * SECOND_NS
     since_ns = start_ns - (samples + 2) * size_ms * 1_000_000
     rate = timeline.allowed_rate(since_ns, end_ns, row["broker"], kind.kind, row["pool"])
-    allowed = _allowed(rate, kind, samples, size_ms / 1000, seconds, row["acceptors"], timeline.limits_slots)
+    allowed = _allowed(rate, kind, samples, size_ms / 1000, seconds, row["acceptors"])
+    if timeline.limits_slots and kind.kind in ("listener", "broker"):
+        allowed += row["acceptors"] * PARKED
+    if len(timeline.windows) > 1:
+        allowed *= 2  # of a shorter window, this span holds at most twice as much
     allowed *= 1 + sum(since_ns <= at_ns <= end_ns for at_ns in again.get(row["broker"], ()))
     if row["admitted"] <= allowed:
         return None
@@ -139,15 +143,10 @@ def _over(
     }  # fmt: skip
 
 
-def _allowed(
-    rate: float, kind: Kind, samples: int, size_s: float, seconds: int, acceptors: int, limits_slots: bool
-) -> float:
+def _allowed(rate: float, kind: Kind, samples: int, size_s: float, seconds: int, acceptors: int) -> float:
     """The most that may be admitted in so many whole seconds."""
     if kind.per_shard:
         return rate * (seconds + 2) + 1
-    # Where a span can't be shorter than all samples by what a connection may be late, two may fall into it.
-    windows = 1 if seconds < samples * size_s else 2
-    bound = windows * (rate * (samples + 1) * size_s + 1)
-    if kind.kind == "ip":
-        return bound
-    return bound + acceptors * (samples + 1) + (acceptors * PARKED if limits_slots else 0)
+    # Where a span can't be shorter than all samples by what a connection may be late, two windows may fall into it.
+    bound = (1 if seconds < samples * size_s else 2) * (rate * (samples + 1) * size_s + 1)
+    return bound if kind.kind == "ip" else bound + acceptors * (samples + 1)

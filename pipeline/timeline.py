@@ -111,6 +111,7 @@ class Timeline:
         self._sorts = {"refusing": True, "slots": True}
         self._states = _states(ordered, self.unknown)
         self._limits: dict[tuple[int, int], Limits] = {}
+        self._own = _own_settings(self._states)
         self.versions = sorted(self._states)
         if not self.versions:
             self.unknown.append("there is no configuration in the journal, so no cap is known")
@@ -131,6 +132,8 @@ class Timeline:
 
     def limits(self, version: int, broker: int) -> Limits:
         """What a version says for a broker. Values that a later release wrote, and so don't parse, are in `unknown`."""
+        if broker not in self._own:
+            broker = -1
         found = self._limits.get((version, broker))
         if found is None:
             found = self._limits[version, broker] = self._compute(version, broker)
@@ -197,11 +200,14 @@ class Timeline:
         return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
 
     @property
-    def window(self) -> tuple[int, int]:
-        """Samples and their size in ms, which never change while a broker runs."""
+    def windows(self) -> list[tuple[int, int]]:
+        """Samples and their size in ms, the longest first: several if a broker was started again with another window."""
         if not self.versions:
-            return tuple(DEFAULT_WINDOW)
-        return tuple(self.limits(self.versions[0], -1).settings.window)
+            return [tuple(DEFAULT_WINDOW)]
+        each = {
+            tuple(self.limits(version, broker).settings.window) for version in self.versions for broker in self.brokers
+        }
+        return sorted(each, key=lambda window: window[0] * window[1], reverse=True)
 
     def lowest_rate(self, kind: str) -> float:
         """A rate that no version's limit of this kind is below, so that most windows need no second look."""
@@ -211,8 +217,7 @@ class Timeline:
     @property
     def brokers(self) -> list[int]:
         """Brokers with settings of their own, and one that stands for all others (-1)."""
-        own = {key.partition("/")[0] for state in self._states.values() for _, key in state}
-        return [-1, *sorted(int(name) for name in own if name.isdigit())]
+        return [-1, *sorted(self._own)]
 
     def _periods(self, started: Mapping[int, int]) -> list[Period]:
         instants = sorted({*started.values(), *(at_ns for at_ns, _ in self.acknowledged)})
@@ -225,7 +230,7 @@ class Timeline:
         return periods
 
     def _compute(self, version: int, broker: int) -> Limits:
-        state = self._states[version]
+        state = self._states.get(version, {})  # T3
         values: dict[str, str] = {}
         for kind, prefix in ((STATIC, "/"), (STATIC, f"{broker}/"), (SETTING, "/"), (SETTING, f"{broker}/")):
             for (record, key), value in state.items():
@@ -277,6 +282,12 @@ def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tu
                     before[kind, key] = value
         states[version] = before
     return states
+
+
+def _own_settings(states: Mapping[int, Mapping[tuple[str, str], Any]]) -> set[int]:
+    """Brokers with settings of their own."""
+    prefixes = {key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING)}
+    return {int(prefix) for prefix in prefixes if prefix.isdigit()}
 
 
 def _is_acknowledged(event: ConfigEvent) -> bool:

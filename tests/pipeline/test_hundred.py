@@ -1,0 +1,66 @@
+"""Every kind of violation at random places of a hundred seeds, and honest brokers beside them: one audit for all of a sort."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from crowd import MISSING, PLANTS, Broker, coordinator, versions, write_unreadable
+from storms import write
+
+from pipeline.audit import audit
+from pipeline.events import read
+from pipeline.verdict import Result
+
+SEEDS = 100
+
+
+def found(result: Result, check: str) -> set[int]:
+    """The brokers that a check says something about."""
+    [mine] = [each for each in result.checks if each.name == check]
+    return set(mine.brokers)
+
+
+def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+    plan = versions(1)
+    kinds = [None, *PLANTS]
+    brokers = [
+        Broker(number, number, plan).run(None if kind is None else PLANTS[kind][0])
+        for number, kind in enumerate(kind for kind in kinds for _ in range(SEEDS))
+    ]
+    events = [event for broker in brokers for event in broker.numbered()]
+    events += coordinator(plan, (event for broker in brokers for event in broker.lost))
+    write(tmp_path, events, parts=4)
+    result = audit(read(spark, [tmp_path]))
+    assert result.verdict == "exceeded"
+    planted: dict[str, set[int]] = {}
+    for place, kind in enumerate(PLANTS, start=1):
+        of_kind = range(place * SEEDS, (place + 1) * SEEDS)
+        planted.setdefault(PLANTS[kind][1], set()).update(of_kind)
+    for check, expected in planted.items():
+        assert found(result, check) == expected, check
+    for check in result.checks:
+        assert (check.verdict == "exceeded") == (check.name in planted), check
+        assert check.name not in planted or len(check.evidence) == 10
+        assert {each["broker"] for each in check.evidence} <= planted.get(check.name, set())
+
+
+def test_missing_events_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+    plan = versions(2)
+    source = random.Random(2)
+    number, events, lost, unreadable = 0, [], [], []
+    for kind in (None, *MISSING, "unreadable"):
+        for _ in range(SEEDS):
+            broker = Broker(number, number, plan).run()
+            mine = broker.numbered()
+            if kind == "unreadable":
+                mine = write_unreadable(tmp_path, mine, source)
+                unreadable.append(number)
+            elif kind is not None:
+                mine = MISSING[kind](mine, source)
+            events += mine
+            lost += broker.lost
+            number += 1
+    write(tmp_path, events + coordinator(plan, lost), parts=4)
+    result = audit(read(spark, [tmp_path]))
+    assert result.verdict == "unknown", [check for check in result.checks if check.verdict == "exceeded"]
+    assert found(result, "sequence") == set(range(SEEDS, number))
