@@ -240,7 +240,7 @@ class Shard:
     # Connections
 
     def _start_listening(self, nursery: trio.Nursery) -> None:
-        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions, self.throttling)
+        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions.respond, self.throttling)
         self.entrance.start_soon = nursery.start_soon
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             serving = Serving(

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from broker.protocol import wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
-
-if TYPE_CHECKING:
-    from broker.handlers.api_versions import ApiVersionsCache
 
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
@@ -25,11 +22,11 @@ _MAX_RECOGNISED_BYTES = 256
 
 
 class Dispatcher:
-    """Answers frames with the functions of `routes`."""
+    """Answers frames with the functions of `routes`; `versions(version, correlation id)` is what ApiVersions gets."""
 
-    def __init__(self, routes: Iterable[Route], api_versions: ApiVersionsCache, throttling: Throttling) -> None:
+    def __init__(self, routes: Iterable[Route], versions: Callable[[int, int], bytes], throttling: Throttling) -> None:
         self._routes = {route.api_key: route for route in routes}
-        self._api_versions = api_versions
+        self._versions = versions
         self._throttling = throttling
         self._recognised: dict[bytes, tuple[int, str | None]] = {}
 
@@ -82,14 +79,14 @@ class Dispatcher:
         if known is None:
             return self._answer_new_api_versions(channel, frame)
         version, channel.client_id = known
-        return self._api_versions.respond(version, int.from_bytes(frame[4:8], "big", signed=True))
+        return self._versions(version, int.from_bytes(frame[4:8], "big", signed=True))
 
     def _answer_new_api_versions(self, channel: Channel, frame: bytes) -> bytes:
         """The first of its kind: parsed and checked, and remembered if there was nothing to object to."""
         try:
             api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:
-            return self._api_versions.respond(fault.api_version, fault.correlation_id)
+            return self._versions(fault.api_version, fault.correlation_id)
         request = wire.parse_body(frame, at, api_key, version)
         channel.client_id = client_id
         call = Call(api_key, version, correlation_id, client_id)
@@ -98,7 +95,7 @@ class Dispatcher:
             return wire.encode_response(call, response)
         if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
             self._recognised[frame[2:4] + frame[8:]] = (version, client_id)
-        return self._api_versions.respond(version, correlation_id)
+        return self._versions(version, correlation_id)
 
 
 async def _finish(call: Call, response: Any) -> bytes | None:
