@@ -186,3 +186,4 @@ class Control:
         while True:
             await trio.sleep(_TICK_S)
             self.journal.tick(time.monotonic_ns())
+            self.mesh.tick()

@@ -307,6 +307,7 @@ class Shard:
             self.tokens.tick(self.poller.now_ns / 1e9)
             self.journal.tick(self.poller.now_ns)
             self.entrance.tick()
+            self.mesh.tick()
             self._set_gauges()
 
     def _set_gauges(self) -> None:

@@ -26,6 +26,9 @@ MAX_QUEUED = 64 << 20
 MAX_UNREAD = 1 << 30
 _READ_SIZE = 256 << 10
 
+# One buffer for all reads of the process; what is unpacked from it, and what is left of a frame, is copied out at once.
+_scratch = memoryview(bytearray(_READ_SIZE))
+
 
 class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless it was closed here."""
@@ -122,25 +125,27 @@ class Link:
 
     def _read(self) -> None:
         try:
-            data = self.sock.recv(_READ_SIZE)
+            size = self.sock.recv_into(_scratch)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if not data:
+            size = 0
+        if not size:
             self.lose()
             return
         received = self._received
         if received:
-            received += data
-            self._deliver(received)
+            received += _scratch[:size]
+            with memoryview(received) as view:
+                at = self._deliver(view)
+            del received[:at]
         else:
-            rest = self._deliver(data)
-            if rest < len(data):
-                received += memoryview(data)[rest:]
+            at = self._deliver(_scratch[:size])
+            if at < size:
+                received += _scratch[at:size]
 
-    def _deliver(self, data: bytes | bytearray) -> int:
-        """Hands over each whole frame; returns where the rest begins (and cuts a bytearray there itself)."""
+    def _deliver(self, data: memoryview) -> int:
+        """Hands over each whole frame; returns where the rest begins."""
         at = 0
         end = len(data)
         while end - at >= 4 and not self.closed:
@@ -150,13 +155,11 @@ class Link:
                 break
             if end - at - 4 < size:
                 break
-            with memoryview(data) as view, view[at + 4 : at + 4 + size] as frame:
+            with data[at + 4 : at + 4 + size] as frame:
                 messages = msgpack.unpackb(frame, raw=False, use_list=True, strict_map_key=False, max_bin_len=MAX_FRAME)
             at += 4 + size
             for message in messages:
                 self._on_message(message)
-        if isinstance(data, bytearray):
-            del data[:at]
         return at
 
     def lose(self) -> None:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError, TurnstileError
+from shards.later import Later
 from shards.link import Link
 from shards.poller import Poller
 
@@ -60,24 +61,18 @@ class Peer:
         self.epoch = hello.epoch
         self.pid = hello.pid
         self.links: dict[str, Link] = {}
-        self.calls: dict[int, _Outcome] = {}
+        self.calls: dict[int, _Call] = {}
         self.when_lost: list[Callable[[], None]] = []
         # Messages that overtook the hello of the other channel; delivered once the peer is announced.
         self.early: list[tuple[Link, list[Any]]] = []
         self.announced = False
 
 
-class _Outcome:
-    """Where a call waits: set once, by an answer or by the loss of the peer."""
+class _Call(NamedTuple):
+    """A call that waits for its answer, and until when (trio's clock)."""
 
-    def __init__(self) -> None:
-        self.done = trio.Event()
-        self.value: Any = None
-        self.error: TurnstileError | None = None
-
-    def finish(self, value: Any = None, error: TurnstileError | None = None) -> None:
-        self.value, self.error = value, error
-        self.done.set()
+    answer: Later
+    until_s: float
 
 
 class Mesh:
@@ -118,32 +113,44 @@ class Mesh:
             link = peer.links.get(CONTROL) or peer.links[DATA]
             self._queue(link, (ONE_WAY, message))
 
-    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
-        """Calls `method` at a peer and returns its value.
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Later:
+        """Calls `method` at a peer: its value, later.
 
-        Raises PeerLost when the peer is or goes down, DeadlineExceeded after `timeout_s`, RemoteError(code, sentence)
-        when the other side raised.
+        Or an error: PeerLost when the peer is or goes down, DeadlineExceeded some time after `timeout_s`, RemoteError(code,
+        sentence) when the other side raised.
         """
+        answer = Later()
         peer = self.peers.get(key)
         if peer is None or not peer.announced:
-            raise PeerLost(f"{key} is down")
+            answer.settle(error=PeerLost(f"{key} is down"))
+            return answer
+        call_id = next(self._ids)
+        peer.calls[call_id] = _Call(answer, trio.current_time() + timeout_s)
+        link = peer.links[DATA]
+        if link.room.is_set():
+            self._queue(link, (CALL, call_id, method, args))
+        else:
+            self._nursery.start_soon(self._call_with_room, peer, link, (CALL, call_id, method, args))
+        return answer
+
+    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        """The same for a task: waits for the value, or raises; DeadlineExceeded at once after `timeout_s`."""
         with trio.move_on_after(timeout_s):
-            link = peer.links[DATA]
-            if not link.room.is_set():
-                await link.room.wait()
-            call_id = next(self._ids)
-            outcome = peer.calls[call_id] = _Outcome()
-            try:
-                if link.closed:
-                    raise PeerLost(f"{key} went down")
-                self._queue(link, (CALL, call_id, method, args))
-                await outcome.done.wait()
-            finally:
-                peer.calls.pop(call_id, None)
-            if outcome.error is not None:
-                raise outcome.error
-            return outcome.value
+            return await self.call(key, method, *args, timeout_s=timeout_s)
         raise DeadlineExceeded(f"{key} did not answer {method} within {timeout_s} s")
+
+    async def _call_with_room(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
+        await link.room.wait()
+        if message[1] in peer.calls:
+            self._queue(link, message)
+
+    def tick(self) -> None:
+        """Ends calls whose time is over; to be called a few times a second."""
+        now_s = trio.current_time()
+        for key, peer in self.peers.items():
+            for call_id, call in [each for each in peer.calls.items() if each[1].until_s <= now_s]:
+                del peer.calls[call_id]
+                call.answer.settle(error=DeadlineExceeded(f"{key} did not answer in time"))
 
     def serve(self, method: str, function: Served) -> None:
         """Answers calls of `method` with `function(peer key, *args)`: a value, or a coroutine, run as a task."""
@@ -264,8 +271,9 @@ class Mesh:
         for link in peer.links.values():
             if not link.closed:
                 link.close()
-        for outcome in list(peer.calls.values()):
-            outcome.finish(error=PeerLost(f"{key} went down"))
+        calls, peer.calls = peer.calls, {}
+        for call in calls.values():
+            call.answer.settle(error=PeerLost(f"{key} went down"))
         for tell in peer.when_lost:
             tell()
         if peer.announced:
@@ -285,13 +293,13 @@ class Mesh:
         elif kind == CALL:
             self._serve(key, link, message[1], message[2], message[3])
         else:
-            outcome = peer.calls.get(message[1])
-            if outcome is None:
-                return  # its caller gave up
+            call = peer.calls.pop(message[1], None)
+            if call is None:
+                return  # its time was over
             if kind == RESULT:
-                outcome.finish(message[2])
+                call.answer.settle(message[2])
             else:
-                outcome.finish(error=RemoteError(message[2], message[3]))
+                call.answer.settle(error=RemoteError(message[2], message[3]))
 
     def _serve(self, key: Any, link: Link, call_id: int, method: str, args: list[Any]) -> None:
         function = self._served.get(method)

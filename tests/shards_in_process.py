@@ -15,6 +15,7 @@ from broker.protocol import wire
 from broker.serve.call import Call, Route
 from shards.errors import PeerLost
 from shards.homes import home_of
+from shards.later import Later
 from shards.settings import View
 
 
@@ -30,6 +31,16 @@ class DirectMesh:
 
     def serve(self, method: str, function: Callable[..., Any]) -> None:
         self.served[method] = function
+
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Later:
+        self.calls.append(method)
+        later = Later()
+        if key not in self.peers:
+            later.settle(error=PeerLost(f"{key} is down"))
+        else:
+            value = self.peers[key].served[method](self.me, *msgpack.unpackb(msgpack.packb(args)))
+            later.settle(msgpack.unpackb(msgpack.packb(value)))
+        return later
 
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         self.calls.append(method)

@@ -7,17 +7,17 @@ P1  an operation answers with a Kafka error code first, and never raises: a lost
 """
 
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
-
-import trio
 
 from broker.log.manager import LogManager
 from broker.log.records import Rejected
 from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.later import Later
 
 METHOD = "partitions"
 CALL_TIMEOUT_S = 10.0
@@ -25,12 +25,13 @@ OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
 Answer = Sequence[Any]  # an error code, and what the operation answers besides
-Answers = list[Answer] | Coroutine[Any, Any, list[Answer]]  # there, or to be awaited
+Answers = list[Answer] | Later  # there, or later
 
 
 class Mesh(Protocol):
     """What is needed of a shards.mesh.Mesh."""
 
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Later: ...
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any: ...
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
 
@@ -68,7 +69,7 @@ class Partitions:
     # Asking
 
     def ask(self, operation: str, items: Sequence[Item], *, timeout_s: float = CALL_TIMEOUT_S) -> Answers:
-        """The answer to each item, in order: as a list if all are at home here, else as a coroutine to await.
+        """The answer to each item, in order: as a list if all are at home here, else later.
 
         What is at home here is done before this returns.
         """
@@ -86,36 +87,29 @@ class Partitions:
                 elsewhere.setdefault(home, []).append(index)
         return self._ask_homes(operation, items, elsewhere, answers, timeout_s) if elsewhere else answers
 
-    async def _ask_homes(
+    def _ask_homes(
         self,
         operation: str,
         items: Sequence[Item],
         elsewhere: dict[int, list[int]],
         answers: list[Any],
         timeout_s: float,
-    ) -> list[Answer]:
-        async def ask_home(home: int, indexes: list[int]) -> None:
-            their = await self.ask_home(home, operation, [items[index] for index in indexes], timeout_s)
-            for index, answer in zip(indexes, their, strict=True):
+    ) -> Later:
+        all_there = Later()
+        waiting = len(elsewhere)
+
+        def answered(indexes: list[int], later: Later) -> None:
+            nonlocal waiting
+            for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
                 answers[index] = answer
+            waiting -= 1
+            if not waiting:
+                all_there.settle(answers)
 
-        if len(elsewhere) == 1:
-            await ask_home(*elsewhere.popitem())
-        else:
-            async with trio.open_nursery() as nursery:
-                for home, indexes in elsewhere.items():
-                    nursery.start_soon(ask_home, home, indexes)
-        return answers
-
-    async def ask_home(self, home: int, operation: str, items: list[Item], timeout_s: float) -> list[Answer]:
-        try:
-            answers: list[Answer] = await self.mesh.request(home, METHOD, operation, items, timeout_s=timeout_s)
-            return answers
-        except DeadlineExceeded:
-            why = Rejected(codes.REQUEST_TIMED_OUT, "The partition's shard did not answer in time.")
-        except (PeerLost, RemoteError):
-            why = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
-        return [FAILED[operation](why)] * len(items)
+        for home, indexes in elsewhere.items():
+            asked = [items[index] for index in indexes]
+            self.mesh.call(home, METHOD, operation, asked, timeout_s=timeout_s).tell(partial(answered, indexes))
+        return all_there
 
     # Answering
 
@@ -176,12 +170,26 @@ class Partitions:
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
 
 
-def then(answers: Answers, respond: Callable[[list[Answer]], Any]) -> Any:
-    """What `respond` makes of the answers: now if they are there, else a coroutine that returns it."""
-    return respond(answers) if isinstance(answers, list) else _then(answers, respond)
+def _answers(operation: str, later: Later, count: int) -> list[Answer]:
+    """What a home answered for `count` items (P1)."""
+    try:
+        answers: list[Answer] = later.result()
+        return answers
+    except DeadlineExceeded:
+        why = Rejected(codes.REQUEST_TIMED_OUT, "The partition's shard did not answer in time.")
+    except (PeerLost, RemoteError):
+        why = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
+    return [FAILED[operation](why)] * count
 
 
-async def _then(answers: Coroutine[Any, Any, list[Answer]], respond: Callable[[list[Answer]], Any]) -> Any:
+def then(answers: Any, respond: Callable[[list[Answer]], Any]) -> Any:
+    """What `respond` makes of the answers: now if they are there, later if they are a Later, else a coroutine of it."""
+    if isinstance(answers, list):
+        return respond(answers)
+    return answers.map(respond) if isinstance(answers, Later) else _then(answers, respond)
+
+
+async def _then(answers: Awaitable[list[Answer]], respond: Callable[[list[Answer]], Any]) -> Any:
     return respond(await answers)
 
 

@@ -26,6 +26,7 @@ from broker.protocol import wire
 from broker.serve.channel import Serving
 from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault
+from shards.later import Later
 from shards.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
 _READ_SIZE = 256 << 10
@@ -215,6 +216,9 @@ class Connection:
                 self.send(answer)
             if self.throttle is not None and not self.closed:
                 self._mute(*self.throttle)
+        elif type(answer) is Later:
+            self.busy = True
+            answer.tell(partial(self._came, len(frame) + 4))
         else:
             self.busy = True
             serving.start_soon(self._serve_slowly, answer, len(frame) + 4)
@@ -224,17 +228,32 @@ class Connection:
         self.serving.bug(self, bug)
         self.close("bug")
 
+    def _came(self, size: int, answer: Later) -> None:
+        """The answer to a request of `size` bytes, which another shard had to be asked for, is there."""
+        try:
+            response = answer.result()
+        except Exception as fault:
+            self._end_slowly(fault)
+        else:
+            self._answered_slowly(size, response)
+
     async def _serve_slowly(self, answer: Awaitable[bytes | None], size: int) -> None:
-        serving = self.serving
         try:
             response = await answer
-        except (wire.BadFrame, ClientFault) as fault:
-            serving.malformed(self, str(fault))
+        except Exception as fault:
+            self._end_slowly(fault)
+        else:
+            self._answered_slowly(size, response)
+
+    def _end_slowly(self, fault: Exception) -> None:
+        if isinstance(fault, wire.BadFrame | ClientFault):
+            self.serving.malformed(self, str(fault))
             self.close("malformed")
-            return
-        except Exception as bug:
-            self._end_for(bug)
-            return
+        else:
+            self._end_for(fault)
+
+    def _answered_slowly(self, size: int, response: bytes | None) -> None:
+        serving = self.serving
         serving.poller.touch()
         if self.closed:
             return

@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 from broker.protocol import wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
+from shards.later import Later
 
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
@@ -62,11 +64,11 @@ class Dispatcher:
             throttling.prepare(call)
             return throttling.settle(channel, call, len(frame), route.function(request, call), began_ns)
         response = route.function(request, call)
-        if response is None:
-            return None
+        if type(response) is Later:
+            return response.map(partial(_encode, call))
         if inspect.iscoroutine(response):
             return _finish(call, response)
-        return wire.encode_response(call, response)
+        return _encode(call, response)
 
     def _counts(self, frame: bytes) -> bool:
         """Whether an ApiVersions request counts against a quota: of request time, and if its version is known at all."""
@@ -98,6 +100,9 @@ class Dispatcher:
         return self._versions(version, correlation_id)
 
 
+def _encode(call: Call, response: Any) -> bytes | None:
+    return None if response is None else wire.encode_response(call, response)
+
+
 async def _finish(call: Call, response: Any) -> bytes | None:
-    made = await response
-    return None if made is None else wire.encode_response(call, made)
+    return _encode(call, await response)

@@ -22,6 +22,7 @@ from broker.serve.call import Call
 from broker.serve.channel import Channel
 from journal.writer import Journal
 from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged
+from shards.later import Later
 from shards.meters import KINDS, Meters
 from shards.settings import View
 
@@ -70,7 +71,7 @@ class Throttling:
         A coroutine only when the handler's `response` is one, or a quota's home is another shard.
         """
         spent_ns = time.perf_counter_ns() - began_ns
-        if inspect.iscoroutine(response):
+        if type(response) is Later or inspect.iscoroutine(response):
             return self._settle_later(channel, call, size, response, spent_ns)
         return self._settle_now(channel, call, size, response, spent_ns)
 

@@ -75,7 +75,9 @@ def _run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produ
     cpu_s = machine.cpu_s(peer.pid) - before_s
     said = _SAID.findall(done.stdout)
     if done.returncode or not said:
-        raise CannotMeasure(f"kafka-producer-perf-test against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}")
+        raise CannotMeasure(
+            f"kafka-producer-perf-test against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}"
+        )
     deleted = tools("kafka-topics", "--bootstrap-server", peer.bootstrap, "--delete", "--topic", topic)
     if deleted.code:
         raise CannotMeasure(f"{peer.name} does not delete a topic: {(deleted.err or deleted.out).strip()}")

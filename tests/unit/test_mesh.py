@@ -115,6 +115,35 @@ async def test_a_call_ends_at_its_deadline(tmp_path):
             await one.mesh.request(0, "never", timeout_s=0.01)
 
 
+async def test_a_call_that_no_task_waits_for_ends_with_a_tick(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        zero.mesh.serve("answer", lambda peer: 1)
+        late = one.mesh.call(0, "answer", timeout_s=0)
+        in_time = one.mesh.call(0, "answer")
+        one.mesh.tick()
+        with pytest.raises(DeadlineExceeded):
+            late.result()
+        assert await in_time == 1, "and its own answer, which comes as well, disturbs nobody"
+        with pytest.raises(PeerLost):
+            one.mesh.call(5, "answer").result()
+
+
+async def test_a_call_waits_for_room_on_its_link(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        asked = []
+        zero.mesh.serve("answer", lambda peer, number: asked.append(number))
+        link = one.mesh.peers[0].links[DATA]
+        link.room = trio.Event()
+        waiting, too_late = one.mesh.call(0, "answer", 1), one.mesh.call(0, "answer", 2, timeout_s=0)
+        await trio.testing.wait_all_tasks_blocked()
+        one.mesh.tick()
+        link.room.set()
+        await waiting
+        assert asked == [1], "one whose time is over is not asked any more"
+        with pytest.raises(DeadlineExceeded):
+            too_late.result()
+
+
 async def test_calls_in_flight_end_with_the_peer(tmp_path):
     async with pair(tmp_path) as (zero, one):
         called = trio.Event()

@@ -38,7 +38,11 @@ def test_what_was_taken_back_makes_room_again():
 
 
 def test_a_violation_leaves_nothing_but_that_the_window_was_looked_at():
-    assert beyond(grant(IP, 20, 1000, violated=True), grant(IP, 0, 1001, violated=True), grant(IP, 1, 1002)) == [0, 0, 1]
+    assert beyond(grant(IP, 20, 1000, violated=True), grant(IP, 0, 1001, violated=True), grant(IP, 1, 1002)) == [
+        0,
+        0,
+        1,
+    ]
 
 
 def test_a_listener_records_nothing_while_a_delay_of_it_runs():
