@@ -1,28 +1,37 @@
 """How many connections of a pool are open, at every admission, over a whole journal, without a hot key doing all the work.
 
-Counting is a prefix sum, so it splits in time: the journal is cut into slices of about equal size; what a pool carries
-into a slice is the sum of what happened in it before, a small table; inside a slice every pool is counted with numpy in
-one pass. One IP or the broker pool may have every event of the journal and still be counted by all cores.
+Counting is a prefix sum, so it splits by pool and in time. Addresses are spread over tasks by their hash, each whole. What
+would be too much for one task, a broker, a listener or an address with very many connections, is cut into slices of time
+of about equal size: what such a pool carries into a slice is the sum of what happened in it before, a handful of numbers.
+In a task every pool is counted with numpy in one pass. One address may have every event of the journal and still be
+counted by all cores.
 
 W1  at one instant closes count before opens, as a plan does
 W2  the count at an admission includes itself
 """
 
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy
 import pyarrow
 import pyarrow.compute
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.timeline import Timeline
 
-SLICE_ROWS = 400_000
+SLICE_ROWS = 1_000_000
+SAMPLE_PER_SLICE = 2000
+CELLS = 4096
 SHOWN = 10
 KINDS = ("broker", "listener", "ip")
 CHANGES = "slice int, broker int, listener string, ip string, at_ns long, change int, version long, conn long"
+_CARRY = pyarrow.schema(
+    [("kind", pyarrow.string()), ("broker", pyarrow.int32()), ("pool", pyarrow.string()), ("carry", pyarrow.int64())]
+)
 EXCESS = (
     "slice int, kind string, broker int, pool string, at_ns long, open long, allowed long, version long, conn long, "
     "excess long"
@@ -39,46 +48,97 @@ def changes(intervals: DataFrame) -> DataFrame:
 
 
 def sliced(steps: DataFrame, *, rows: int, slice_rows: int = SLICE_ROWS) -> tuple[DataFrame, int]:
-    """The same with `slice`, a number that rises with at_ns, in slices of about equal size; and how many slices."""
+    """The same with `slice`, a number that rises with at_ns, in slices of about equal size; and how many slices.
+
+    `is_hot`, if there is such an address: whether it is one that has a good part of a slice's rows.
+    """
     count = max(1, rows // slice_rows)
-    inner = [number / count for number in range(1, count)]
-    bounds = sorted(set(steps.approxQuantile("at_ns", inner, 0.2 / count))) if inner else []
-    if not bounds:
+    if count == 1:
         return steps.withColumn("slice", F.lit(0)), 1
-    # A sorted literal array and a search in it: 400 slices are no chain of 400 comparisons.
-    table = F.array(*(F.lit(int(bound)) for bound in bounds))
-    place = F.size(F.filter(table, lambda bound: bound <= F.col("at_ns")))
-    return steps.withColumn("slice", place).persist(StorageLevel.DISK_ONLY), len(bounds) + 1
+    sample = steps.sample(min(1.0, count * SAMPLE_PER_SLICE / rows), seed=1).select("at_ns", "broker", "ip").persist()
+    inner = [number / count for number in range(1, count)]
+    bounds = sorted({int(bound) for bound in sample.approxQuantile("at_ns", inner, 0.2 / count)})
+    name = F.concat_ws("/", "broker", "ip")
+    often = sample.groupBy(name.alias("name")).count().where(F.col("count") > SAMPLE_PER_SLICE // 4)
+    hot = [row["name"] for row in often.collect()]
+    sample.unpersist()
+    placed = steps.withColumn("slice", _place(F.col("at_ns"), bounds))
+    return (placed.withColumn("is_hot", name.isin(hot)) if hot else placed), len(bounds) + 1
 
 
-def carried(steps: DataFrame) -> DataFrame:
-    """slice, kind, broker, pool, carry: how many of a pool are open when a slice begins in which it has events."""
-    per_ip = steps.groupBy("slice", "broker", "listener", "ip").agg(F.sum("change").alias("net"))
-    pools = [("ip", F.col("ip")), ("listener", F.col("listener")), ("broker", F.lit(""))]
-    options = F.array(*(F.struct(F.lit(kind).alias("kind"), key.alias("pool")) for kind, key in pools))
-    exploded = per_ip.select("slice", "broker", "net", F.explode(options).alias("of"))
-    per_pool = exploded.groupBy("slice", "broker", "of.kind", "of.pool").agg(F.sum("net").alias("net"))
-    earlier = Window.partitionBy("kind", "broker", "pool").orderBy("slice").rowsBetween(Window.unboundedPreceding, -1)
-    carry = per_pool.withColumn("carry", F.sum("net").over(earlier))
-    # Aliased, for these columns meet the ones they come from in a cogroup.
-    names = ("slice", "kind", "broker", "pool", "carry")
-    return carry.where(F.col("carry") != 0).select(*(F.col(name).alias(name) for name in names))
+def _place(at_ns: Column, bounds: Sequence[int]) -> Column:
+    """How many of the sorted bounds are at or before an instant, at the same cost however many there are.
+
+    A grid of equal cells says how many bounds are before a cell; only those within the cell are compared.
+    """
+    if not bounds:
+        return F.lit(0)
+    low = bounds[0]
+    width = (bounds[-1] - low) // CELLS + 1
+    edges = [low + cell * width for cell in range(CELLS + 1)]
+    before = [bisect_right(bounds, edge - 1) for edge in edges]
+    firsts = F.array(*(F.lit(each) for each in before[:-1]))
+    within = F.array(*(F.lit(following - each) for each, following in pairwise(before)))
+    table = F.array(*(F.lit(bound) for bound in bounds))
+    cell = F.least(F.greatest(at_ns - low, F.lit(0)) / width, F.lit(CELLS - 1)).cast("int") + 1
+    first = F.element_at(firsts, cell)
+    near = F.slice(table, first + 1, F.element_at(within, cell))
+    return first + F.size(F.filter(near, lambda bound: bound <= at_ns))
+
+
+def _carried(steps: DataFrame, kinds: Sequence[str]) -> dict[int, pyarrow.Table]:
+    """Slice -> kind, broker, pool, carry: how many of a pool that is cut in time are open when the slice begins."""
+    has_hot = "ip" in kinds and "is_hot" in steps.columns
+    hot = F.when(F.col("is_hot"), F.col("ip")) if has_hot else F.lit(None).cast("string")
+    nets = steps.groupBy("slice", "broker", "listener", hot.alias("ip")).agg(F.sum("change").alias("net")).collect()
+    by_slice: defaultdict[int, Counter[tuple[str, int, str]]] = defaultdict(Counter)
+    for row in nets:
+        pools = {"broker": "", "listener": row["listener"] or "", "ip": row["ip"]}
+        for kind, pool in pools.items():
+            if kind in kinds and pool is not None:
+                by_slice[row["slice"]][kind, row["broker"], pool] += row["net"]
+    open_now: Counter[tuple[str, int, str]] = Counter()
+    carried = {}
+    for number in sorted(by_slice):
+        rows = [{"kind": kind, "broker": broker, "pool": pool, "carry": count}
+                for (kind, broker, pool), count in open_now.items() if count]  # fmt: skip
+        carried[number] = pyarrow.Table.from_pylist(rows, _CARRY)
+        open_now.update(by_slice[number])
+    return carried
 
 
 def excesses(steps: DataFrame, slices: int, timeline: Timeline, kinds: Sequence[str] = KINDS) -> DataFrame:
     """EXCESS: the first SHOWN admissions per slice and kind of pool at which more were open than was allowed.
 
-    `excess` is how many such admissions the slice has in all.
+    `excess` is how many such admissions the slice has in all. Slices below 0 are no time, but a share of the addresses of
+    one broker.
     """
+    has_hot = "is_hot" in steps.columns
+    cut = [kind for kind in kinds if kind != "ip" or slices == 1]
+    carried: dict[int, pyarrow.Table] = {}
+    tasks = steps
+    if slices > 1:
+        is_hot = F.col("is_hot") if has_hot else F.lit(False)
+        of_time = F.col("slice") if cut else F.when(is_hot, F.col("slice"))
+        of_address = -1 - F.pmod(F.xxhash64("ip"), F.lit(slices)).cast("int") - slices * F.col("broker")
+        both = F.array(of_time, F.when(~is_hot, of_address)) if "ip" in kinds else F.array(of_time)
+        tasks = steps.withColumn("slice", F.explode(F.array_compact(both)))
+        if cut or has_hot:
+            carried = _carried(steps, kinds)
 
-    def check(left: pyarrow.Table, right: pyarrow.Table) -> pyarrow.Table:
-        found = [_check_kind(left, right, kind, timeline) for kind in kinds] if left.num_rows else []
+    def check(rows: pyarrow.Table) -> pyarrow.Table:
+        number = rows["slice"][0].as_py()
+        carry = carried.get(number, _CARRY.empty_table())
+        found = []
+        if number < 0:
+            found.append(_check_kind(rows, carry, "ip", timeline))
+        else:
+            found += [_check_kind(rows, carry, kind, timeline) for kind in cut]
+            if has_hot and "ip" in kinds and (hot := rows.filter(rows["is_hot"])).num_rows:
+                found.append(_check_kind(hot, carry, "ip", timeline))
         return pyarrow.concat_tables([_excess_schema().empty_table(), *found])
 
-    if slices == 1:  # nothing is carried anywhere
-        none = pyarrow.table({"kind": pyarrow.array([], pyarrow.string())})
-        return steps.groupBy("slice").applyInArrow(lambda left: check(left, none), EXCESS)
-    return steps.groupBy("slice").cogroup(carried(steps).groupBy("slice")).applyInArrow(check, EXCESS)
+    return tasks.groupBy("slice").applyInArrow(check, EXCESS)
 
 
 def _check_kind(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, timeline: Timeline) -> pyarrow.Table:
