@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from crowd import MISSING, PLANTS, Broker, coordinator, versions, write_unreadable
+import rated
+from crowd import MISSING, PLANTS, Broker, coordinator, numbered, versions, write_unreadable
 from storms import write
 
 from pipeline.audit import audit
@@ -64,3 +65,19 @@ def test_missing_events_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
     result = audit(read(spark, [tmp_path]))
     assert result.verdict == "unknown", [check for check in result.checks if check.verdict == "exceeded"]
     assert found(result, "sequence") == set(range(SEEDS, number))
+
+
+def test_every_rate_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+    events, planted = rated.coordinator(), {}
+    for place, kind in enumerate([None, *rated.PLANTS]):
+        of_kind = range(place * SEEDS, (place + 1) * SEEDS)
+        plant, phase, check = (None, 1, "") if kind is None else rated.PLANTS[kind]
+        planted.setdefault(check, set()).update(of_kind)
+        for number in of_kind:
+            events += numbered(rated.RatedBroker(number, number).run(plant, phase).events)
+    write(tmp_path, events, parts=4)
+    result = audit(read(spark, [tmp_path]))
+    for check in result.checks:
+        assert found(result, check.name) == planted.get(check.name, set()), check
+        assert (check.verdict == "exceeded") == (check.name in planted), check
+    assert {check.name for check in result.checks} > planted.keys() - {""}
