@@ -35,7 +35,10 @@ CHANGES: tuple[list[list[Any]], ...] = (
         ["setting", "/listener.name.external.max.connection.creation.rate", None],
         ["setting", "/kafka_connection_rate_limit", "5"],
     ],
-    [["setting", "/kafka_connection_rate_limit", None], ["setting", "/kafka_connection_rate_limit_overrides", "10.0.0.1:5"]],
+    [
+        ["setting", "/kafka_connection_rate_limit", None],
+        ["setting", "/kafka_connection_rate_limit_overrides", "10.0.0.1:5"],
+    ],
 )
 STORED_NS = tuple(number * 30 * SECOND_NS for number in range(1, 4))
 ACKNOWLEDGED_NS = tuple(at_ns + SECOND_NS for at_ns in STORED_NS)
