@@ -170,8 +170,10 @@ class Journal:
         limit_value: float | None = None,
         version: int = 0,
         detail: Mapping[str, Any] | str | None = None,
+        at_ns: int | None = None,
     ) -> None:
-        """Any kind of event. Raises KeyError for a kind that schema.KINDS doesn't have."""
+        """Any kind of event; `at_ns`: when it happened, if that is not now. Raises KeyError for a kind that schema.KINDS
+        doesn't have."""
         code = CODE_OF_KIND[kind]
         text = detail if detail is None or isinstance(detail, str) else json.dumps(detail, separators=(",", ":"))
         flags = (
@@ -189,7 +191,7 @@ class Journal:
             ids = self._ids
         numbers = [ids[string] for string in strings]
         _EVENT(
-            self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, 0x7FFFFFFF), _clock(), conn,
+            self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, 0x7FFFFFFF), at_ns or _clock(), conn,
             bytes_moved or 0, limit_value or 0.0, held_ms or 0.0, version,
         )  # fmt: skip
         self._end += ROW

@@ -147,7 +147,7 @@ class Mesh:
     def tick(self) -> None:
         """Ends calls whose time is over; to be called a few times a second."""
         now_s = trio.current_time()
-        for key, peer in self.peers.items():
+        for key, peer in list(self.peers.items()):
             for call_id, call in [each for each in peer.calls.items() if each[1].until_s <= now_s]:
                 del peer.calls[call_id]
                 call.answer.settle(error=DeadlineExceeded(f"{key} did not answer in time"))

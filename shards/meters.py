@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from limits.average import Average
 from limits.precedence import Match, QuotaTable
@@ -35,11 +35,21 @@ from shards.homes import home_of
 from shards.settings import View
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
-WITHIN: Final = Charged(True, 0)
 _METHOD = "charge"
 
 Request = Callable[..., Awaitable[Any]]
 """mesh.request: (peer, method, *args) -> value."""
+
+
+class Metered(NamedTuple):
+    """A Charged, and when its home recorded it (ms); 0: nothing was recorded."""
+
+    accepted: bool
+    throttle_ms: int
+    at_ms: int
+
+
+UNMETERED: Final = Metered(True, 0, 0)
 
 
 class Meters:
@@ -109,10 +119,10 @@ class Meters:
         return table.match(user, client_id)
 
     def charge(self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False) -> Any:
-        """Records `amount` (bytes, handler ms, partitions): a Charged, or a coroutine of one when its home is elsewhere."""
+        """Records `amount` (bytes, handler ms, partitions): a Metered, or a coroutine of one when its home is elsewhere."""
         table: QuotaTable = self._meters[kind].table
         if not table.in_use:
-            return WITHIN
+            return UNMETERED
         home = self._home(kind, table, user, client_id)
         if home == self._me:
             return self._charge_here(kind, user, client_id, amount, strict)
@@ -184,11 +194,11 @@ class Meters:
     def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
         return home_of("\0".join((kind, *table.key(user, client_id))), self._shards)
 
-    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Charged:
+    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Metered:
         now_ms = self._now_ms()
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
-            return WITHIN
+            return UNMETERED
         meter = self._meters[kind]
         charged: Charged
         if kind == MUTATION:
@@ -202,13 +212,13 @@ class Meters:
             key = (kind, *meter.table.key(user, client_id))
             average = self._throttles.setdefault(key, Average(meter.window))
             average.record(charged.throttle_ms, now_ms=now_ms)
-        return charged
+        return Metered(*charged, now_ms)
 
     async def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
-    ) -> Charged:
+    ) -> Metered:
         try:
-            return Charged(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
+            return Metered(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
         except (PeerLost, DeadlineExceeded):
             # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
-            return WITHIN
+            return UNMETERED

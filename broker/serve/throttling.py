@@ -21,20 +21,21 @@ from broker.protocol import wire
 from broker.serve.call import Call
 from broker.serve.channel import Channel
 from journal.writer import Journal
-from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, Charged
+from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.later import Later
-from shards.meters import KINDS, Meters
+from shards.meters import KINDS, Metered, Meters
 from shards.settings import View
 
 _PRODUCE, _FETCH = 0, 1
 
 
 class _Charge(NamedTuple):
-    """One quota's answer to a request: the delay it asks for, and what was recorded."""
+    """One quota's answer to a request: the delay it asks for, what was recorded, and when (ms; 0: not at all)."""
 
     kind: str
     throttle_ms: int
     amount: float
+    at_ms: int
 
 
 class Throttling:
@@ -98,11 +99,12 @@ class Throttling:
     def _charge(self, call: Call, kind: str, amount: float) -> Any:
         """A _Charge, or a coroutine of one."""
         charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
-        if isinstance(charged, Charged):
-            return _Charge(kind, charged.throttle_ms, amount)
+        if isinstance(charged, Metered):
+            return _Charge(kind, charged.throttle_ms, amount, charged.at_ms)
 
         async def there() -> _Charge:
-            return _Charge(kind, (await charged).throttle_ms, amount)
+            answer: Metered = await charged
+            return _Charge(kind, answer.throttle_ms, amount, answer.at_ms)
 
         return there()
 
@@ -139,7 +141,7 @@ class Throttling:
     def _finish(
         self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
     ) -> bytes | None:
-        charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations))
+        charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations, 0))
         for charge in charges:
             self._tell(channel, call, charge)
         worst = max(charges, key=lambda charge: charge.throttle_ms)
@@ -182,4 +184,5 @@ class Throttling:
             limit=charge.kind,
             limit_value=match.limit,
             version=self._view.version,
+            at_ns=charge.at_ms * 1_000_000 or None,
         )

@@ -3,6 +3,8 @@
 Quota windows are 3 samples of a second, so that a test sees several of them within seconds.
 """
 
+import heapq
+import itertools
 import json
 import threading
 import time
@@ -42,16 +44,27 @@ def throttled(cluster, client_id):
     return sorted(mine, key=lambda event: event["mono_ns"])
 
 
-def most_within(events_, window_s):
-    """The most bytes recorded in any window of so many seconds."""
+def most_within(recorded, window_s):
+    """The most bytes in any window of so many seconds, of (ms, bytes) in order."""
     most, total, first = 0, 0, 0
-    for event in events_:
-        total += event["bytes"]
-        while event["mono_ns"] - events_[first]["mono_ns"] >= window_s * 1e9:
-            total -= events_[first]["bytes"]
+    for at_ms, size in recorded:
+        total += size
+        while at_ms - recorded[first][0] >= window_s * 1000:
+            total -= recorded[first][1]
             first += 1
         most = max(most, total)
     return most
+
+
+def one_meter(size, until_ms, trip_ms):
+    """(ms, bytes) that a single Kafka meter records of CONNECTIONS that each send their next request once they may."""
+    rate, recorded = Rate(Window(SAMPLES, 1000)), []
+    due = [(0, number) for number in range(CONNECTIONS)]
+    while due[0][0] <= until_ms:
+        at_ms, number = heapq.heappop(due)
+        recorded.append((at_ms, size))
+        heapq.heappush(due, (at_ms + max(trip_ms, rate.charge(size, QUOTA, now_ms=at_ms)), number))
+    return recorded
 
 
 def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(cluster):
@@ -83,24 +96,24 @@ def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(c
     assert {(event["limit"], event["limit_value"]) for event in told} == {("producer_byte_rate", QUOTA)}
     (size,) = {event["bytes"] for event in told}
 
-    began = told[0]["mono_ns"]
-    seconds = (told[-1]["mono_ns"] - began) / 1e9
+    seconds = (told[-1]["mono_ns"] - told[0]["mono_ns"]) / 1e9
     assert seconds > SAMPLES + 2, "it went on after the burst"
 
-    # Whenever the journal's records exceed the quota in Kafka's window, the client was muted for what Kafka asks for.
+    # All connections of all shards are charged as by one meter of one Kafka broker, to the millisecond and in its order;
+    # what was charged in the same millisecond has no order that the journal could tell.
     rate = Rate(Window(SAMPLES, 1000))
-    due = [rate.charge(size, QUOTA, now_ms=event["mono_ns"] // 1_000_000) for event in told]
-    differ_ms = sorted(abs(event.get("throttle_ms", 0) - each) for event, each in zip(told, due, strict=True))
-    assert differ_ms[len(differ_ms) // 2] <= 10, "records are journaled a moment after they are made"
-    muted_ms = sum(event.get("throttle_ms", 0) for event in told)
-    # A quiet machine: 0.1 %. On a busy one the moment gets longer, and by it what is due at the journal's time is less.
-    assert muted_ms == pytest.approx(sum(due), rel=0.05, abs=10 * len(told)), "nor for longer: it gets its quota"
+    at_ms = [event["mono_ns"] // 1_000_000 for event in told]
+    due = sorted(zip(at_ms, [rate.charge(size, QUOTA, now_ms=each) for each in at_ms], strict=True))
+    assert sorted(zip(at_ms, [event.get("throttle_ms", 0) for event in told], strict=True)) == due
 
-    # In no window of whatever length more than the quota, beside the burst that Kafka's windows let pass, and a request
-    # of each connection: it is recorded before it is known that it is beyond.
+    # So in no window it gets more than a broker gives to as many connections of which each sends again once it may, within
+    # 5 %; and all in all no less. How fast the burst goes, which no quota says, moves what follows: as fast as may be.
+    times = list(zip(at_ms, itertools.repeat(size)))
+    references = [one_meter(size, int(seconds * 1000), trip_ms) for trip_ms in (1, 2, 5, 10, 15, 20, 30, 50)]
     for length_s in range(1, int(seconds)):
-        most = QUOTA * (length_s + SAMPLES) + CONNECTIONS * size
-        assert most_within(told, length_s) <= most, f"{length_s} s"
+        most = max(most_within(reference, length_s) for reference in references)
+        assert most_within(times, length_s) <= 1.05 * most, f"{length_s} s"
+    assert len(told) >= 0.95 * min(map(len, references))
 
 
 def test_a_throttled_answer_comes_at_once_and_the_next_only_after_the_delay(cluster):

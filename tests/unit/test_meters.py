@@ -6,7 +6,7 @@ import pytest
 
 from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST, FetchMeter, MutationMeter, ProduceMeter, RequestMeter
 from shards.errors import PeerLost
-from shards.meters import KINDS, WITHIN, Meters
+from shards.meters import KINDS, UNMETERED, Meters
 from shards.quotas import key_of_entity
 from shards.settings import View
 
@@ -70,15 +70,16 @@ async def test_any_number_of_shards_charges_as_one_meter_does(seed):
         amount = chance.choice([1, 20, 400, 3000])
         strict = {"strict": chance.random() < 0.5} if kind == MUTATION else {}
         asked = await broker.charge(chance.randrange(len(broker.meters)), kind, user, client_id, amount, **strict)
-        assert asked == single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict)
+        one = single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict)
+        assert asked == (*one, broker.now_ms)
 
 
 async def test_before_the_first_quota_nothing_is_recorded():
     broker = Broker(3)
     assert not any(broker.meters[0].in_use(kind) for kind in KINDS)
-    assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is WITHIN
+    assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is UNMETERED
     broker.set(QUOTAS)
-    assert await broker.charge(0, PRODUCE, "alice", "app", 1) == WITHIN
+    assert await broker.charge(0, PRODUCE, "alice", "app", 1) == (True, 0, broker.now_ms)
 
 
 async def test_a_changed_quota_holds_for_the_next_request():
@@ -92,7 +93,7 @@ async def test_nobody_waits_for_a_home_that_is_down():
     broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
     broker.down = {0, 1, 2, 3}
     answers = [await broker.charge(shard, PRODUCE, "alice", "app", 5000) for shard in range(4)]
-    assert sum(answer == WITHIN for answer in answers) == 3, "only the home itself charges"
+    assert sum(answer == UNMETERED for answer in answers) == 3, "only the home itself charges"
 
 
 async def test_rates_and_average_throttles_are_told_by_the_home_alone():
