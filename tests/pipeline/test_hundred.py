@@ -1,13 +1,16 @@
 """Every kind of violation at random places of a hundred seeds, and honest brokers beside them: one audit for all of a sort."""
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import rated
 from crowd import MISSING, PLANTS, Broker, coordinator, numbered, versions, write_unreadable
 from storms import write
 
+from pipeline import sweep
 from pipeline.audit import audit
 from pipeline.events import read
 from pipeline.verdict import Result
@@ -43,6 +46,24 @@ def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> N
         assert (check.verdict == "exceeded") == (check.name in planted), check
         assert check.name not in planted or len(check.evidence) == 10
         assert {each["broker"] for each in check.evidence} <= planted.get(check.name, set())
+
+
+def test_a_journal_cut_in_time_is_judged_as_the_whole(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = versions(3)
+    kinds = ("address", "external", "broker", "slots")
+    brokers = [
+        Broker(number, number, plan).run(PLANTS[kinds[number // 2]][0] if number < 8 else None) for number in range(10)
+    ]
+    events = [event for broker in brokers for event in broker.numbered()]
+    write(tmp_path, events + coordinator(plan, (event for broker in brokers for event in broker.lost)))
+    whole = audit(read(spark, [tmp_path]))
+    monkeypatch.setattr(sweep, "sliced", partial(sweep.sliced, slice_rows=100))
+    cut = audit(read(spark, [tmp_path]))
+    assert {check.name: check.brokers for check in cut.checks} == {check.name: check.brokers for check in whole.checks}
+    assert found(cut, "ip_cap") == {0, 1} and found(cut, "listener_cap") == {2, 3}
+    assert found(cut, "broker_cap") == {4, 5, 6, 7}
 
 
 def test_missing_events_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
