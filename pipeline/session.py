@@ -112,6 +112,8 @@ def _defaults(master: str) -> dict[str, str]:
     if master.startswith("local"):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # Shuffles and what no longer fits in memory go where TMPDIR says; SPARK_LOCAL_DIRS goes before it.
+        settings["spark.local.dir"] = tempfile.gettempdir()
     return settings
 
 

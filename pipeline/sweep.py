@@ -55,11 +55,12 @@ def sliced(steps: DataFrame, *, rows: int, slice_rows: int = SLICE_ROWS) -> tupl
     count = max(1, rows // slice_rows)
     if count == 1:
         return steps.withColumn("slice", F.lit(0)), 1
-    sample = steps.sample(min(1.0, count * SAMPLE_PER_SLICE / rows), seed=1).select("at_ns", "broker", "ip").persist()
+    share = min(1.0, count * SAMPLE_PER_SLICE / rows)
+    sample = steps.sample(share, seed=1).select("at_ns", "broker", "ip").persist()
     inner = [number / count for number in range(1, count)]
     bounds = sorted({int(bound) for bound in sample.approxQuantile("at_ns", inner, 0.2 / count)})
     name = F.concat_ws("/", "broker", "ip")
-    often = sample.groupBy(name.alias("name")).count().where(F.col("count") > SAMPLE_PER_SLICE // 4)
+    often = sample.groupBy(name.alias("name")).count().where(F.col("count") > share * rows / count / 4)
     hot = [row["name"] for row in often.collect()]
     sample.unpersist()
     placed = steps.withColumn("slice", _place(F.col("at_ns"), bounds))
@@ -80,7 +81,8 @@ def _place(at_ns: Column, bounds: Sequence[int]) -> Column:
     firsts = F.array(*(F.lit(each) for each in before[:-1]))
     within = F.array(*(F.lit(following - each) for each, following in pairwise(before)))
     table = F.array(*(F.lit(bound) for bound in bounds))
-    cell = F.least(F.greatest(at_ns - low, F.lit(0)) / width, F.lit(CELLS - 1)).cast("int") + 1
+    whole = F.call_function("div", F.greatest(at_ns - low, F.lit(0)), F.lit(width))  # in longs: a double has 53 bits
+    cell = F.least(whole, F.lit(CELLS - 1)).cast("int") + 1
     first = F.element_at(firsts, cell)
     near = F.slice(table, first + 1, F.element_at(within, cell))
     return first + F.size(F.filter(near, lambda bound: bound <= at_ns))

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Events per second and memory of audit and plan, beside a plain sequential replay and pandas, and how they grow.
+"""Events per second, CPU time and memory of audit and plan, beside a plain sequential replay and pandas, and how they grow.
 
 scripts/bench_pipeline.py                        1 and 10 million connections
-scripts/bench_pipeline.py --sizes 50000000       takes about ten gigabytes of disk in --work
+scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
+scripts/bench_pipeline.py --write                puts the table into docs/benchmarks.md
+
+Each figure is taken in a process of its own, so that none counts what another has left behind. Starting Spark and making
+the log and the journal are not timed; memory is what the process and all below it have resident at most.
 """
 
 import argparse
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,61 +35,60 @@ import make_connlog  # noqa: E402  found once the line above has run
 from journal.segment import SCHEMA  # noqa: E402
 from pipeline import audit, events, inputs, plan, session  # noqa: E402
 from pipeline.candidates import Candidate  # noqa: E402
-from pipeline.progress import shown  # noqa: E402
+from scripts.bench import machine, table  # noqa: E402
 
 CAPS = (5, 10, 20, 50, 100, 200)
 CHUNK = 1_000_000
-SECOND_NS = 1_000_000_000
+SAMPLE_S = 0.5
+COLUMNS = ("what", "connections", "seconds", "events/s", "CPU seconds", "peak GiB", "answer")
 
 
 class Measured(NamedTuple):
-    """One line of the table."""
+    """One line of the table. An event is an open or a close."""
 
     what: str
     connections: int
     seconds: float
+    cpu_s: float
     peak_bytes: int
     answer: str
 
-
-def measure(what: str, connections: int, run: Callable[[], str]) -> Measured:
-    """Time a call, and sample the resident memory of this process and all below it."""
-    peak, done = [0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.25):
-            peak[0] = max(peak[0], sum(_resident(pid) for pid in _family(os.getpid())))
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    start = time.perf_counter()
-    answer = run()
-    seconds = time.perf_counter() - start
-    done.set()
-    thread.join()
-    found = Measured(what, connections, seconds, peak[0], answer)
-    print(row(found), flush=True)
-    return found
+    def cells(self) -> tuple[str, ...]:
+        """As the table has them."""
+        return (
+            self.what, f"{self.connections:,}", f"{self.seconds:,.1f}", f"{2 * self.connections / self.seconds:,.0f}",
+            f"{self.cpu_s:,.1f}", f"{self.peak_bytes / 2**30:.1f}", self.answer,
+        )  # fmt: skip
 
 
-def row(found: Measured) -> str:
-    """As a line of the table."""
-    rate = 2 * found.connections / found.seconds
-    return (
-        f"| {found.what} | {found.connections:,} | {found.seconds:,.1f} | {rate:,.0f} | {found.peak_bytes / 2**30:.1f} | "
-        f"{found.answer} |"
-    )
+def measure(what: str, connections: int, folder: Path) -> Measured:
+    """Run one of MEASURES in a process of its own. Raises CannotMeasure when it fails."""
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    command = [sys.executable, __file__, "--one", what, "--work", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)})
+    assert process.stdout is not None
+    peak_bytes = 0
+    while process.poll() is None:
+        peak_bytes = max(peak_bytes, sum(_resident(pid) for pid in machine.tree(process.pid)))
+        time.sleep(SAMPLE_S)
+    said = process.stdout.read()
+    process.stdout.close()
+    shutil.rmtree(scratch)
+    if process.returncode:
+        raise machine.CannotMeasure(f"{what} at {connections:,} connections ended with {process.returncode}")
+    one = json.loads(said)
+    return Measured(what, connections, one["seconds"], one["cpu_s"], peak_bytes, one["answer"])
 
 
-def _family(pid: int) -> list[int]:
-    found = [pid]
-    for each in found:
-        try:
-            for task in Path(f"/proc/{each}/task").iterdir():
-                found += [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
-    return found
+def run_one(what: str, folder: Path) -> None:
+    """In the process of its own: one line of JSON on stdout."""
+    with MEASURES[what](folder) as run:
+        before_s, start = machine.cpu_s(os.getpid()), time.perf_counter()
+        answer = run()
+        seconds = time.perf_counter() - start
+        said = {"seconds": seconds, "cpu_s": machine.cpu_s(os.getpid()) - before_s, "answer": answer}
+    print(json.dumps(said))
 
 
 def _resident(pid: int) -> int:
@@ -96,55 +101,78 @@ def _resident(pid: int) -> int:
 # ---- what is measured
 
 
-def spark_plan(spark: Any, log: Path) -> str:
+@contextmanager
+def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
     """Every cap of CAPS and the recommendation."""
-    with shown(spark, "plan"):
-        source = inputs.load(spark, [str(log)], "parquet")
-        found = plan.plan(source, [Candidate(per_ip_cap=cap) for cap in CAPS])
-    source.connections.unpersist()
-    spark.catalog.clearCache()
-    return f"cap {CAPS[0]} refuses {found.candidates[0]['refused']:,}"
+    with session.session(app="turnstile bench-pipeline") as spark:
+
+        def run() -> str:
+            source = inputs.load(spark, [str(folder / "log")], "parquet")
+            found = plan.plan(source, [Candidate(per_ip_cap=cap) for cap in CAPS])
+            return f"cap {CAPS[0]} refuses {found.candidates[0]['refused']:,}"
+
+        yield run
 
 
-def spark_audit(spark: Any, journal: Path) -> str:
+@contextmanager
+def spark_audit(folder: Path) -> Iterator[Callable[[], str]]:
     """All checks."""
-    with shown(spark, "audit"):
-        found = audit.audit(events.read(spark, [journal]))
-    spark.catalog.clearCache()
-    return found.verdict
+    with session.session(app="turnstile bench-pipeline") as spark:
+        yield lambda: audit.audit(events.read(spark, [folder / "journal"])).verdict
 
 
-def plain_replay(log: Path) -> str:
+@contextmanager
+def plain_replay(folder: Path) -> Iterator[Callable[[], str]]:
     """One loop over the log in order of time, one candidate at a time, as one would write it first."""
-    ips, opened, closed = _columns(log)
-    refused = 0
-    open_of: dict[int, int] = {}
-    leaving: list[tuple[int, int]] = []
-    for ip, start, end in zip(ips.tolist(), opened.tolist(), closed.tolist(), strict=True):
-        while leaving and leaving[0][0] <= start:
-            open_of[heappop(leaving)[1]] -= 1
-        count = open_of.get(ip, 0)
-        if count >= CAPS[0]:
-            refused += 1
-            continue
-        open_of[ip] = count + 1
-        heappush(leaving, (end, ip))
-    return f"cap {CAPS[0]} refuses {refused:,}"
+
+    def run() -> str:
+        columns = _columns(folder / "log")
+        refused = 0
+        open_of: dict[int, int] = {}
+        leaving: list[tuple[int, int]] = []
+        for first in range(0, len(columns[0]), CHUNK):
+            for ip, start, end in zip(*(each[first : first + CHUNK].tolist() for each in columns), strict=True):
+                while leaving and leaving[0][0] <= start:
+                    open_of[heappop(leaving)[1]] -= 1
+                count = open_of.get(ip, 0)
+                if count >= CAPS[0]:
+                    refused += 1
+                    continue
+                open_of[ip] = count + 1
+                heappush(leaving, (end, ip))
+        return f"cap {CAPS[0]} refuses {refused:,}"
+
+    yield run
 
 
-def pandas_sweep(log: Path) -> str:
+@contextmanager
+def pandas_sweep(folder: Path) -> Iterator[Callable[[], str]]:
     """How many are open per IP, at every open: the audit's count by pandas, all in memory."""
     import pandas
 
-    ips, opened, closed = _columns(log)
-    steps = pandas.DataFrame(
-        {
-            "ip": numpy.concatenate([ips, ips]),
-            "at": numpy.concatenate([opened, closed]),
-            "change": numpy.concatenate([numpy.ones(len(ips), "i8"), numpy.full(len(ips), -1, "i8")]),
-        }
-    ).sort_values(["ip", "at", "change"])
-    return f"most open {steps.groupby('ip')['change'].cumsum().max():,}"
+    def run() -> str:
+        ips, opened, closed = _columns(folder / "log")
+        # Twice the time, and one more for an open: at one instant closes come first, with a single key to sort by.
+        steps = pandas.DataFrame(
+            {
+                "ip": numpy.concatenate([ips, ips]),
+                "at": numpy.concatenate([2 * opened + 1, 2 * closed]),
+                "change": numpy.concatenate([numpy.ones(len(ips), "i4"), numpy.full(len(ips), -1, "i4")]),
+            }
+        )
+        del ips, opened, closed
+        steps = steps.sort_values("at", ignore_index=True)
+        return f"most open {steps.groupby('ip')['change'].cumsum().max():,}"
+
+    yield run
+
+
+MEASURES = {
+    "plain replay, one cap": plain_replay,
+    "pandas, counting only": pandas_sweep,
+    f"plan, {len(CAPS)} caps": spark_plan,
+    "audit": spark_audit,
+}
 
 
 def _columns(log: Path) -> tuple[Any, Any, Any]:
@@ -187,7 +215,7 @@ def make_journal(folder: Path, log: Path) -> Path:
         first += count
         at_ns = numpy.concatenate([opened, numpy.maximum(closed, opened + 1)])
         both = pyarrow.concat_arrays([ips, ips])
-        kinds = pyarrow.array(["admitted"] * count + ["closed"] * count)
+        kinds = pyarrow.concat_arrays([pyarrow.repeat(kind, count) for kind in ("admitted", "closed")])
         version = numpy.concatenate([numpy.ones(count, "i8"), numpy.zeros(count, "i8")])
         _part(journal / f"part-{number:05d}.parquet", 2 * count, seq, kind=kinds, mono_ns=at_ns, ip=both,
               conn=numpy.concatenate([conn, conn]), version=version)  # fmt: skip
@@ -220,26 +248,39 @@ def _part(path: Path, count: int, seq: list[int], **given: Any) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="zstd", compression_level=1)
 
 
-def main() -> None:
-    """Arguments in, a table out."""
+def main() -> int:
+    """Arguments in, a table out; 1 when something could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1000000,10000000", help="connections  [default: %(default)s]")
+    parser.add_argument("--sizes", default="1e6,1e7", help="connections  [default: %(default)s]")
     parser.add_argument("--work", type=Path, help="folder for what is measured on  [default: a temporary one]")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    print("| what | connections | seconds | events/s | peak GiB | answer |\n|---|---:|---:|---:|---:|---|")
+    if given.one:
+        run_one(given.one, given.work)
+        return 0
+    rows: list[tuple[str, ...]] = []
+    failed = False
     for size in [int(float(part)) for part in given.sizes.split(",")]:
         folder = Path(tempfile.mkdtemp(prefix="turnstile-bench-", dir=given.work))
         try:
-            log = make_log(folder, size)
-            journal = make_journal(folder, log)
-            measure("plain replay, one cap", size, lambda: plain_replay(log))  # noqa: B023  called at once
-            measure("pandas, counting only", size, lambda: pandas_sweep(log))  # noqa: B023
-            with session.session(app="turnstile bench-pipeline") as spark:
-                measure(f"plan, {len(CAPS)} caps", size, lambda: spark_plan(spark, log))  # noqa: B023
-                measure("audit", size, lambda: spark_audit(spark, journal))  # noqa: B023
+            print(f"making {size:,} connections ...", file=sys.stderr, flush=True)
+            make_journal(folder, make_log(folder, size))
+            for what in MEASURES:
+                print(f"measuring {what} ...", file=sys.stderr, flush=True)
+                try:
+                    rows.append(measure(what, size, folder).cells())
+                except machine.CannotMeasure as reason:
+                    failed = True
+                    rows.append((what, f"{size:,}", *[""] * 4, f"not measured: {reason}"))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+    table.show_plain("Turnstile pipeline benchmarks", COLUMNS, rows)
+    if given.write:
+        where = "each line in a process of its own"
+        table.write_plain(COLUMNS, rows, ROOT / "docs" / "benchmarks.md", mark="pipeline table", where=where)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

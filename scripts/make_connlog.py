@@ -23,6 +23,8 @@ import pyarrow.parquet
 DAY_S = 86_400
 START_S = 1_767_571_200  # Monday, 5 January 2026, 00:00 UTC
 CHUNK = 1_000_000
+ROW_GROUP = 250_000
+"""Rows of a Parquet row group, which is the least that one task reads."""
 PORT = 9092
 MIX = (("ordinary", 0.62), ("nat", 0.25), ("leak", 0.01), ("deploy", 0.12))
 ZEEK_FIELDS = (
@@ -97,8 +99,9 @@ def write(out: Path, format: str, made: Iterator[Columns], names: list[str]) -> 
     """All chunks to a file (zeek, json, csv; compressed by the ending .gz) or a folder (parquet)."""
     if format == "parquet":
         out.mkdir(parents=True, exist_ok=True)
+        addresses = pyarrow.array(names)
         for number, chunk in enumerate(made):
-            _write_parquet(out / f"part-{number:05d}.parquet", chunk, names)
+            _write_parquet(out / f"part-{number:05d}.parquet", chunk, addresses)
         return
     writers = {"zeek": _zeek, "json": _json, "csv": _csv}
     opener = gzip.open if out.suffix == ".gz" else open
@@ -106,8 +109,10 @@ def write(out: Path, format: str, made: Iterator[Columns], names: list[str]) -> 
         writers[format](file, made, names)
 
 
-def _write_parquet(path: Path, chunk: Columns, names: list[str]) -> None:
-    ips = pyarrow.DictionaryArray.from_arrays(pyarrow.array(chunk["ip"].astype("i4")), pyarrow.array(names))
+def _write_parquet(path: Path, chunk: Columns, addresses: pyarrow.Array) -> None:
+    # Only the addresses of this chunk: a dictionary is written whole, and there may be a million of them.
+    codes, indices = numpy.unique(chunk["ip"], return_inverse=True)
+    ips = pyarrow.DictionaryArray.from_arrays(pyarrow.array(indices.astype("i4")), addresses.take(pyarrow.array(codes)))
     opened = pyarrow.array(chunk["opened_us"])
     stamp = pyarrow.timestamp("us", tz="UTC")
     closed = pyarrow.array(chunk["opened_us"] + chunk["lasted_us"])
@@ -120,7 +125,7 @@ def _write_parquet(path: Path, chunk: Columns, names: list[str]) -> None:
             "bytes": pyarrow.array(chunk["bytes"]),
         }
     )
-    pyarrow.parquet.write_table(table, path, compression="zstd", compression_level=1)
+    pyarrow.parquet.write_table(table, path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP)
 
 
 def _rows(made: Iterator[Columns], names: list[str]) -> Iterator[tuple[str, int, int, int, int]]:

@@ -51,13 +51,20 @@ def write(rows: Iterable[Row], path: Path) -> None:
     write_plain(COLUMNS, [(*row[:4], verdicts[row.met]) for row in rows], path)
 
 
-def write_plain(columns: Sequence[str], rows: Iterable[Sequence[str]], path: Path) -> None:
-    """Replace the table in `path`, between its two marks; everything around it is written by hand and stays."""
-    begin, end = "<!-- table -->", "<!-- end of table -->"
+def write_plain(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    path: Path,
+    *,
+    mark: str = "table",
+    where: str = "server and client share the machine",
+) -> None:
+    """Replace a table in `path`, between its two marks; everything around it is written by hand and stays."""
+    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
     lines = [
         begin,
         f"Measured {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, "
-        f"Python {platform.python_version()}; server and client share the machine.",
+        f"Python {platform.python_version()}; {where}.",
         "",
         *(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)),
     ]
