@@ -15,32 +15,32 @@ import trio
 class Later:
     """Settled once, with a value or an error. What is told of it runs at once when it is settled already."""
 
-    __slots__ = ("_error", "_settled", "_tell", "_value")
+    __slots__ = ("_error", "_tell", "_value", "settled")
 
     def __init__(self) -> None:
-        self._settled = False
+        self.settled = False
         self._value: Any = None
         self._error: BaseException | None = None
         self._tell: list[Callable[[Later], None]] = []
 
     def settle(self, value: Any = None, error: BaseException | None = None) -> None:
         """The value, or why there is none. Called once."""
-        assert not self._settled
-        self._settled, self._value, self._error = True, value, error
+        assert not self.settled
+        self.settled, self._value, self._error = True, value, error
         tell, self._tell = self._tell, []
         for each in tell:
             each(self)
 
     def tell(self, whom: Callable[[Later], None]) -> None:
         """`whom(self)` is called once, when it is settled; it must not raise."""
-        if self._settled:
+        if self.settled:
             whom(self)
         else:
             self._tell.append(whom)
 
     def result(self) -> Any:
         """The value of one that is settled, or its error raised."""
-        assert self._settled
+        assert self.settled
         if self._error is not None:
             raise self._error
         return self._value
@@ -59,7 +59,7 @@ class Later:
         return made
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        if not self._settled:
+        if not self.settled:
             event = trio.Event()
             self.tell(lambda _: event.set())
             yield from event.wait().__await__()

@@ -52,6 +52,8 @@ class Serving(Protocol):
     authentication: Callable[[], Authentication | None]
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
+    follows: Callable[[bytes], bool]
+    """Whether this request may be served beside earlier ones of which this is true as well."""
 
     def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
         """The response as it goes out, a coroutine that returns it, or None if there is none. Raises wire.BadFrame."""

@@ -1,4 +1,4 @@
-"""One client connection: frames in, responses out, one request at a time.
+"""One client connection: frames in, responses out, in order.
 
 A connection is a state machine driven by the poller, with no task of its own: a request whose handler answers at once
 never leaves the callback in which its bytes arrived. A handler that must wait returns a coroutine; it runs as a task,
@@ -7,7 +7,8 @@ responses leave in the order of their requests.
 
 Invariants
 C1  Responses are written in the order in which their requests arrived.
-C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up.
+C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up. But for those
+    that may follow others of their kind (dispatch.py, `follows`): at most MOST_UNDER_WAY of these are served at a time.
 C3  `closed` is reported exactly once, before the connection's tokens are released.
 C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
 C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import errno
 from _socket import socket as RawSocket
+from collections import deque
 from collections.abc import Awaitable
 from functools import partial
 from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, SHUT_WR
@@ -37,6 +39,10 @@ _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
 _WRITING = _READING | EPOLLOUT
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
+MOST_UNDER_WAY = 16
+
+# What is under way on a connection that waits for nothing; never appended to.
+_NOTHING: deque[tuple[int, Later | bytes | None]] = deque(maxlen=0)
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 _scratch = memoryview(bytearray(_READ_SIZE))
@@ -52,6 +58,7 @@ class Connection:
         "client_id",
         "closed",
         "fd",
+        "following",
         "id",
         "ip",
         "last_used_ns",
@@ -65,6 +72,7 @@ class Connection:
         "serving",
         "sock",
         "throttle",
+        "under_way",
         "unsent",
         "user",
     )
@@ -90,7 +98,9 @@ class Connection:
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.unsent: memoryview | None = None
+        self.under_way: deque[tuple[int, Later | bytes | None]] = _NOTHING
         self.busy = False
+        self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
         self.closed = False
         serving.poller.watch(fd, self.ready, self._idle_events())
@@ -103,7 +113,7 @@ class Connection:
             self._send(b"")
         if self.closed:
             return
-        if self.unsent is None and (not self.busy or self.parting is not None):
+        if self.unsent is None and (not self.busy or self.following or self.parting is not None):
             self._read()
         elif events & _HUNG_UP and self._at_end():
             # A client that went away while its request waits: its tokens are free now, not when the wait is over.
@@ -120,6 +130,7 @@ class Connection:
         self.serving.closed(self, why)
         self.sock.close()
         self.received = self.unsent = None
+        self.under_way = _NOTHING
 
     def _idle_events(self) -> int:
         """TLS may have to write what nobody here has sent."""
@@ -142,7 +153,7 @@ class Connection:
             self.bytes_moved += size
             if self.parting is None:  # else nothing more is answered, and this is dropped
                 self._take(size)
-            if self.busy or self.unsent is not None or self.closed:
+            if (self.busy and not self.following) or self.unsent is not None or self.closed:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
             if size < _READ_SIZE and self.serving.tls is None:
@@ -161,7 +172,11 @@ class Connection:
         """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
         received = self.received
         if received is None:
-            if 4 <= size <= self.serving.max_frame_bytes + 4 and int.from_bytes(_scratch[:4], "big") == size - 4:
+            if (
+                4 <= size <= self.serving.max_frame_bytes + 4
+                and int.from_bytes(_scratch[:4], "big") == size - 4
+                and not self.following
+            ):
                 self._serve(bytes(_scratch[4:size]))
                 return
             received = self.received = bytearray(_scratch[:size])
@@ -176,7 +191,7 @@ class Connection:
 
     def _serve_received(self) -> None:
         """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
-        while not self.busy and self.unsent is None and not self.closed:
+        while (not self.busy or self.following) and self.unsent is None and not self.closed:
             received = self.received
             if received is None or len(received) < 4:
                 return
@@ -187,7 +202,11 @@ class Connection:
                 return
             if len(received) < 4 + length:
                 return
-            frame = bytes(memoryview(received)[4 : 4 + length])
+            with memoryview(received) as view:
+                frame = bytes(view[4 : 4 + length])
+            if self.following and not self.serving.follows(frame):
+                self.following = False
+                return
             if len(received) == 4 + length:
                 self.received = None
             else:
@@ -208,34 +227,60 @@ class Connection:
         except Exception as bug:
             self._end_for(bug)
             return
-        if answer is None or type(answer) is bytes:
-            if answer is None:
-                serving.answered(len(frame) + 4, 0)
-            else:
-                serving.answered(len(frame) + 4, len(answer))
-                self.send(answer)
+        size = len(frame) + 4
+        if type(answer) is Later:
+            self.busy = True
+            if not self.under_way:
+                self.under_way = deque()
+            self.under_way.append((size, answer))
+            self.following = len(self.under_way) < MOST_UNDER_WAY and serving.follows(frame)
+            answer.tell(self._came)
+        elif self.under_way:
+            assert answer is None or type(answer) is bytes
+            self.under_way.append((size, answer))
+        elif answer is None or type(answer) is bytes:
+            self._answer(size, answer)
             if self.throttle is not None and not self.closed:
                 self._mute(*self.throttle)
-        elif type(answer) is Later:
-            self.busy = True
-            answer.tell(partial(self._came, len(frame) + 4))
         else:
             self.busy = True
-            serving.start_soon(self._serve_slowly, answer, len(frame) + 4)
+            serving.start_soon(self._serve_slowly, answer, size)
+
+    def _answer(self, size: int, response: bytes | None) -> None:
+        """Counts a request of `size` bytes, and sends what answers it."""
+        if response is None:
+            self.serving.answered(size, 0)
+        else:
+            self.serving.answered(size, len(response))
+            self.send(response)
 
     def _end_for(self, bug: Exception) -> None:
         """A mistake of ours in answering one request: said in full, and it ends that connection, not everybody's."""
         self.serving.bug(self, bug)
         self.close("bug")
 
-    def _came(self, size: int, answer: Later) -> None:
-        """The answer to a request of `size` bytes, which another shard had to be asked for, is there."""
-        try:
-            response = answer.result()
-        except Exception as fault:
-            self._end_slowly(fault)
-        else:
-            self._answered_slowly(size, response)
+    def _came(self, answer: Later) -> None:
+        """What another shard had to be asked for is there: sends whatever is next in order (C1)."""
+        self.serving.poller.touch()
+        if self.under_way and self.under_way[0][1] is answer:
+            self._send_in_order()
+
+    def _send_in_order(self) -> None:
+        under_way = self.under_way
+        while under_way and self.unsent is None and not self.closed:
+            size, answer = under_way[0]
+            if type(answer) is Later:
+                if not answer.settled:
+                    return
+                try:
+                    answer = answer.result()
+                except Exception as fault:
+                    self._end_slowly(fault)
+                    return
+            under_way.popleft()
+            self._answer(size, answer)
+        if not under_way:
+            self._answered()
 
     async def _serve_slowly(self, answer: Awaitable[bytes | None], size: int) -> None:
         try:
@@ -243,7 +288,10 @@ class Connection:
         except Exception as fault:
             self._end_slowly(fault)
         else:
-            self._answered_slowly(size, response)
+            self.serving.poller.touch()
+            if not self.closed:
+                self._answer(size, response)
+                self._answered()
 
     def _end_slowly(self, fault: Exception) -> None:
         if isinstance(fault, wire.BadFrame | ClientFault):
@@ -252,14 +300,8 @@ class Connection:
         else:
             self._end_for(fault)
 
-    def _answered_slowly(self, size: int, response: bytes | None) -> None:
-        serving = self.serving
-        serving.poller.touch()
-        if self.closed:
-            return
-        serving.answered(size, 0 if response is None else len(response))
-        if response is not None:
-            self.send(response)
+    def _answered(self) -> None:
+        """Nothing is under way any more: what comes next."""
         if self.parting is not None:
             self._part(self.parting)
         elif self.throttle is not None and not self.closed:
@@ -274,7 +316,7 @@ class Connection:
 
     def go_on(self) -> None:
         """Takes up the next request: one that has arrived already, else whatever the socket holds."""
-        self.busy = self.muted = False
+        self.busy = self.following = self.muted = False
         self.throttle = None
         if self.closed or self.unsent is not None:
             return
@@ -317,6 +359,8 @@ class Connection:
         self.serving.poller.change(self.fd, self._idle_events())
         if self.parting is not None:
             self._shut()
+        elif self.under_way:
+            self._send_in_order()
         elif not self.busy:
             self.go_on()
 

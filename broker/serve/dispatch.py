@@ -18,6 +18,7 @@ from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
 from shards.later import Later
 
+_PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
 _MAX_RECOGNISED_BYTES = 256
@@ -69,6 +70,11 @@ class Dispatcher:
         if inspect.iscoroutine(response):
             return _finish(call, response)
         return _encode(call, response)
+
+    def follows(self, frame: bytes) -> bool:
+        """Whether a request may be served while others of which this is true wait for their answers. Produce may: what goes to
+        one partition is asked for in order, and is answered in order. But not where a quota may have to mute the channel."""
+        return frame[:2] == _PRODUCE and not self._throttling.active
 
     def _counts(self, frame: bytes) -> bool:
         """Whether an ApiVersions request counts against a quota: of request time, and if its version is known at all."""

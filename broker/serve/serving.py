@@ -53,6 +53,7 @@ class Serving:
         self.delays = delays
         self.muted = muted
         self.answered: Callable[[int, int], None] = counters.request
+        self.follows: Callable[[bytes], bool] = dispatcher.follows
         self._family = family
         self._dispatcher = dispatcher
         self._tokens = tokens

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from broker.delays import Delays
 from broker.protocol import wire
-from broker.serve.connection import Connection
+from broker.serve.connection import MOST_UNDER_WAY, Connection
+from shards.errors import ClientFault
+from shards.later import Later
 from shards.poller import Poller
 
 
@@ -29,6 +31,7 @@ class Echo:
         self.faults = []
         self.frames = []
         self.counted = []
+        self.laters = {}
         self.delays = Delays(self.poller)
         self.go = trio.Event()
         if nursery is not None:
@@ -38,11 +41,17 @@ class Echo:
         self.frames.append(frame)
         if frame.startswith(b"slow"):
             return self._later(connection, frame)
+        if frame.startswith(b"later"):
+            answer = self.laters[frame] = Later()
+            return answer.map(framed)
         if frame.startswith(b"bad"):
             raise wire.BadFrame("bad")
         if frame.startswith(b"mute"):
             return None
         return framed(frame)
+
+    def follows(self, frame):
+        return frame.startswith((b"later", b"fol"))
 
     async def _later(self, connection, frame):
         await self.go.wait()
@@ -192,6 +201,68 @@ def test_an_answer_larger_than_the_socket_takes_goes_out_whole_and_first(served)
         passes(echo)
         got += received(client)
     assert got == large + framed(b"next")
+
+
+def test_those_that_may_follow_are_served_at_once_and_answered_in_order(served):
+    echo, client, connection = served
+    client.sendall(framed(b"later 1") + framed(b"later 2") + framed(b"fol 3") + framed(b"other") + framed(b"later 4"))
+    passes(echo)
+    assert echo.frames == [b"later 1", b"later 2", b"fol 3"], "what may not follow waits, and so does all behind it"
+    assert connection.busy
+    echo.laters[b"later 2"].settle(b"two")
+    assert received(client) == b""
+    echo.laters[b"later 1"].settle(b"one")
+    assert received(client) == framed(b"one") + framed(b"two") + framed(b"fol 3") + framed(b"other")
+    assert echo.frames[3:] == [b"other", b"later 4"]
+    echo.laters[b"later 4"].settle(b"four")
+    assert received(client) == framed(b"four")
+    assert not connection.busy
+    assert [size for size, _ in echo.counted] == [11, 11, 9, 9, 11]
+
+
+def test_no_more_than_so_many_are_under_way(served):
+    echo, client, _ = served
+    bodies = [b"later %d" % number for number in range(MOST_UNDER_WAY + 3)]
+    client.sendall(b"".join(map(framed, bodies)))
+    passes(echo)
+    assert echo.frames == bodies[:MOST_UNDER_WAY]
+    for body in bodies[:MOST_UNDER_WAY]:
+        echo.laters[body].settle(body)
+    assert echo.frames == bodies
+
+
+def test_answers_under_way_wait_for_one_that_the_socket_does_not_take(served):
+    echo, client, _ = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    echo.laters[b"later 1"].settle(b"x" * (4 << 20))
+    echo.laters[b"later 2"].settle(b"y")
+    found = bytearray()
+    while len(found) < (4 << 20) + 4 + 5:
+        found += received(client)
+        passes(echo)
+    assert bytes(found[-5:]) == framed(b"y")
+
+
+def test_what_is_under_way_when_its_client_leaves_is_answered_to_nobody(served):
+    echo, client, connection = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    client.close()
+    passes(echo)
+    assert echo.ended == ["client"]
+    for later in echo.laters.values():
+        later.settle(b"nobody")
+    assert connection.closed and echo.counted == []
+
+
+def test_an_answer_that_fails_ends_its_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    echo.laters[b"later 1"].settle(error=ClientFault("PRODUCE_FAILED", "it failed"))
+    echo.laters[b"later 2"].settle(b"two")
+    assert (echo.ended, echo.faults) == (["malformed"], ["it failed"])
 
 
 async def test_requests_behind_a_slow_one_wait_for_it():
