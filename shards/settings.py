@@ -181,7 +181,8 @@ class View:
     # ---- limits
 
     def rule_of(self, pool: str) -> CapRule:
-        """The cap in force for a pool key: `broker`, `listener:NAME`, `ip:ADDRESS`, `user:NAME`."""
+        """The cap in force for a pool key: `broker`, `listener:NAME`, `ip:ADDRESS`, `user:NAME`; `broker:all` is what also
+        holds for those that `max.connections`, where it is the tighter one, does not keep out."""
         rules = self._rules
         rule = rules.exact.get(pool)
         if rule is not None:
@@ -273,6 +274,7 @@ class _Rules:
         total = values["kafka_connections_max"]
         refusing = CapRule(cast(int, total), "kafka_connections_max") if total is not None else UNLIMITED
         self.exact["broker"] = tightest((refusing, shared))
+        self.exact["broker:all"] = refusing if self.exact["broker"] is shared else UNLIMITED
 
     def of_ip(self, ip: str) -> CapRule:
         """The rule for one address, by both vocabularies' overrides."""
@@ -291,7 +293,7 @@ class _Rules:
         if before is None:
             return {"broker", "listener", "ip"}
         changed: set[str] = set()
-        if self.exact["broker"] != before.exact["broker"]:
+        if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
         if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
             changed.add("listener")

@@ -51,6 +51,7 @@ class Admission:
         force: Callable[[], None],
         *,
         fd_ceiling: int,
+        more_pools: tuple[str, ...] = (),
     ) -> None:
         self.listener = listener
         self.pacing = pacing
@@ -69,6 +70,7 @@ class Admission:
         self._force = force
         self._fd_ceiling = fd_ceiling
         self._listener_pool = f"listener:{listener}"
+        self._more_pools = more_pools
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
         """Decides about a fresh connection, now or when its home has answered."""
@@ -78,7 +80,7 @@ class Admission:
             os.close(fd)
             self.no_descriptor(ip, port)
             return
-        pools = ("broker", self._listener_pool, "ip:" + ip)
+        pools = ("broker", self._listener_pool, "ip:" + ip, *self._more_pools)
         arrival = Arrival(self, fd, next(self._numbers), ip, port, pools, self._poller.now_ns)
         if self.rated is not None:
             self.rated(arrival)

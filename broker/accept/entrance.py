@@ -25,6 +25,8 @@ from shards.settings import View
 from shards.tokens import Tokens
 
 _MOST_HELD = 20_000
+_FOR_ALL = ("broker:all",)
+"""Beside another listener the inter-broker one is let into the broker's pool in any case, but not beyond this one."""
 
 
 class Entrance:
@@ -99,6 +101,7 @@ class Entrance:
             self.held,
             self.room.force,
             fd_ceiling=self._fd_ceiling,
+            more_pools=_FOR_ALL if len(self._names) > 1 else (),
         )
         self._paths[name] = Rated(
             admission,

@@ -134,3 +134,15 @@ def test_the_inter_broker_listener_has_its_own_limit(cluster, clients):
     ask(third)
     clients.close(inside[0])
     until(lambda: answered(third), what="the third")
+
+
+def test_a_limit_that_refuses_holds_for_the_inter_broker_listener_too(cluster, clients):
+    cluster.set("max.connections", 3)
+    cluster.set("kafka_connections_max", 6)
+    socks = clients.more(12, "INTERNAL")
+    assert sum(map(admitted, socks)) == 6
+    refused = {row["reason"]: row["count"] for row in cluster.get("/v1/refusals?by=reason")["refusals"] if row["count"]}
+    assert refused == {"broker_cap": 6}
+    clients.close(*socks)
+    until(lambda: clients.counted() == 0, what="all tokens are back")
+    assert all(map(admitted, clients.more(6, "INTERNAL")))

@@ -32,6 +32,8 @@ def test_redpandas_broker_cap_refuses_and_kafkas_waits():
     assert view_with(max_connections="7").rule_of("broker") == CapRule(7, "max.connections", wait=True)
     both = view_with(kafka_connections_max="9", max_connections="7")
     assert both.rule_of("broker") == CapRule(7, "max.connections", wait=True)
+    assert both.rule_of("broker:all") == CapRule(9, "kafka_connections_max"), "for those whom the tighter one lets in"
+    assert view_with(kafka_connections_max="7").rule_of("broker:all") == UNLIMITED
 
 
 def test_a_listener_without_its_own_number_uses_the_brokers():
