@@ -71,6 +71,14 @@ def read_zigzag(data: bytes, at: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), at
 
 
+def without_cut(data: bytes) -> bytes:
+    """What a client reads of a Fetch: whole batches, up to one that is cut."""
+    at = 0
+    while at + 12 <= len(data) and (size := 12 + int.from_bytes(data[at + 8 : at + 12], "big")) <= len(data) - at:
+        at += size
+    return data[:at]
+
+
 def records_of(data: bytes) -> list[Record]:
     """Every record of whole uncompressed batches."""
     found, at = [], 0

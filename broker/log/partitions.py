@@ -133,12 +133,15 @@ class Partitions:
         placed = self.log(topic, partition).append(batch, self._now_ms())
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 
-    def _read(self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, at_least_one: bool) -> Answer:
-        """(code, high watermark, start offset, batches)"""
+    def _read(
+        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, at_least_one: bool, whole: bool
+    ) -> Answer:
+        """(code, high watermark, start offset, batches); see Log.read."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:
-            return codes.NONE, log.next_offset, log.start_offset, log.read(offset, max_bytes, at_least_one)
+            data = log.read(offset, max_bytes, at_least_one, whole=whole)
+            return codes.NONE, log.next_offset, log.start_offset, data
         except OutOfRange:
             return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b""
 

@@ -3,6 +3,10 @@
 What is here and enough is answered at once. Otherwise the homes of all partitions are read, and if that is not enough
 either, every home tells when its logs have grown by what is missing; the first to do so ends the wait, and all are
 read again. So nothing polls, and a busy partition never hides another's records.
+
+As in Kafka, partitions are filled in their order up to the bytes asked for, and the last batch of each may be cut:
+clients drop that piece and fetch it again. A first batch is not cut. If it does not fit, its partition gets nothing,
+but the first partition that has anything gets that batch whole. Sources: ReplicaManager.readFromLog, LogSegment.read.
 """
 
 from collections.abc import Sequence
@@ -10,6 +14,7 @@ from typing import Any, NamedTuple
 
 import trio
 
+from broker.log import records
 from broker.log.partitions import FAILED, Answer, Answers, Partitions
 from broker.log.records import Rejected
 from broker.log.storage import Log
@@ -17,7 +22,6 @@ from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
 READ, WAIT = "partitions.read", "partitions.wait"
-LEAST_SHARE_BYTES = 64 * 1024
 MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
@@ -55,7 +59,9 @@ class Reader:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._waits: dict[str, Growth] = {}  # by whom: a client's new wait ends the one it gave up
-        partitions.mesh.serve(READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes))
+        partitions.mesh.serve(
+            READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes, MOST_FORWARDED_BYTES)
+        )
         partitions.mesh.serve(WAIT, self._serve_wait)
 
     def fetch(self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, who: str) -> Answers:
@@ -106,14 +112,20 @@ class Reader:
 
     # Reading
 
-    def _read_here(self, wanted: Sequence[Sequence[Any]], max_bytes: int) -> list[Answer]:
+    def _read_here(
+        self, wanted: Sequence[Sequence[Any]], max_bytes: int, room_bytes: int | None = None
+    ) -> list[Answer]:
+        """`room_bytes`: what fits besides the client's own limits. Where only that is short, no batch is cut."""
         answers = []
         left_bytes, nothing_yet = max_bytes, True
+        room_bytes = max_bytes if room_bytes is None else room_bytes
         for topic, partition, epoch, offset, most in wanted:
             most = min(most, left_bytes)
-            answer = self._partitions.do("read", (topic, partition, epoch, offset, most, nothing_yet))
+            asked = (topic, partition, epoch, offset, min(most, room_bytes), nothing_yet, most > room_bytes)
+            answer = self._partitions.do("read", asked)
             if answer[3]:
                 left_bytes -= len(answer[3])
+                room_bytes -= len(answer[3])
                 nothing_yet = False
             answers.append(answer)
         return answers
@@ -121,12 +133,10 @@ class Reader:
     async def _read_homes(
         self, wanted: Sequence[Wanted], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
     ) -> None:
-        """Each home gets an equal share of the bytes; what still is too much is left for the next Fetch."""
-        share = max(max_bytes // max(len(by_home), 1), LEAST_SHARE_BYTES)
+        """Every home answers as if it had all the bytes; then the partitions get them in the order of the request."""
 
         async def read_home(home: int, indexes: list[int]) -> None:
-            most = share if home == self._partitions.shard else min(share, MOST_FORWARDED_BYTES)
-            theirs = await self._read_home(home, [wanted[index] for index in indexes], most)
+            theirs = await self._read_home(home, [wanted[index] for index in indexes], max_bytes)
             for index, answer in zip(indexes, theirs, strict=True):
                 answers[index] = answer
 
@@ -134,11 +144,11 @@ class Reader:
             for home, indexes in by_home.items():
                 nursery.start_soon(read_home, home, indexes)
         left_bytes, nothing_yet = max_bytes, True
-        for index, answer in enumerate(answers):
-            if len(answer[3]) > left_bytes and not nothing_yet:
-                answers[index] = (*answer[:3], b"")
-            elif answer[3]:
-                left_bytes -= len(answer[3])
+        for index, (asked, answer) in enumerate(zip(wanted, answers, strict=True)):
+            batches = _cut(answer[3], min(asked.max_bytes, left_bytes), nothing_yet)
+            answers[index] = (*answer[:3], batches)
+            if batches:
+                left_bytes -= len(batches)
                 nothing_yet = False
 
     async def _read_home(self, home: int, wanted: list[Wanted], max_bytes: int) -> list[Answer]:
@@ -211,6 +221,16 @@ class Reader:
         finally:
             for log in watched:
                 log.waiters.discard(growth)
+
+
+def _cut(batches: bytes, max_bytes: int, at_least_one: bool) -> bytes:
+    """What Log.read gives of them within `max_bytes`."""
+    if not batches or len(batches) <= max_bytes:
+        return batches
+    first_bytes = records.header_at(batches, 0).size
+    if first_bytes > max_bytes:
+        return batches[:first_bytes] if at_least_one else b""
+    return batches[:max_bytes]
 
 
 def _size(answers: Sequence[Answer]) -> int:

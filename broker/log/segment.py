@@ -132,21 +132,35 @@ class Segment:
                 return found.position
         return self.size
 
-    def whole_batches(self, position: int, max_bytes: int, at_least_one: bool) -> tuple[bytes, int]:
-        """Batches from `position` on, not beyond `max_bytes`, but one even so if asked: (bytes, offset behind them)."""
-        if self.size - position <= max_bytes:
-            return self.read(position, self.size - position), self.next_offset
-        end, next_offset = position, 0
-        entry = bisect_right(self.positions, position + max_bytes) - 1
+    def slice(self, position: int, max_bytes: int, at_least_one: bool) -> tuple[bytes, int, int]:
+        """Up to `max_bytes` from `position` on: (bytes, how many of them are whole batches, offset behind those).
+
+        The last batch may be cut, as FileRecords.slice does. Nothing if not even the first batch fits; that one comes
+        whole if at least one is asked for.
+        """
+        left = self.size - position
+        if left <= max_bytes:
+            return self.read(position, left), left, self.next_offset
+        data = self.read(position, max(max_bytes, HEADER.size))
+        first_bytes = header_at(data, 0).size
+        if first_bytes > max_bytes:
+            data = self.read(position, first_bytes) if at_least_one else b""
+        elif len(data) > max_bytes:
+            data = data[:max_bytes]
+        return data, *self._whole(position, data)
+
+    def _whole(self, position: int, data: bytes) -> tuple[int, int]:
+        """(how many bytes of `data` are whole batches, offset behind those); it was read at `position`."""
+        at, next_offset = 0, 0
+        entry = bisect_right(self.positions, position + len(data)) - 1
         if entry >= 0 and self.positions[entry] > position:
-            end, next_offset = self.positions[entry], self.offsets[entry]
-        if end == position or end - position < max_bytes * 3 // 4:  # else what is left is not worth looking for
-            for found in self.batches(end):
-                behind = found.position + found.batch.size
-                if behind - position > max_bytes and not (at_least_one and end == position):
-                    break
-                end, next_offset = behind, found.batch.last_offset + 1
-        return self.read(position, end - position), next_offset
+            at, next_offset = self.positions[entry] - position, self.offsets[entry]
+        while at + HEADER.size <= len(data):
+            batch = header_at(data, at)
+            if at + batch.size > len(data):
+                break
+            at, next_offset = at + batch.size, batch.last_offset + 1
+        return at, next_offset
 
     def since(self, timestamp: int) -> Iterator[Found]:
         """The batches that hold a record at or after `timestamp` (ms)."""

@@ -185,8 +185,12 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError."""
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, *, whole: bool = False) -> bytes:
+        """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
+
+        The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
+        `whole`: none is cut.
+        """
         if not self.start_offset <= offset <= self.next_offset:
             raise OutOfRange
         if offset == self.next_offset or (max_bytes <= 0 and not at_least_one):
@@ -196,14 +200,14 @@ class Log:
             segment = self._segment_of(offset)
             place = (segment, segment.position_of(offset))
         segment, position = place
-        data, behind = segment.whole_batches(position, max_bytes, at_least_one)
+        data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one)
         if data and behind < segment.next_offset:
-            self._resume[behind] = (segment, position + len(data))
+            self._resume[behind] = (segment, position + whole_bytes)
         elif data and segment is self._segments[-1]:
             self._resume[behind] = (segment, segment.size)
         if len(self._resume) > _RESUME_PLACES:
             del self._resume[next(iter(self._resume))]
-        return data
+        return data[:whole_bytes] if whole else data
 
     def _segment_of(self, offset: int) -> Segment:
         bases = [segment.base_offset for segment in self._segments]

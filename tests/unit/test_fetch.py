@@ -8,10 +8,12 @@ from uuid import UUID
 
 import pytest
 import trio
-from batches import batch, values_of
+from batches import batch, records_of, values_of, without_cut
 from shards_in_process import Broker
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from broker.log import reading
+from broker.log.segment import Segment
 from broker.protocol import codes, wire
 
 FETCH = 1
@@ -79,7 +81,11 @@ def partitions_of(response: Any) -> list[Any]:
 
 
 def values(response: Any) -> list[list[bytes]]:
-    return [values_of(each.records or b"") for each in partitions_of(response)]
+    return [values_of(without_cut(each.records or b"")) for each in partitions_of(response)]
+
+
+def sizes(response: Any) -> list[int]:
+    return [len(each.records or b"") for each in partitions_of(response)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -171,20 +177,72 @@ async def test_a_batch_larger_than_the_limits_still_comes_first(broker: Broker) 
     assert values(fetch(broker, {here: 0}, max_bytes=10, partition_max_bytes=10)) == [[b"x" * 5000]]
 
 
-async def test_max_bytes_bounds_the_whole_response(broker: Broker) -> None:
-    numbers = list(range(8))
+SIZE = len(batch(b"x" * 1000))  # of every batch in the next tests
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "expected"),
+    [
+        (1, [SIZE, 0, 0]),  # the first comes whole, and is all
+        (SIZE + 500, [SIZE + 500, 0, 0]),
+        (3 * SIZE, [3 * SIZE, 0, 0]),
+        (4 * SIZE - 1, [3 * SIZE, 0, 0]),  # not even one batch of the second fits
+        (4 * SIZE, [3 * SIZE, SIZE, 0]),
+        (5 * SIZE + 10, [3 * SIZE, 2 * SIZE + 10, 0]),
+        (7 * SIZE - 1, [3 * SIZE, 3 * SIZE, 0]),
+        (8 * SIZE - 1, [3 * SIZE, 3 * SIZE, 2 * SIZE - 1]),
+    ],
+)
+@pytest.mark.parametrize("homes", [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 1)])
+async def test_partitions_are_filled_in_order_and_the_last_batch_is_cut(
+    broker: Broker, homes: tuple[int, ...], max_bytes: int, expected: list[int]
+) -> None:
+    all_homes = broker.homes("t", 64)
+    numbers = [[n for n, home in enumerate(all_homes) if home == wanted][place] for place, wanted in enumerate(homes)]
     for number in numbers:
-        append(broker, number, b"x" * 1000)
-    response = await fetch(broker, dict.fromkeys(numbers, 0), max_bytes=2500)
-    assert sum(len(each.records or b"") for each in partitions_of(response)) <= 2500
-    assert sum(map(len, values(response))) == 2
+        for value in (b"0", b"1", b"2"):
+            append(broker, number, value * 1000)
+    response = fetch(broker, dict.fromkeys(numbers, 0), max_bytes=max_bytes, wait_ms=1)
+    response = await response if inspect.isawaitable(response) else response
+    assert sizes(response) == expected
+    whole = [[b"0" * 1000, b"1" * 1000, b"2" * 1000][: size // SIZE] for size in expected]
+    assert values(response) == whole, "what is not cut is as it was written"
 
 
-async def test_partition_max_bytes_bounds_each(broker: Broker) -> None:
+@pytest.mark.parametrize("home", [0, 1])
+async def test_partition_max_bytes_cuts_each(broker: Broker, home: int) -> None:
+    first, second = [number for number, at in enumerate(broker.homes("t", 64)) if at == home][:2]
+    for number in (first, second):
+        for _ in range(5):
+            append(broker, number, b"x" * 1000)
+    for asked, expected in ((SIZE + 1, [SIZE + 1] * 2), (3 * SIZE, [3 * SIZE] * 2), (10, [SIZE, 0]), (0, [SIZE, 0])):
+        response = fetch(broker, {first: 0, second: 0}, partition_max_bytes=asked, wait_ms=1)
+        response = await response if inspect.isawaitable(response) else response
+        assert sizes(response) == expected
+
+
+async def test_what_another_shard_forwards_at_most_ends_at_a_batch(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_FORWARDED_BYTES", 2 * SIZE + 10)
+    there = broker.at("t", 1)
+    for _ in range(5):
+        append(broker, there, b"x" * 1000)
+    assert sizes(await fetch(broker, {there: 0})) == [2 * SIZE], "a piece that nobody asked for would be charged"
+    assert sizes(await fetch(broker, {there: 0}, max_bytes=2 * SIZE + 5)) == [2 * SIZE + 5]
+
+
+async def test_a_reader_that_goes_on_behind_a_cut_batch_need_not_look_for_its_place(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = broker.at("t", 0)
-    for _ in range(10):
+    for _ in range(20):
         append(broker, here, b"x" * 1000)
-    assert len(values(fetch(broker, {here: 3}, partition_max_bytes=3500))[0]) == 3
+    assert sizes(fetch(broker, {here: 0}, partition_max_bytes=3 * SIZE + 100)) == [3 * SIZE + 100]
+    monkeypatch.setattr(Segment, "position_of", None)
+    for offset in range(3, 18, 3):
+        response = fetch(broker, {here: offset}, partition_max_bytes=3 * SIZE + 100)
+        assert records_of(without_cut(partitions_of(response)[0].records))[0].offset == offset
 
 
 async def test_out_of_range_tells_where_the_log_is(broker: Broker) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from batches import batch, records_of
+from batches import batch, records_of, without_cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,14 +54,13 @@ def test_the_index_finds_what_a_walk_finds(
 
     if index < len(raws):
         max_bytes, at_least_one = data.draw(st.integers(0, 2000)), data.draw(st.booleans())
-        read, behind = made.whole_batches(starts[index], max_bytes, at_least_one)
-        taken = starts.index(starts[index] + len(read))
-        assert read == b"".join(raws[index:taken])
-        assert len(read) <= max_bytes or (at_least_one and taken == index + 1)
-        fits = taken < len(raws) and starts[taken + 1] - starts[index] <= max_bytes
-        assert not fits or len(read) >= max_bytes * 3 // 4
+        read, whole_bytes, behind = made.slice(starts[index], max_bytes, at_least_one)
+        first_fits = len(raws[index]) <= max_bytes
+        expected = max_bytes if first_fits else len(raws[index]) if at_least_one else 0
+        assert read == b"".join(raws[index:])[:expected]
+        assert read[:whole_bytes] == without_cut(read)
         if read:
-            assert behind == offsets[taken]
+            assert behind == offsets[starts.index(starts[index] + whole_bytes)]
     made._files.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from batches import batch, records_of, values_of
+from batches import batch, records_of, values_of, without_cut
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -119,22 +119,23 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.delete_before(offset) == self.start
 
     @precondition(lambda self: self.values)
-    @rule(share=st.floats(0, 1), max_bytes=st.integers(0, 600), at_least_one=st.booleans())
-    def read(self, share: float, max_bytes: int, at_least_one: bool) -> None:
+    @rule(share=st.floats(0, 1), max_bytes=st.integers(0, 600), at_least_one=st.booleans(), whole=st.booleans())
+    def read(self, share: float, max_bytes: int, at_least_one: bool, whole: bool) -> None:
         offset = int(len(self.values) * share)
         if offset < self.start:
             with pytest.raises(OutOfRange):
                 self.log.read(offset, max_bytes, at_least_one)
             return
-        data = self.log.read(offset, max_bytes, at_least_one)
-        found = records_of(data)
+        data = self.log.read(offset, max_bytes, at_least_one, whole=whole)
+        found = records_of(data if whole else without_cut(data))
         if offset == len(self.values):
             assert not found
         elif found:
             assert found[0].offset <= offset <= found[-1].offset
             assert [each.value for each in found] == self.values[found[0].offset : found[-1].offset + 1]
-            assert len(data) <= max_bytes or at_least_one
+            assert len(data) <= max_bytes or (at_least_one and data == without_cut(data))
         else:
+            assert not data
             assert not at_least_one
 
     @invariant()
