@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import borrow, held, producing, table, tokens, wire  # noqa: E402 - importable only from here on
+from scripts.bench import borrow, held, producing, replaying, table, tokens, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure  # noqa: E402
 from scripts.bench.table import Row  # noqa: E402
 
@@ -68,6 +68,7 @@ def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterato
         "decisions": lambda: tokens.decisions(100_000 if quick else 1_000_000),
         "across": lambda: tokens.across(10_000 if quick else 50_000),
         "borrow": lambda: borrow.rows(1000 if quick else 5000, 50_000 if quick else 1_000_000),
+        "replay": lambda: replaying.rows(200_000 if quick else 1_000_000, 1 if quick else 3),
         "held": lambda: held.rows(2000 if quick else 10_000, 3.0 if quick else 5.0),
         "idle": on_the_field(wire.idle),
         "config": on_the_field(wire.config_change),
