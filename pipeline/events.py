@@ -91,14 +91,13 @@ def pairs(events: DataFrame) -> DataFrame:
     """One row per connection that was admitted or closed.
 
     INCARNATION, conn, ip, listener, port, version, admitted_ns, closed_ns (null: not seen), admitted_at, closed_at, bytes,
-    admissions, closes (how many events of each there are; 1 and at most 1 in a sound journal).
+    admissions, closes (how many events of each there are; 1 and at most 1 in a sound journal). A close that names another
+    address, listener or port than the admission is a row of its own: one that was never admitted.
     """
     is_admitted, is_closed = F.col("kind") == "admitted", F.col("kind") == "closed"
     of_connections = events.where(is_admitted | is_closed)
-    return of_connections.groupBy(*INCARNATION, "conn").agg(
-        F.first("ip").alias("ip"),
-        F.first("listener").alias("listener"),
-        F.first("port").alias("port"),
+    # Strings are keys, for an aggregate with strings among its values has to sort every row.
+    return of_connections.groupBy(*INCARNATION, "conn", "ip", "listener", "port").agg(
         F.max("version").alias("version"),
         F.min(F.when(is_admitted, F.col("mono_ns"))).alias("admitted_ns"),
         F.max(F.when(is_closed, F.col("mono_ns"))).alias("closed_ns"),

@@ -20,7 +20,7 @@ import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.sequence import Process
+from pipeline.survey import Process
 from pipeline.timeline import Timeline
 from pipeline.verdict import EXCEEDED, HELD, Check
 

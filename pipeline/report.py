@@ -12,8 +12,9 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.audit import intervals, timeline_of
+from pipeline.audit import intervals
 from pipeline.events import Journal, pairs
+from pipeline.survey import survey
 from pipeline.sweep import changes
 from pipeline.timeline import UNLIMITED, Timeline
 
@@ -50,7 +51,7 @@ def build(journal: Journal) -> Built:
     ).first()
     span = (facts["last"] or 0) - (facts["first"] or 0)
     bucket_s = max(1.0, round(span / BUCKETS))
-    timeline = timeline_of(events)
+    timeline = survey(events).timeline()
     tables = {name: make(events, bucket_s) for name, make in TABLES.items()}
     rows = {name: [row.asDict() for row in frame.collect()] for name, frame in tables.items()}
     summary = {name: facts[name] for name in ("events", "first", "last", "admitted", "refused", "throttled")}
@@ -113,7 +114,7 @@ def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
     admitted = events.where(F.col("kind") == "admitted")
     busiest = admitted.groupBy("ip").agg(F.count("*").alias("n")).orderBy(F.desc("n"), "ip").limit(SHOWN_IPS)
     mine = pairs(events).join(F.broadcast(busiest), "ip", how="leftsemi")
-    steps = changes(intervals(mine, events, []))
+    steps = changes(intervals(mine, survey(events).ends(), []))
     offset_us = events.agg(F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000)).first()[0] or 0
     placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset_us) / 1e6 / bucket_s) * bucket_s)
     per_bucket = placed.groupBy("ip", "at").agg(F.sum("change").alias("net"))

@@ -1,11 +1,13 @@
-"""Missing events: gaps in `seq`, and which processes are known to be gone."""
+"""Missing events: gaps in `seq`."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.events import INCARNATION
+from pipeline.survey import Process
 
 
 class Gap(NamedTuple):
@@ -24,29 +26,6 @@ class Gap(NamedTuple):
         return f"{where}, epoch {self.epoch}: seq {self.first} to {self.last}"
 
 
-class Process(NamedTuple):
-    """An incarnation that wrote events: its least and greatest `seq`, how many there are, and when the first was."""
-
-    broker: int
-    shard: int
-    epoch: int
-    low: int
-    high: int
-    count: int
-    first_ns: int
-
-
-def processes(events: DataFrame) -> list[Process]:
-    """Every incarnation of which there are events."""
-    summed = events.groupBy(*INCARNATION).agg(
-        F.min("seq").alias("low"),
-        F.max("seq").alias("high"),
-        F.count("*").alias("count"),
-        F.min("mono_ns").alias("first_ns"),
-    )
-    return [Process(*row) for row in summed.collect()]
-
-
 def gaps(events: DataFrame, seen: list[Process]) -> list[Gap]:
     """Every gap. Only processes whose events don't add up are looked at one by one."""
     found = [Gap(*each[:3], 0, each.low - 1, 0) for each in seen if each.low > 0]
@@ -54,6 +33,14 @@ def gaps(events: DataFrame, seen: list[Process]) -> list[Gap]:
     if holed:
         found += _inner(events, [each[:3] for each in holed])
     return sorted(found)
+
+
+def first_gaps(missing: Iterable[Gap]) -> dict[tuple[int, int, int], Gap]:
+    """(broker, shard, epoch) -> the first of its gaps."""
+    found: dict[tuple[int, int, int], Gap] = {}
+    for gap in sorted(missing, reverse=True):
+        found[gap[:3]] = gap
+    return found
 
 
 def _inner(events: DataFrame, places: list[tuple[int, int, int]]) -> list[Gap]:
@@ -65,22 +52,3 @@ def _inner(events: DataFrame, places: list[tuple[int, int, int]]) -> list[Gap]:
     return [
         Gap(row["broker"], row["shard"], row["epoch"], row["seq"] + 1, row["next"] - 1, row["mono_ns"]) for row in holes
     ]
-
-
-def lasts(events: DataFrame, *, of_all: bool = False) -> DataFrame:
-    """INCARNATION and last_ns, the last event, of every process known to be gone: succeeded, or reported lost.
-
-    `of_all`: also of those that may be alive.
-    """
-    by_process = events.groupBy(*INCARNATION).agg(F.max("mono_ns").alias("last_ns"))
-    if of_all:
-        return by_process
-    newest = Window.partitionBy("broker", "shard")
-    succeeded = by_process.withColumn("newest", F.max("epoch").over(newest)).where(F.col("epoch") < F.col("newest"))
-    lost = events.where(F.col("kind") == "shard_lost").select(
-        F.get_json_object("detail", "$.broker").cast("int").alias("broker"),
-        F.get_json_object("detail", "$.shard").cast("int").alias("shard"),
-        F.get_json_object("detail", "$.epoch").cast("long").alias("epoch"),
-    )
-    reported = by_process.join(lost.distinct(), [*INCARNATION], how="leftsemi")
-    return succeeded.drop("newest").unionByName(reported).distinct()

@@ -282,6 +282,14 @@ def never_admitted(broker: Broker) -> None:
     broker.events.remove(event)
 
 
+def closed_from_elsewhere(broker: Broker) -> None:
+    """A second close of it names another address."""
+    broker.close_all()
+    event = broker.admit("10.3.0.1")
+    broker.close(event)
+    broker.close({**event, "ip": "10.3.0.2"})
+
+
 PLANTS: dict[str, tuple[Callable[[Broker], None], str]] = {
     "address": (over_an_address(PLAIN, "ip"), "ip_cap"),
     "address with its own": (over_an_address(OWN, OWN), "ip_cap"),
@@ -295,6 +303,7 @@ PLANTS: dict[str, tuple[Callable[[Broker], None], str]] = {
     "closed twice": (closed_twice, "conservation"),
     "closed before admitted": (closed_before_admitted, "conservation"),
     "never admitted": (never_admitted, "conservation"),
+    "closed from elsewhere": (closed_from_elsewhere, "conservation"),
 }
 
 # ---- events that are missing, of a broker's numbered ones
