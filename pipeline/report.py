@@ -107,14 +107,15 @@ def refused_networks(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
-    """ip, at, open: the most open at once in each step of time, for the SHOWN_IPS busiest addresses.
+    """ip, at, open: the most open at once in each step of time, for the SHOWN_IPS addresses open for the most time in all.
 
     Connections of a process that died count until its last event, as in the audit.
     """
-    admitted = events.where(F.col("kind") == "admitted")
-    busiest = admitted.groupBy("ip").agg(F.count("*").alias("n")).orderBy(F.desc("n"), "ip").limit(SHOWN_IPS)
-    mine = pairs(events).join(F.broadcast(busiest), "ip", how="leftsemi")
-    steps = changes(intervals(mine, survey(events).ends(), []))
+    held = intervals(pairs(events), survey(events).ends(), [])
+    last_ns = events.agg(F.max("mono_ns")).first()[0] or 0
+    open_ns = F.sum(F.coalesce("end_ns", F.lit(last_ns)) - F.col("start_ns"))
+    busiest = held.groupBy("ip").agg(open_ns.alias("open_ns")).orderBy(F.desc("open_ns"), "ip").limit(SHOWN_IPS)
+    steps = changes(held.join(F.broadcast(busiest), "ip", how="leftsemi"))
     offset_us = events.agg(F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000)).first()[0] or 0
     placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset_us) / 1e6 / bucket_s) * bucket_s)
     per_bucket = placed.groupBy("ip", "at").agg(F.sum("change").alias("net"))

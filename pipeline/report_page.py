@@ -40,11 +40,11 @@ def page(built: Built, *, name: str) -> str:
             _throttled(rows["throttled"]),
             section(
                 "Tokens between shards", "Tokens granted by and reclaimed for their home shard.",
-                lines(_series(rows["tokens"], "kind", "tokens"), y=f"tokens {step}"),
+                lines(_series(rows["tokens"], "kind", "tokens", fill=built.bucket_s), y=f"tokens {step}"),
             ),
             section(
                 "Where decisions were taken", "At once on the shard that accepted, or after asking the pool's home.",
-                lines(_series(rows["paths"], "path", "count"), y=f"decisions {step}"),
+                lines(_series(rows["paths"], "path", "count", fill=built.bucket_s), y=f"decisions {step}"),
             ),
             _reconnects(rows["reconnects"]),
         ],
@@ -86,12 +86,20 @@ def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
 
 def _open(built: Built) -> str:
     series = _series(built.rows["open_per_ip"], "ip", "open")
-    caps = {frozenset(steps): steps for steps in built.caps.values()}
-    shared = {"cap" if len(caps) == 1 else f"cap of {ip}": steps for ip, steps in built.caps.items()}
-    words = "The most open at once in each step of time, for the busiest addresses, beside the cap in force."
+    sharing: dict[frozenset[tuple[float, float]], list[str]] = {}
+    for ip, steps in built.caps.items():
+        sharing.setdefault(frozenset(steps), []).append(ip)
+    shared = {_cap_of(ips, of_all=len(sharing) == 1): built.caps[ips[0]] for ips in sharing.values()}
+    words = "The most open at once in each step of time, for the addresses open for longest in all, beside the cap in force."
     return section(
         "Open connections against the cap", words, lines({**series, **shared}, y="open connections", stepped=True)
     )
+
+
+def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
+    if of_all:
+        return "cap"
+    return f"cap of {ips[0]}" if len(ips) == 1 else f"cap of {len(ips)} of them"
 
 
 def _throttled(rows: Rows) -> str:
