@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Events per second, CPU time and memory of audit and plan, beside a plain sequential replay and pandas, and how they grow.
 
-scripts/bench_pipeline.py                        1 and 10 million connections
-scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
-scripts/bench_pipeline.py --write                puts the table into docs/benchmarks.md
+python scripts/bench_pipeline.py                        1 and 10 million connections
+python scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
+python scripts/bench_pipeline.py --write                puts the table into docs/benchmarks.md
 
 Each figure is taken in a process of its own, so that none counts what another has left behind. Starting Spark and making
 the log and the journal are not timed; memory is what the process and all below it have resident at most.

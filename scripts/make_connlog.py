@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 """Make a realistic connection log of any size from a seed, in a day's rhythm.
 
 Clients are many ordinary ones (a few connections each, minutes to hours long), NAT gateways with hundreds of clients
 behind one address, leaking clients whose connections pile up, and deploys that open everything at once. The same
 arguments give the same log.
 
-    scripts/make_connlog.py --connections 1000000 --seed 7 --out conn.log                (Zeek TSV; .gz is compressed)
-    scripts/make_connlog.py --connections 50000000 --format parquet --out conns/
+    python scripts/make_connlog.py --connections 1000000 --seed 7 --out conn.log                (Zeek TSV; .gz is compressed)
+    python scripts/make_connlog.py --connections 50000000 --format parquet --out conns/
 """
 
 import argparse
