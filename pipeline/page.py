@@ -31,7 +31,7 @@ th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(
   font-variant-numeric: tabular-nums }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
 th { color: var(--soft); font-weight: 600 }
-pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto }
+pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
 Points = Sequence[tuple[float, float]]
