@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -50,6 +50,7 @@ _TICK_S = 0.25
 _GRACE_S = 1.0
 _IDLE_SWEEP_S = 5.0
 _TOP_CONNECTED = 100
+_POOLS_PER_EVENT = 1000  # of the pools of a dead shard
 # Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
 
@@ -109,6 +110,7 @@ class Shard:
             rule_of=self.view.rule_of,
             on_grant=self._granted,
             on_reclaim=self._reclaimed,
+            on_loss=self._lost,
         )
         self.delays = Delays(self.poller)
         self.muted = Muted(self.delays)
@@ -328,12 +330,24 @@ class Shard:
             counters.add(name, value - self._counted.get(name, 0))
             self._counted[name] = value
 
-    def _granted(self, pool: str, peer: int, tokens: int) -> None:
-        self.counters.add("grants", tokens if peer != self.shard else 0)
-        self.journal.add("grant", detail={"pool": pool, "to": peer, "tokens": tokens}, version=self.tokens.version)
+    def _granted(self, pool: str, peer: int, tokens: int, is_reported: bool) -> None:
+        if not is_reported and peer != self.shard:
+            self.counters.add("grants", tokens)
+        detail = {"pool": pool, "to": peer, "tokens": tokens}
+        self._move("grant", {**detail, "reported": True} if is_reported else detail)
 
-    def _reclaimed(self, pool: str, peer: int, tokens: int) -> None:
-        self.journal.add("reclaim", detail={"pool": pool, "from": peer, "tokens": tokens}, version=self.tokens.version)
+    def _reclaimed(self, pool: str, peer: int, tokens: int, is_asked_for: bool) -> None:
+        detail = {"pool": pool, "from": peer, "tokens": tokens}
+        self._move("reclaim", detail if is_asked_for else {**detail, "unasked": True})
+
+    def _lost(self, peer: int, pools: Mapping[str, int]) -> None:
+        each = list(pools.items())
+        for start in range(0, len(each), _POOLS_PER_EVENT):
+            lost = dict(each[start : start + _POOLS_PER_EVENT])
+            self._move("reclaim", {"from": peer, "tokens": sum(lost.values()), "lost": lost})
+
+    def _move(self, kind: str, detail: Mapping[str, Any]) -> None:
+        self.journal.add(kind, detail=detail, version=self.tokens.version)
 
     def _end_of_pass(self) -> None:
         self.entrance.flush()

@@ -152,10 +152,11 @@ def throttled(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def tokens(events: DataFrame, bucket_s: float) -> DataFrame:
-    """at, kind (grant or reclaim), messages, tokens: how tokens moved between shards."""
+    """at, kind (grant or reclaim), messages, tokens: what homes granted, and what came back to them, lost ones included."""
     moved = F.coalesce(F.get_json_object("detail", "$.tokens").try_cast("long"), F.col("bytes"), F.lit(1))
     of_rates = F.coalesce(F.get_json_object("detail", "$.pool").startswith("rate:"), F.lit(False))
-    mine = events.where(F.col("kind").isin("grant", "reclaim") & ~of_rates)
+    is_news = F.get_json_object("detail", "$.reported").isNotNull()  # the shard had them already
+    mine = events.where(F.col("kind").isin("grant", "reclaim") & ~of_rates & ~is_news)
     sums = mine.groupBy(_bucket(bucket_s).alias("at"), "kind").agg(
         F.count("*").alias("messages"), F.sum(moved).alias("tokens")
     )

@@ -39,7 +39,7 @@ def page(built: Built, *, name: str) -> str:
             ),
             _throttled(rows["throttled"]),
             section(
-                "Tokens between shards", "Tokens granted by and reclaimed for their home shard.",
+                "Tokens between shards", "Tokens granted by their home shard, and those that came back to it.",
                 lines(_series(rows["tokens"], "kind", "tokens", fill=built.bucket_s), y=f"tokens {step}"),
             ),
             section(

@@ -12,7 +12,7 @@ L6  While more is out than the cap allows, nothing is settled before every holde
     don't need (`revoking`): cached tokens, and those of connections still in flight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from limits.caps import CapRule
@@ -21,7 +21,12 @@ from shards.peers import Peers
 from shards.pool import NO_LIMIT, Table
 from shards.refusals import Refusals
 
-Hook = Callable[[str, int, int], None]
+Granted = Callable[[str, int, int, bool], None]
+"""on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
+Returned = Callable[[str, int, int, bool], None]
+"""on_reclaim(pool, shard, tokens, whether they were asked for)."""
+Lost = Callable[[int, Mapping[str, int]], None]
+"""on_loss(shard that died, what it had of each pool)."""
 
 
 class Ledger:
@@ -37,8 +42,9 @@ class Ledger:
         self.blocked: dict[str, None] = {}
         self.revoking: dict[str, None] = {}
         self.in_flight: Callable[[], bool] = lambda: True  # whether connections of this shard may hold tokens and wait
-        self.on_grant: Hook | None = None
-        self.on_reclaim: Hook | None = None
+        self.on_grant: Granted | None = None
+        self.on_reclaim: Returned | None = None
+        self.on_loss: Lost | None = None
         self.reclaims = 0
         self._grants = Grants(shard for shard in range(shards) if shard != me)
         self._contended: dict[str, Contention] = {}
@@ -95,6 +101,8 @@ class Ledger:
         """A shard gives n tokens back."""
         account = self.account(key)
         self._grants.take_back(peer, account, n)
+        if self.on_reclaim is not None:
+            self.on_reclaim(key, peer, n, False)
         self._settle(account)
 
     def freed(self, account: Account) -> None:
@@ -105,6 +113,8 @@ class Ledger:
         """A shard uses n tokens that it was not granted: by connections from before there was a cap, or this home."""
         account = self.account(key)
         self._grants.add(peer, account, n)
+        if self.on_grant is not None:
+            self.on_grant(key, peer, n, True)
         if key in self._contended:
             self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
         self._revoke_excess(account)
@@ -116,7 +126,7 @@ class Ledger:
         if n:
             self._grants.take_back(peer, account, n)
             if self.on_reclaim is not None:
-                self.on_reclaim(key, peer, n)
+                self.on_reclaim(key, peer, n, True)
         self._answered(account, self._contended[key], peer, 1)
         self._settle(account)
 
@@ -136,6 +146,8 @@ class Ledger:
         lost = self._grants.drop(peer)
         for key, n in lost.items():
             self.account(key).granted -= n
+        if lost and self.on_loss is not None:
+            self.on_loss(peer, lost)
         for key, contention in self._contended.items():
             for want in [want for want in contention.wants if want.peer == peer]:
                 contention.wants.remove(want)
@@ -270,7 +282,7 @@ class Ledger:
             self._limit(account)
         self._peers.post(peer, ("grant", key, n, account.may_cache(self._shards), last))
         if self.on_grant is not None:
-            self.on_grant(key, peer, n)
+            self.on_grant(key, peer, n, False)
 
     def _spare(self, account: Account, peer: int, waiting: int, welcome: int) -> int:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and

@@ -23,7 +23,7 @@ from shards.account import Account
 from shards.attempts import Attempt
 from shards.cache import Cache, Share
 from shards.describe import describe
-from shards.ledger import Hook, Ledger
+from shards.ledger import Granted, Ledger, Lost, Returned
 from shards.peers import Message, Peers
 from shards.pool import ADMITTED, Admitted, Pool, Refused, Table, Totals, Waiter
 from shards.waiting import Waiting
@@ -52,8 +52,9 @@ class Tokens:
         ttl_s: float = 10.0,
         deadline_s: float = 1.0,
         lump: int = 16,
-        on_grant: Hook | None = None,
-        on_reclaim: Hook | None = None,
+        on_grant: Granted | None = None,
+        on_reclaim: Returned | None = None,
+        on_loss: Lost | None = None,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
@@ -71,6 +72,7 @@ class Tokens:
         self._ledger.refusals.version = self._ledger.barrier = version
         self._ledger.on_grant = on_grant
         self._ledger.on_reclaim = on_reclaim
+        self._ledger.on_loss = on_loss
         self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
         self._waiting.version = version
         self._ledger.in_flight = self._waiting.in_flight

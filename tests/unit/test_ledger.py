@@ -326,17 +326,25 @@ def test_a_give_of_what_was_never_granted_is_a_bug() -> None:
         Home().ledger.give(1, POOL, 1)
 
 
-def test_hooks_hear_of_grants_and_reclaims() -> None:
+def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home = Home(cap=40)
-    heard: list[tuple[str, str, int, int]] = []
-    home.ledger.on_grant = lambda pool, peer, n: heard.append(("grant", pool, peer, n))
-    home.ledger.on_reclaim = lambda pool, peer, n: heard.append(("reclaim", pool, peer, n))
+    heard: list[tuple[Any, ...]] = []
+    home.ledger.on_grant = lambda *words: heard.append(("grant", *words))
+    home.ledger.on_reclaim = lambda *words: heard.append(("reclaim", *words))
+    home.ledger.on_loss = lambda *words: heard.append(("lost", *words))
     home.borrow(1)
     home.open(home.account.limit)
     home.borrow(2)
     home.ledger.reclaimed(1, POOL, 2)
-    assert heard == [("grant", POOL, 1, 5), ("reclaim", POOL, 1, 2), ("grant", POOL, 2, 1)]
+    assert heard == [("grant", POOL, 1, 5, False), ("reclaim", POOL, 1, 2, True), ("grant", POOL, 2, 1, False)]
     assert home.ledger.reclaims == 1
+    heard.clear()
+    home.ledger.report(3, POOL, 4)
+    home.ledger.reclaimed(2, POOL, 0)
+    home.ledger.give(1, POOL, 1)
+    home.ledger.down(1)
+    home.ledger.down(1)
+    assert heard == [("grant", POOL, 3, 4, True), ("reclaim", POOL, 1, 1, False), ("lost", 1, {POOL: 2})]
 
 
 def test_a_pool_with_nothing_out_is_not_worth_remembering() -> None:

@@ -230,9 +230,9 @@ def test_hooks_hear_what_a_home_grants_and_reclaims() -> None:
         epoch=1,
         send=lambda peer, message: None,
         rule_of=lambda pool: CAP,
-        on_grant=lambda pool, peer, n: heard.append((pool, peer, n)),
+        on_grant=lambda *words: heard.append(words),
     )
     tokens.peer_up(1, 2)
     tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 9, 1, 1]]))
     tokens.flush()
-    assert heard == [(HERE, 1, 1)]
+    assert heard == [(HERE, 1, 1, False)]
