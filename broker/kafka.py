@@ -64,7 +64,7 @@ class Kafka:
             *offset_for_leader_epoch.routes(partitions),
             *log_dirs.routes(self._logs),
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
-            *metadata.routes(shown, view, mesh),
+            *metadata.routes(shown, view, mesh, meters),
             *cluster.routes(shown, view),
             *topics.routes(shown, view, mesh, meters),
             *configs.routes(shown, view, mesh),

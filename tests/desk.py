@@ -122,7 +122,7 @@ class Desk:
         self.meters[member] = meters
         calls = GroupCalls(home, mesh, shard, self.shards, home_of)
         routes = [
-            *metadata.routes(shown, view, mesh),
+            *metadata.routes(shown, view, mesh, meters),
             *cluster.routes(shown, view),
             *topics.routes(shown, view, mesh, meters),
             *configs.routes(shown, view, mesh),

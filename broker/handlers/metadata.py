@@ -2,8 +2,10 @@
 
 By name, all of them, or by id from version 12 (KIP-516). Topics that do not exist are created on the way if client
 and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
-waits for the topic and has its leaders. Each broker is shown at the endpoint of the listener the request came by.
-A topic has one replica, its leader. Not emulated: authorization, internal topics, racks beyond showing broker.rack.
+waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
+do; a topic beyond it is not created and said to be unknown, and nobody is throttled for that. Each broker is shown at
+the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated: authorization,
+internal topics, racks beyond showing broker.rack.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from typing import Any
 
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
+from broker.handlers.mutations import Mutations
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.errors import ClientFault
+from shards.meters import Meters
 from shards.settings import Topic, View
 from shards.topics import illegal_name
 
@@ -29,16 +33,17 @@ MAX_PARTITIONS = 2000
 """Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
 
 
-def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
-    handler = _Metadata(cluster, view, mesh)
+def routes(cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> list[Route]:
+    handler = _Metadata(cluster, view, mesh, meters)
     return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
 
 
 class _Metadata:
-    def __init__(self, cluster: Cluster, view: View, mesh: Requests) -> None:
+    def __init__(self, cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> None:
         self._cluster = cluster
         self._view = view
         self._mesh = mesh
+        self._mutations = Mutations(meters)
 
     # --- Metadata ----------------------------------------------------------------------------------------------
 
@@ -66,14 +71,23 @@ class _Metadata:
         return sorted(self._view.topics)
 
     async def _create(self, request: Any, call: Call, names: Sequence[str], missing: Sequence[str]) -> Any:
+        paid: dict[str, int] = {}
+        if self._mutations.in_use:
+            sizes = dict.fromkeys(missing, self._view.get("num.partitions"))
+            paid = (await self._mutations.charge(call, sizes, strict=True)).paid
+            missing = [*paid]
+        failed = await self._ask_for(call, missing) if missing else {}
+        await self._mutations.take_back(call, sum(paid.get(name, 0) for name in failed))
+        return self._response(request, call, [self._by_name(call, request, name, failed) for name in names])
+
+    async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
+        """Creates topics; the codes of those that could not be."""
         wanted = [[name, -1, {}] for name in missing]
         try:
             results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
         except Unable:
-            failed = dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
-        else:
-            failed = {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
-        return self._response(request, call, [self._by_name(call, request, name, failed) for name in names])
+            return dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
+        return {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
 
     def _response(self, request: Any, call: Call, topics: Sequence[Any]) -> Any:
         types, cluster = call.types, self._cluster

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from broker.cluster import Cluster
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.config_entries import topic_entries
+from broker.handlers.mutations import Bill, Mutations
 from broker.protocol import codes
 from broker.serve.call import Call, Route
-from limits.quotas import MUTATION
 from shards.errors import ConfigInvalid
 from shards.meters import Meters
 from shards.settings import View
@@ -49,7 +49,7 @@ class _Topics:
         self._cluster = cluster
         self._view = view
         self._mesh = mesh
-        self._meters = meters
+        self._mutations = Mutations(meters)
 
     # --- CreateTopics ------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class _Topics:
             sizes = {
                 name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()
             }
-            faults |= await self._mutate("create_topics", call, wanted, sizes, request.validate_only)
+            faults |= await self._mutate("create_topics", call, wanted, sizes, validate_only=request.validate_only)
         results = tuple(
             self._created(call, topic, faults.get(topic.name, OK))
             for topic in {topic.name: topic for topic in request.topics}.values()
@@ -164,6 +164,8 @@ class _Topics:
         names = [name for name, fault in named if not fault.code and name not in repeated]
         ids = {name: topic.id for name in names if (topic := self._view.topics.get(name)) is not None}
         sizes = {name: len(topic.leaders) for name in names if (topic := self._view.topics.get(name)) is not None}
+        if not self._view.get("delete.topic.enable"):
+            sizes = {}
         faults = await self._mutate("delete_topics", call, dict.fromkeys(names), sizes) if names else {}
         faults |= {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
         results = []
@@ -203,7 +205,14 @@ class _Topics:
         faults, wanted = _sort(request.topics, self._check_added, _more)
         if wanted:
             sizes = {name: count - len(self._view.topics.get(name).leaders) for name, (_, count, _) in wanted.items()}
-            faults |= await self._mutate("create_partitions", call, wanted, sizes, request.validate_only)
+            late = {
+                topic.name: fault
+                for topic in request.topics
+                if sizes.get(topic.name, 0) > 0 and (fault := self._check_leaders(topic)).code
+            }
+            faults |= await self._mutate(
+                "create_partitions", call, wanted, sizes, validate_only=request.validate_only, late=late
+            )
         results = tuple(
             types.CreatePartitionsTopicResult(
                 name=name, error_code=faults.get(name, OK).code, error_message=faults.get(name, OK).message
@@ -225,7 +234,11 @@ class _Topics:
                 f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) "
                 "were specified.",
             )
-        faults = [self._check_assignment(assignment.broker_ids) for assignment in topic.assignments]
+        return OK
+
+    def _check_leaders(self, topic: Any) -> Fault:
+        """What Kafka only looks at after it has charged the partitions."""
+        faults = [self._check_assignment(assignment.broker_ids) for assignment in topic.assignments or ()]
         return next((fault for fault in faults if fault.code), OK)
 
     # --- controller_mutation_rate, KIP-599 -----------------------------------------------------------------------
@@ -234,29 +247,37 @@ class _Topics:
         return self._view.get("num.partitions") if asked == -1 else asked
 
     async def _mutate(
-        self, method: str, call: Call, wanted: dict[str, Any], sizes: dict[str, int], *validate_only: bool
+        self,
+        method: str,
+        call: Call,
+        wanted: dict[str, Any],
+        sizes: dict[str, int],
+        *,
+        validate_only: bool | None = None,
+        late: dict[str, Fault] | None = None,
     ) -> dict[str, Fault]:
         """Asks for `wanted`, whose partitions count against the client's quota, if it has one, as Kafka counts them.
 
-        Only what would succeed is charged, topic by topic in the order of the request. Strict versions are refused
-        what is beyond the quota; older ones get it, and are throttled for it.
+        Charged is what would succeed, and what is only validated just the same, as well as what fails for a reason in
+        `late`. Strict versions are refused what is beyond the quota; older ones get it, and are throttled for it.
+        `validate_only` None: the method knows no such thing.
         """
-        if any(validate_only) or not self._meters.in_use(MUTATION):
-            return await self._ask(method, call, wanted, *validate_only)
-        faults = await self._ask(method, call, wanted, True) if validate_only else {}
-        strict = call.api_version >= STRICT_SINCE[call.api_key]
-        for name in wanted:
-            if name in faults or name not in sizes:
-                continue
-            charged = self._meters.charge(MUTATION, call.user, call.client_id or "", sizes[name], strict=strict)
-            if not isinstance(charged, tuple):
-                charged = await charged
-            call.throttle_ms = max(call.throttle_ms, charged.throttle_ms)
-            call.mutations += sizes[name] if charged.accepted else 0
-            if not charged.accepted:
-                faults[name] = Fault(codes.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        options = () if validate_only is None else (bool(validate_only),)
+        faults: dict[str, Fault] = {}
+        bill = Bill()
+        if self._mutations.in_use:
+            faults = await self._ask(method, call, wanted, True) if options else {}
+            charged = {name: sizes[name] for name in wanted if name in sizes and name not in faults}
+            bill = await self._mutations.charge(call, charged, strict=call.api_version >= STRICT_SINCE[call.api_key])
+            faults |= dict.fromkeys(bill.refused, Fault(codes.THROTTLING_QUOTA_EXCEEDED))
+        faults = {**(late or {}), **faults}
         allowed = {name: asked for name, asked in wanted.items() if name not in faults}
-        return faults | (await self._ask(method, call, allowed, *validate_only) if allowed else {})
+        if allowed:
+            failed = await self._ask(method, call, allowed, *options)
+            await self._mutations.take_back(call, sum(bill.paid.get(name, 0) for name in failed))
+            faults |= failed
+        call.throttle_ms = bill.throttle_ms
+        return faults
 
     # --- the coordinator ---------------------------------------------------------------------------------------
 

@@ -205,3 +205,4 @@ async def test_topics_do_not_shrink_or_stay(desk: Desk) -> None:
     }
     assert (await grow(desk, ("a", 4, ((0,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
     assert (await grow(desk, ("a", 3, ((7,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
+    assert (await grow(desk, ("a", 2, ((7,),))))["a"][0] == codes.INVALID_PARTITIONS

@@ -1,0 +1,68 @@
+"""What created and deleted partitions cost a client under `controller_mutation_rate` (KIP-599).
+
+Topics are charged one by one, in the order of the request. Strict: a topic is refused while the bucket is below zero, and
+costs nothing then. Otherwise it is done whatever the bucket holds. What a request waits after it was charged counts
+towards its throttle time. Source: ControllerMutationQuotaManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import trio
+
+from broker.serve.call import Call
+from limits.quotas import MUTATION
+from shards.meters import Metered, Meters
+
+
+class Mutations:
+    """Charges mutations to the clients of this shard."""
+
+    def __init__(self, meters: Meters) -> None:
+        self._meters = meters
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody is metered."""
+        return self._meters.in_use(MUTATION)
+
+    async def charge(self, call: Call, sizes: Mapping[str, int], *, strict: bool) -> Bill:
+        """Charges topics of so many partitions each to the client that called."""
+        bill = Bill()
+        for name, partitions in sizes.items():
+            charged = await self._record(call, partitions, strict=strict)
+            if charged.throttle_ms:
+                bill.throttled_until_s = trio.current_time() + charged.throttle_ms / 1000
+            if charged.accepted:
+                bill.paid[name] = partitions
+            else:
+                bill.refused.add(name)
+        call.mutations += sum(bill.paid.values())
+        return bill
+
+    async def take_back(self, call: Call, partitions: int) -> None:
+        """What was charged and did not happen after all."""
+        if partitions:
+            await self._record(call, -partitions, strict=False)
+            call.mutations -= partitions
+
+    async def _record(self, call: Call, partitions: int, *, strict: bool) -> Metered:
+        charged = self._meters.charge(MUTATION, call.user, call.client_id or "", partitions, strict=strict)
+        return charged if isinstance(charged, Metered) else await charged
+
+
+class Bill:
+    """What became of topics that were charged: partitions of each that was paid for, and the refused ones."""
+
+    def __init__(self) -> None:
+        self.paid: dict[str, int] = {}
+        self.refused: set[str] = set()
+        self.throttled_until_s = -math.inf
+
+    @property
+    def throttle_ms(self) -> int:
+        """What is left of the throttle time now."""
+        left_s = self.throttled_until_s - trio.current_time()
+        return round(left_s * 1000) if left_s > 0 else 0
