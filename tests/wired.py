@@ -21,7 +21,14 @@ from broker.serve.call import Call
 
 KEYS = {api.name: key for key, api in wire.APIS.items()}
 ANSWER_S = 30.0
-_DULL = {"string": "", "bytes": b"", "bool": False, "uuid": None, "timedelta_i32": timedelta(0), "timedelta_i64": timedelta(0)}
+_DULL = {
+    "string": "",
+    "bytes": b"",
+    "bool": False,
+    "uuid": None,
+    "timedelta_i32": timedelta(0),
+    "timedelta_i64": timedelta(0),
+}
 
 
 class Wired:
@@ -64,7 +71,9 @@ def wired(bootstrap: str, client_id: str = "wired") -> Iterator[Wired]:
 def dull(api: str, version: int) -> dict[str, Any]:
     """Values for all fields of a request that have no default."""
     module = import_module(f"kio.schema.{api}.v{version}.request")
-    top = next(each for each in vars(module).values() if getattr(getattr(each, "__type__", None), "name", "") == "request")
+    top = next(
+        each for each in vars(module).values() if getattr(getattr(each, "__type__", None), "name", "") == "request"
+    )
     return {field.name: _dull(field) for field in fields_of(top) if field.default is dataclasses.MISSING}
 
 

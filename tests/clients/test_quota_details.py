@@ -5,6 +5,7 @@ With CLIENTS_PEER=kafka all of it holds for a real Kafka 4.1, to the byte and to
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -332,6 +333,16 @@ def test_every_answer_that_can_tells_that_the_request_was_throttled(client):
     assert {each: time for each, time in told.items() if time != timedelta(seconds=1)} == {}
     assert len(told) > 100
     assert silent >= WITHOUT
+
+
+@pytest.mark.parametrize(("api", "version"), [("sasl_handshake", 1), ("api_versions", 0), ("metadata", 2)])
+def test_a_request_whose_answer_cannot_tell_is_throttled_all_the_same(client, api, version):
+    client.limit(request_percentage=0.000_001)
+    with wired(client.bootstrap, client.id) as connection:
+        connection.ask(api, version)
+        before = time.monotonic()
+        connection.ask("heartbeat", 3)
+        assert time.monotonic() - before > 0.9, "muted for a second"
 
 
 def test_a_fetch_that_took_too_much_time_is_answered_empty_and_costs_no_bytes(client, filled):

@@ -170,6 +170,16 @@ def test_request_time_is_charged_to_every_request_and_a_delay_is_one_window_at_m
     limit(cluster, {"client-id": "busy"}, request_percentage=None)
 
 
+def test_produce_without_acknowledgement_is_exempt_from_request_time(cluster):
+    limit(cluster, {"client-id": "exempt"}, request_percentage=0.0001)
+    with connect(cluster.address) as sock:
+        sock.sendall(produce("exempt", "t", 0, batch(), acks=0) + request(18, 2, "exempt", b""))
+        assert answer(sock)[-4:] == (1000).to_bytes(4, "big")
+    told = until(lambda: throttled(cluster, "exempt"), what="a journal entry")
+    assert [event["api"] for event in told] == ["ApiVersions"]
+    limit(cluster, {"client-id": "exempt"}, request_percentage=None)
+
+
 LEVELS = [
     {"user": "ANONYMOUS", "client-id": "level"},
     {"user": "ANONYMOUS", "client-id": None},
