@@ -107,12 +107,13 @@ SIZE, LARGE = len(batch(b"x" * 1000)), len(batch(b"x" * 5000))
 def filled(two_shards):
     """A topic: five batches of SIZE in partitions 0 to 3, none in 4, three of LARGE in 5."""
     filler, topic = Client(two_shards.bootstrap), f"filled-{uuid4().hex[:8]}"
+    now_ms = time.time_ns() // 1_000_000  # older records would fall to retention before all tests have read them
     create(filler, {topic: 6})
     there(filler, topic)
     with wired(two_shards.bootstrap) as connection:
         for partition, size, count in [*((number, 1000, 5) for number in range(4)), (5, 5000, 3)]:
             for _ in range(count):
-                frame = produce("filler", topic, partition, batch(b"x" * size))
+                frame = produce("filler", topic, partition, batch(b"x" * size, timestamps=[now_ms]))
 
                 def sent(frame=frame) -> bool:
                     connection.sock.sendall(frame)
