@@ -40,8 +40,6 @@ from shards.meters import Meters
 from shards.plan import Plan
 from shards.settings import View
 
-_RETAIN_EVERY_S = 5.0
-
 
 class Kafka:
     """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
@@ -89,7 +87,7 @@ class Kafka:
             nursery.start_soon(self._groups.run)
             task_status.started()
             while True:
-                await trio.sleep(_RETAIN_EVERY_S)
+                await trio.sleep(self._view.get("log.retention.check.interval.ms") / 1000)
                 self._logs.retain(now_ms=time.time_ns() // 1_000_000)
 
     def close(self) -> None:
