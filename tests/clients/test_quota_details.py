@@ -27,6 +27,7 @@ class Client:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.id = f"c{uuid4().hex[:10]}"
+        self._limited: dict[tuple[str, str], None] = {}
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
         """On a connection of its own, which no earlier answer has muted."""
@@ -41,7 +42,13 @@ class Client:
         self._alter(marker, {"producer_byte_rate": 1.0})
         until(lambda: self._described(marker), what="quotas are in force")
 
+    def unlimit(self) -> None:
+        """Whoever looks at all quotas of the cluster next is not to find these."""
+        for client_id, quota in list(self._limited):
+            self._alter(client_id, {quota: None})
+
     def _alter(self, client_id: str, quotas: dict[str, float | None]) -> None:
+        self._limited.update(dict.fromkeys((client_id, quota) for quota in quotas))
         with wired(self.bootstrap) as connection:
             types = connection.types("alter_client_quotas", 1)
             entity = (types.EntityData(entity_type="client-id", entity_name=client_id),)
@@ -58,7 +65,9 @@ class Client:
 
 @pytest.fixture
 def client(two_shards):
-    return Client(two_shards.bootstrap)
+    client = Client(two_shards.bootstrap)
+    yield client
+    client.unlimit()
 
 
 def create(
