@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline import caps, rates, recorded, sweep
+from pipeline import caps, rates, recorded, sweep, tokens
 from pipeline.admissions import Admissions
 from pipeline.events import INCARNATION, Journal, Unreadable, pairs
 from pipeline.sequence import Gap, gaps
@@ -45,6 +45,7 @@ def audit(journal: Journal) -> Result:
         *rates.checks(events, timeline, seen),
         *recorded.checks(events, timeline, missing),
         admissions.conserved(),
+        *tokens.checks(events, held, timeline, found, missing, journal.unreadable),
     ]
     paired.unpersist()
     return Result(checks, sum(each.count for each in seen))

@@ -146,6 +146,11 @@ class Timeline:
         versions = self.periods[period].versions
         return max(self.limits(version, broker).cap(kind, key, **self._sorts) for version in versions)
 
+    def unsettled(self, at_ns: int, version: int) -> list[int]:
+        """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
+        lowest = max((each for acknowledged_ns, each in self.acknowledged if acknowledged_ns < at_ns), default=None)
+        return [] if lowest is None else [each for each in self.versions if lowest <= each <= version]
+
     def without_slots(self) -> "Timeline":
         """The same, but no broker's pool is limited by max.connections (KIP-402)."""
         return self._with(slots=False)

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import moves
 import pytest
 import rated
 from crowd import MISSING, PLANTS, Broker, coordinator, numbered, versions, write_unreadable
@@ -102,3 +103,27 @@ def test_every_rate_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
         assert found(result, check.name) == planted.get(check.name, set()), check
         assert (check.verdict == "exceeded") == (check.name in planted), check
     assert {check.name for check in result.checks} > planted.keys() - {""}
+
+
+def test_every_book_of_a_home_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+    """Honest journals of the real token protocol hold, and what is planted in them is found."""
+    rules = moves.plan(4)
+    events, planted, numbers = moves.coordinator(rules), {}, {None: [], **{kind: [] for kind in moves.PLANTS}}
+    seed = number = 0
+    while any(len(done) < SEEDS for done in numbers.values()):
+        run = moves.Planned(seed, rules)
+        run.run()
+        seed += 1
+        for kind, done in numbers.items():
+            broker = moves.Simulated(number, run)
+            if len(done) < SEEDS and (kind is None or broker.plant(moves.PLANTS[kind][0])):
+                events += broker.rows()
+                done.append(number)
+                planted.setdefault("" if kind is None else moves.PLANTS[kind][1], set()).add(number)
+                number += 1
+    write(tmp_path, events, parts=4)
+    result = audit(read(spark, [tmp_path]))
+    for check in ("granted_within_cap", "used_within_grants"):
+        assert found(result, check) == planted[check], check
+    for check in result.checks:
+        assert not planted[""] & found(result, check.name), check

@@ -156,3 +156,5 @@ class Schedule:
             self._settle_down()
         oracle.nothing_left()
         oracle.look_back()
+        wrong = world.books.look_back()
+        require(not wrong, "2", "an audit would cry wolf:", *wrong[:3])

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from simulation.books import Books
 
 from limits.caps import UNLIMITED, CapRule
 from shards.attempts import Attempt
@@ -126,6 +129,7 @@ class World:
         self.forced: set[str] = set()  # pools whose cap did not stop everybody
         self._homes: dict[str, int] = {}
         self.looked = 0  # the instant at which the last pass was over
+        self.books = Books(self)
         self.on_settled: Callable[[Connection], None] = lambda connection: None
         for shard in range(shards):
             self.start(shard)
@@ -155,8 +159,12 @@ class World:
             rule_of=node.rule_of,
             ttl_s=TTL_S,
             deadline_s=DEADLINE_S,
+            on_grant=partial(self.books.granted, node),
+            on_reclaim=partial(self.books.reclaimed, node),
+            on_loss=partial(self.books.lost, node),
         )
         self._note_what_is_given_up(node)
+        self.books.started(node)
         self.tell("start", shard, "epoch", node.epoch)
         self._apply(node, len(self.versions) - 1, None)
         for other in self.nodes:
@@ -336,6 +344,7 @@ class World:
             for pool in connection.pools:
                 connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
                 self.open[pool] = self.open.get(pool, 0) + 1
+            self.books.admitted(connection.node, connection.number, connection.pools)
         else:
             assert isinstance(decision, Refused)
             index = connection.pools.index(decision.pool)
@@ -359,6 +368,7 @@ class World:
         node.connections[connection] = None
         self.open[pool] = self.open.get(pool, 0) + 1
         self.forced.add(pool)
+        self.books.admitted(node, connection.number, (pool,))
         node.tokens.force(pool)
 
     def close(self, connection: Connection) -> None:
@@ -382,6 +392,7 @@ class World:
         if connection.state == "open":
             for pool in connection.pools:
                 self.open[pool] -= 1
+            self.books.closed(connection.node, connection.number, connection.pools)
         connection.state = state
         connection.ended = self.instant
         connection.node.connections.pop(connection, None)
