@@ -25,13 +25,14 @@ class Process(NamedTuple):
 
 class Survey(NamedTuple):
     """`lost`: the (broker, shard, epoch) that the coordinator says died. `first_seen`: version -> the first mono_ns of any
-    event that carries it. `listeners`: names that were seen."""
+    event that carries it. `listeners`: names that were seen. `grants`: how many events of that kind there are."""
 
     processes: list[Process]
     configs: list[ConfigEvent]
     lost: set[tuple[int, int, int]]
     first_seen: dict[int, int]
     listeners: list[str]
+    grants: int
 
     def timeline(self) -> Timeline:
         """The configuration over time."""
@@ -60,12 +61,15 @@ def survey(events: DataFrame) -> Survey:
         F.count("*").alias("count"),
         F.min("mono_ns").alias("first_ns"),
         F.max("mono_ns").alias("last_ns"),
+        F.count_if(F.col("kind") == "grant").alias("grants"),
     )
     processes: dict[tuple[int, int, int], Process] = {}
     first_seen: dict[int, int] = {}
     listeners: set[str] = set()
+    grants = 0
     for row in summed.collect():
-        each = Process(*row[:3], *row[5:])
+        each = Process(*row[:3], *row[5:10])
+        grants += row["grants"]
         before = processes.get(each[:3], each)
         count = each.count if before is each else before.count + each.count
         processes[each[:3]] = Process(
@@ -81,7 +85,7 @@ def survey(events: DataFrame) -> Survey:
         if row["listener"] is not None:
             listeners.add(row["listener"])
     configs, lost = _told(events)
-    return Survey(list(processes.values()), configs, lost, first_seen, sorted(listeners))
+    return Survey(list(processes.values()), configs, lost, first_seen, sorted(listeners), grants)
 
 
 def _told(events: DataFrame) -> tuple[list[ConfigEvent], set[tuple[int, int, int]]]:

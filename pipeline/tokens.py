@@ -19,6 +19,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -58,9 +59,10 @@ def checks(
     """Both checks. `held`: as audit.intervals has them."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
     shards = _whole(found, missing, unreadable)
-    moved = moves(events)
-    homes = _homes(moved, shards) if kinds and shards else {}
+    moved = moves(events).persist(StorageLevel.MEMORY_AND_DISK)  # what takes time is to parse it
+    homes = _homes(moved, shards) if kinds and shards and found.grants else {}
     if not homes:
+        moved.unpersist()
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
     over = beyond(moved, held, timeline, homes, kinds).persist()
     counts: dict[str, Counter[int]] = {GRANTED: Counter(), USED: Counter()}
@@ -68,6 +70,7 @@ def checks(
         counts[row["check"]][row["broker"]] = row["count"]
     made = [_check(name, over, counts[name]) for name in (GRANTED, USED)]
     over.unpersist()
+    moved.unpersist()
     return made
 
 
