@@ -69,7 +69,7 @@ def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterato
         "across": lambda: tokens.across(10_000 if quick else 50_000),
         "borrow": lambda: borrow.rows(1000 if quick else 5000, 50_000 if quick else 1_000_000),
         "replay": lambda: replaying.rows(200_000 if quick else 1_000_000, 1 if quick else 3),
-        "held": lambda: held.rows(2000 if quick else 10_000, 3.0 if quick else 5.0),
+        "held": lambda: held.rows(2000 if quick else 10_000, 3.0 if quick else 5.0, 1 if quick else 5),
         "idle": on_the_field(wire.idle),
         "config": on_the_field(wire.config_change),
         "connections": on_the_field(wire.connections),
