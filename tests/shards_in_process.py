@@ -14,7 +14,7 @@ from broker.log.partitions import Partitions
 from broker.protocol import wire
 from broker.serve.call import Call, Route
 from shards.errors import PeerLost
-from shards.homes import home_of
+from shards.homes import home_of_partition
 from shards.later import Later
 from shards.settings import View
 
@@ -99,7 +99,7 @@ class Broker:
             logs.view_changed()
 
     def homes(self, name: str, count: int) -> list[int]:
-        return [home_of(f"partition:{name}:{number}", self.shards) for number in range(count)]
+        return [home_of_partition(name, number, self.shards) for number in range(count)]
 
     def at(self, name: str, home: int) -> int:
         """The first partition of a topic that is at home at shard `home`."""

@@ -1,6 +1,6 @@
 """The logs of one shard of a broker: which partitions have their home here, and what becomes of files whose topics go.
 
-A partition lives at its home shard, `home_of("partition:<topic>:<n>")`.
+A partition lives at its home shard, `home_of_partition(topic, n)`.
 
 H1  only the home opens a partition's files
 H2  the log of a topic that was deleted, or created again under its name, is deleted here, and whoever waits is told
@@ -15,7 +15,7 @@ from broker.log.files import Files
 from broker.log.records import Rejected
 from broker.log.storage import Limits, Log
 from broker.protocol import codes
-from shards.homes import home_of
+from shards.homes import home_of_partition
 
 UNKNOWN = Rejected(codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 ELSEWHERE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another broker leads this partition.")
@@ -87,7 +87,7 @@ class LogManager:
         return log
 
     def _home_of(self, topic: str, partition: int) -> int:
-        return home_of(f"partition:{topic}:{partition}", self._shards)
+        return home_of_partition(topic, partition, self._shards)
 
     def _require(self, name: str, partition: int) -> Topic:
         topic: Topic | None = self.view.topics.get(name)
