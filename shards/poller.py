@@ -29,8 +29,8 @@ EPOLLERR = select.EPOLLERR
 
 Callback = Callable[[int], None]
 
-# After this many passes in a row without waiting, trio's own tasks get a turn.
-_PASSES_BEFORE_YIELD = 4
+# After so long without waiting, trio's own tasks get a turn.
+_BEFORE_YIELD_NS = 2_000_000
 _EVENTS_PER_PASS = 512
 
 
@@ -87,9 +87,9 @@ class Poller:
             fd = self._epoll.fileno()
             while True:
                 await trio.lowlevel.wait_readable(fd)
-                for _ in range(_PASSES_BEFORE_YIELD):
-                    if not self.run_pass():
-                        break
+                until_ns = self.clock_ns() + _BEFORE_YIELD_NS
+                while self.run_pass() and self.clock_ns() < until_ns:
+                    pass
 
     def run_pass(self) -> bool:
         """One pass over what is ready now; returns whether anything was."""
