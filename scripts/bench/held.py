@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,18 +26,19 @@ connect is held for a whole window; held for one connect too many, it would be a
 
 
 class Held(NamedTuple):
-    """One run: p99 of others' admissions in ms, without and with held connections; bytes for each, threads for all."""
+    """One run: what others' admissions took (us), without and beside held connections; bytes for each, threads for all."""
 
-    p99_alone: float
-    p99: float
+    alone_us: list[int]
+    beside_us: list[int]
     bytes_each: float
     threads: int
 
 
 def rows(count: int, seconds: float, rounds: int) -> Iterator[Row]:
-    """Medians of rounds, each on a cluster of its own."""
+    """Of all admissions of all rounds, each on a cluster of its own."""
     runs = [_round(count, seconds) for _ in range(rounds)]
-    alone, p99, each = (statistics.median(run[i] for run in runs) for i in range(3))
+    alone, p99 = (_p99_ms(us for run in runs for us in run[side]) for side in (0, 1))
+    each = statistics.median(run.bytes_each for run in runs)
     threads = max(run.threads for run in runs)
     yield Row(f"admission of others beside {count:,} held connections", f"p99 {p99:.2f} ms",
               f"without them {alone:.2f} ms: {p99 / alone:.2f} x", "1.5 x", p99 <= 1.5 * alone)  # fmt: skip
@@ -51,8 +52,6 @@ def _round(count: int, seconds: float) -> Held:
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": HISTORY})
         _run(server, [Group(name="offender", sources=Sources(OFFENDER), clients=HISTORY)])
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": 1})
-        alone = _run(server, [_others(0.0, seconds)])[0]
-        before = machine.memory_bytes(server.pid)
         gather_s = count / GATHER_PER_S + SETTLE_S
         offender = Group(name="offender", sources=Sources(OFFENDER), clients=count, rate=GATHER_PER_S)
         at_most = [0, 0, 0]  # connections, bytes, threads
@@ -60,12 +59,18 @@ def _round(count: int, seconds: float) -> Held:
         def watch(now: Watch) -> None:
             at_most[:] = max(at_most, [now.open_now, machine.memory_bytes(server.pid), _threads(server.pid)])
 
-        threads_before = _threads(server.pid)
+        # Looked at in the same way in both: reading what a process has in memory keeps it from working.
+        alone = _run(server, [_others(SETTLE_S, seconds)], watch=watch)[0]
+        before, threads_before = machine.memory_bytes(server.pid), _threads(server.pid)
         beside, _ = _run(server, [_others(gather_s, seconds), offender], gather_s + seconds, watch)
     if at_most[0] < 0.9 * count:
         raise CannotMeasure(f"only {at_most[0]:,} of {count:,} connections were held at once")
-    p99, p99_alone = (percentiles_ms(tally.admitted_us)["p99"] or 0.0 for tally in (beside, alone))
-    return Held(p99_alone, p99, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
+    alone_us, beside_us = list(alone.admitted_us), list(beside.admitted_us)
+    return Held(alone_us, beside_us, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
+
+
+def _p99_ms(latencies_us: Iterable[int]) -> float:
+    return percentiles_ms(latencies_us)["p99"] or 0.0
 
 
 def _others(start_s: float, seconds: float) -> Group:
