@@ -25,6 +25,7 @@ READ, WAIT = "partitions.read", "partitions.wait"
 MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
+_ANY_BYTES = 1 << 62
 
 
 class Wanted(NamedTuple):
@@ -80,6 +81,7 @@ class Reader:
             here = by_home.get(self._partitions.shard, [])
             for index, answer in zip(here, self._read_here([wanted[i] for i in here], max_bytes), strict=True):
                 answers[index] = answer
+            _share(wanted, answers, max_bytes)
             if wait_ms <= 0 or _enough(answers, min_bytes):
                 return answers
         return self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, who)
@@ -112,20 +114,19 @@ class Reader:
 
     # Reading
 
-    def _read_here(
-        self, wanted: Sequence[Sequence[Any]], max_bytes: int, room_bytes: int | None = None
-    ) -> list[Answer]:
+    def _read_here(self, wanted: Sequence[Sequence[Any]], max_bytes: int, room_bytes: int = _ANY_BYTES) -> list[Answer]:
         """`room_bytes`: what fits besides the client's own limits. Where only that is short, no batch is cut."""
         answers = []
         left_bytes, nothing_yet = max_bytes, True
-        room_bytes = max_bytes if room_bytes is None else room_bytes
         for topic, partition, epoch, offset, most in wanted:
             most = min(most, left_bytes)
             asked = (topic, partition, epoch, offset, min(most, room_bytes), nothing_yet, most > room_bytes)
             answer = self._partitions.do("read", asked)
             if answer[3]:
-                left_bytes -= len(answer[3])
-                room_bytes -= len(answer[3])
+                size = len(answer[3])
+                # A larger one is the first here, and not surely the first of all: `_share` knows.
+                left_bytes -= size if size <= most else 0
+                room_bytes -= size
                 nothing_yet = False
             answers.append(answer)
         return answers
@@ -143,13 +144,7 @@ class Reader:
         async with trio.open_nursery() as nursery:
             for home, indexes in by_home.items():
                 nursery.start_soon(read_home, home, indexes)
-        left_bytes, nothing_yet = max_bytes, True
-        for index, (asked, answer) in enumerate(zip(wanted, answers, strict=True)):
-            batches = _cut(answer[3], min(asked.max_bytes, left_bytes), nothing_yet)
-            answers[index] = (*answer[:3], batches)
-            if batches:
-                left_bytes -= len(batches)
-                nothing_yet = False
+        _share(wanted, answers, max_bytes)
 
     async def _read_home(self, home: int, wanted: list[Wanted], max_bytes: int) -> list[Answer]:
         if home == self._partitions.shard:
@@ -221,6 +216,18 @@ class Reader:
         finally:
             for log in watched:
                 log.waiters.discard(growth)
+
+
+def _share(wanted: Sequence[Wanted], answers: list[Any], max_bytes: int) -> None:
+    """Gives the bytes that a client may have to its partitions, in the order of the request."""
+    left_bytes, nothing_yet = max_bytes, True
+    for index, (asked, answer) in enumerate(zip(wanted, answers, strict=True)):
+        batches = _cut(answer[3], min(asked.max_bytes, left_bytes), nothing_yet)
+        if batches is not answer[3]:
+            answers[index] = (*answer[:3], batches)
+        if batches:
+            left_bytes -= len(batches)
+            nothing_yet = False
 
 
 def _cut(batches: bytes, max_bytes: int, at_least_one: bool) -> bytes:
