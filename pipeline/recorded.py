@@ -22,7 +22,7 @@ from limits.rate import Window
 from limits.recorded import Quotas, Recorded
 from limits.throttle import INT_MAX
 from pipeline.events import INCARNATION
-from pipeline.sequence import Gap
+from pipeline.sequence import Gap, first_gaps
 from pipeline.timeline import Timeline
 from pipeline.verdict import EXCEEDED, HELD, Check
 
@@ -34,20 +34,21 @@ UNITS = (
     "kind string, broker int, shard int, epoch long, seq long, at_ns long, pool string, to int, units long, "
     "beyond long, version long"
 )
-_COLUMNS = (
-    ("kind", pyarrow.string()),
-    ("broker", pyarrow.int32()),
-    ("shard", pyarrow.int32()),
-    ("epoch", pyarrow.int64()),
-    ("seq", pyarrow.int64()),
-    ("at_ns", pyarrow.int64()),
-    ("pool", pyarrow.string()),
-    ("to", pyarrow.int32()),
-    ("units", pyarrow.int64()),
-    ("beyond", pyarrow.int64()),
-    ("version", pyarrow.int64()),
+_SCHEMA = pyarrow.schema(
+    [
+        ("kind", pyarrow.string()),
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        ("epoch", pyarrow.int64()),
+        ("seq", pyarrow.int64()),
+        ("at_ns", pyarrow.int64()),
+        ("pool", pyarrow.string()),
+        ("to", pyarrow.int32()),
+        ("units", pyarrow.int64()),
+        ("beyond", pyarrow.int64()),
+        ("version", pyarrow.int64()),
+    ]
 )
-_SCHEMA = pyarrow.schema(_COLUMNS)
 
 
 def checks(events: DataFrame, timeline: Timeline, missing: Sequence[Gap]) -> list[Check]:
@@ -74,11 +75,7 @@ def changes(events: DataFrame, missing: Sequence[Gap]) -> DataFrame:
         .where(F.col("pool").startswith("rate:"))
     )
     if missing:
-        first: dict[tuple[int, int, int], int] = {}
-        for gap in missing:
-            place = gap.broker, gap.shard, gap.epoch
-            first[place] = min(first.get(place, gap.first), gap.first)
-        rows = [(*place, seq) for place, seq in first.items()]
+        rows = [(*place, gap.first) for place, gap in first_gaps(missing).items()]
         until = events.sparkSession.createDataFrame(rows, "broker int, shard int, epoch long, until_seq long")
         rated = rated.join(F.broadcast(until), [*INCARNATION], how="left")
         rated = rated.where(F.col("until_seq").isNull() | (F.col("seq") < F.col("until_seq"))).drop("until_seq")

@@ -225,9 +225,8 @@ def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: I
         "sort",
         begins.alias("begins"),
         (sort == "lost").alias("is_lost"),
-        F.when(sort == "lost", F.lit(0))
-        .otherwise(F.col("tokens"))
-        .alias("tokens"),  # until it is granted something again
+        # What a dead shard had counts until its successor is granted something: its last events may come after this.
+        F.when(sort == "lost", F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
         F.lit(0).alias("change"),
         "version",
     )

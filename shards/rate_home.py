@@ -53,13 +53,13 @@ class RateHome:
         self._parked: list[tuple[int, str, int, int]] = []
         self._violated = "", 0  # by whom and when a quota was last violated
         self._anew = ""  # the windows that begin so start from what `resume` brings
-        self._make(Window())
+        self.start(Window())
 
     def start(self, window: Window) -> None:
-        """Empty windows of this shape."""
-        self._make(window)
-        if self.complete:
-            self._started("", [])
+        """Empty windows of this shape; before the first `resume`, as it never changes while a cluster runs."""
+        self.window = window
+        self.windows = Windows(window)
+        self.gate = Gate(self._listeners, window, self._shards, self._answer)
 
     def forget_listeners(self) -> None:
         """Nothing is decided for anybody before `resume` has brought what the listeners' windows are to hold."""
@@ -127,11 +127,6 @@ class RateHome:
         parked, self._parked = self._parked, []
         for peer, key, units, more in parked:
             self.asked(peer, now_ms, key, units, more)
-
-    def _make(self, window: Window) -> None:
-        self.window = window
-        self.windows = Windows(window)
-        self.gate = Gate(self._listeners, window, self._shards, self._answer)
 
     def _ask_window(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
         ip = key[3:]

@@ -18,7 +18,7 @@ def assert_recorded_as_by_one_gate(events):
         window = Window(view.get("quota.window.num"), view.get("quota.window.size.seconds") * 1000)
         place = event["shard"], event["epoch"]
         home = homes.setdefault(place, Recorded(window))
-        beyond = home.event(event["detail"], lambda key, view=view: _quotas(view, key), window)
+        beyond = home.event(event["detail"], lambda key, view=view: quotas_of(view, key), window)
         assert beyond == 0, event
     assert homes
 
@@ -63,7 +63,8 @@ def _views(events):
     return views
 
 
-def _quotas(view, key):
+def quotas_of(view, key):
+    """What a view says of a pool that limits.recorded asks about."""
     kind, name = key.split(":", 1)
     if kind == "ip":
         return Quotas(view.quota_for_ip(name))

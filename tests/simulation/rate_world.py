@@ -8,10 +8,12 @@ import itertools
 import random
 from collections import Counter, deque
 
+from units import quotas_of
+
 from limits.connection_settings import ConnectionSettings
 from limits.connections import ADMITTED, Connection, ConnectionGate
 from limits.rate import Window
-from limits.recorded import Quotas, Recorded
+from limits.recorded import Recorded
 from shards.rates import UNAVAILABLE, Rates
 from shards.settings import View
 
@@ -96,14 +98,7 @@ class Shard:
         home = world.recorded.setdefault((self.number, epoch), Recorded(Window()))
         view = world.views[version]
 
-        def quotas(key):
-            kind, name = key.split(":", 1)
-            if kind == "ip":
-                return Quotas(view.quota_for_ip(name))
-            own, broker = view.rate_of(f"listener:{name}").rate, view.rate_of("broker").rate
-            return Quotas(own, broker, name == view.inter_broker_listener)
-
-        world.beyond += home.event(detail, quotas, Window())
+        world.beyond += home.event(detail, lambda key: quotas_of(view, key), Window())
         world.units[self.number, epoch] += detail.get("tokens", 0) * (1 if kind == "grant" else -1)
 
     def send(self, peer, message):
