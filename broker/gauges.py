@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.serve.muted import Muted
-from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.meters import KINDS, Meters
+from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
+from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
 MOST = 200
 _BEANS = {
@@ -21,7 +21,7 @@ _BEANS = {
 }
 
 
-def describe_gauges(meters: Meters, muted: Muted) -> list[list[Any]]:
+def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[Any]]:
     """[[metric name, {label: value}, number]]."""
     told: list[list[Any]] = [[f"kafka_server_{_BEANS[kind][0]}_queue_size", {}, muted.sizes[kind]] for kind in KINDS]
     exempt = meters.exempt_percent()

@@ -7,53 +7,57 @@ from typing import Any
 
 import trio
 
-from broker.cluster import Cluster
-from broker.consumers.group_home import GroupCalls, GroupHome
-from broker.consumers.offsets import Offsets
+from broker.cluster_metadata import ClusterMetadata
+from broker.groups.committed_offsets import CommittedOffsets
+from broker.groups.group_coordinator import GroupCoordinator, GroupRouter
 from broker.handlers import (
     api_versions,
-    cluster,
+    classic_groups,
+    client_quotas,
     configs,
     delete_records,
+    describe_cluster,
     fetch,
     find_coordinator,
-    groups,
     init_producer_id,
     list_offsets,
     log_dirs,
     metadata,
+    offset_commits,
     offset_for_leader_epoch,
-    offsets,
     produce,
-    quotas,
-    topics,
-    users,
+    scram_users,
+    topic_admin,
 )
 from broker.handlers.api_versions import ApiVersionsCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Route
-from shards.homes import home_of
-from shards.mesh import Mesh
-from shards.meters import Meters
-from shards.plan import Plan
-from shards.settings import View
+from shards.config.cluster_plan import ClusterPlan
+from shards.config.image import ClusterImage
+from shards.mesh.mesh import Mesh
+from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.tokens.homes import home_of
 
 
 class Kafka:
     """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
 
-    def __init__(self, plan: Plan, broker: int, shard: int, view: View, mesh: Mesh, meters: Meters) -> None:
+    def __init__(
+        self, plan: ClusterPlan, broker: int, shard: int, image: ClusterImage, mesh: Mesh, meters: ShardedQuotas
+    ) -> None:
         directory = plan.data_dir / f"b{broker}"
-        shown = Cluster(view, broker, plan.brokers, plan.cluster_id)
-        self._view = view
-        self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), view=view)
+        shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
+        self._image = image
+        self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image)
         partitions = Partitions(self._logs, mesh)
-        self._offsets = Offsets(directory / "groups", lambda group: home_of(f"group:{group}", plan.shards) == shard)
-        self._groups = GroupHome(self._offsets, view)
+        self._offsets = CommittedOffsets(
+            directory / "groups", lambda group: home_of(f"group:{group}", plan.shards) == shard
+        )
+        self._groups = GroupCoordinator(self._offsets, image)
         self._groups.serve_on(mesh)
-        calls = GroupCalls(self._groups, mesh, shard, plan.shards, home_of)
+        calls = GroupRouter(self._groups, mesh, shard, plan.shards, home_of)
         self.routes: list[Route] = [
             *produce.routes(partitions),
             *fetch.routes(partitions),
@@ -62,24 +66,24 @@ class Kafka:
             *offset_for_leader_epoch.routes(partitions),
             *log_dirs.routes(self._logs),
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
-            *metadata.routes(shown, view, mesh, meters),
-            *cluster.routes(shown, view),
-            *topics.routes(shown, view, mesh, meters),
-            *configs.routes(shown, view, mesh),
-            *quotas.routes(view, mesh),
+            *metadata.routes(shown, image, mesh, meters),
+            *describe_cluster.routes(shown, image),
+            *topic_admin.routes(shown, image, mesh, meters),
+            *configs.routes(shown, image, mesh),
+            *client_quotas.routes(image, mesh),
             *find_coordinator.routes(shown),
-            *groups.routes(shown, calls),
-            *offsets.routes(shown, calls, view),
-            *users.routes(view, mesh),
+            *classic_groups.routes(shown, calls),
+            *offset_commits.routes(shown, calls, image),
+            *scram_users.routes(image, mesh),
             *authentication.routes(),
         ]
         self.api_versions = ApiVersionsCache(self.routes)
         self.routes += api_versions.routes(self.api_versions)
 
-    def view_changed(self, changed: frozenset[str]) -> None:
+    def image_changed(self, changed: frozenset[str]) -> None:
         """The view has become another version: topics may be gone, or be others under the same name."""
         if "topic" in changed:
-            self._logs.view_changed()
+            self._logs.image_changed()
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: group deadlines, and retention of logs."""
@@ -87,7 +91,7 @@ class Kafka:
             nursery.start_soon(self._groups.run)
             task_status.started()
             while True:
-                await trio.sleep(self._view.get("log.retention.check.interval.ms") / 1000)
+                await trio.sleep(self._image.get("log.retention.check.interval.ms") / 1000)
                 self._logs.retain(now_ms=time.time_ns() // 1_000_000)
 
     def close(self) -> None:

@@ -31,10 +31,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import make_connlog  # noqa: E402  found once the line above has run
 
-from journal.segment import SCHEMA  # noqa: E402
-from pipeline import audit, events, inputs, plan, session  # noqa: E402
-from pipeline.candidates import Candidate  # noqa: E402
+from broker.journal.spool_columns import SCHEMA  # noqa: E402
 from scripts.bench import machine, table  # noqa: E402
+from turnstile.pipeline import session  # noqa: E402
+from turnstile.pipeline.audit import audit  # noqa: E402
+from turnstile.pipeline.events import journal_events  # noqa: E402
+from turnstile.pipeline.inputs import reading  # noqa: E402
+from turnstile.pipeline.plan import plan  # noqa: E402
+from turnstile.pipeline.plan.candidates import Candidate  # noqa: E402
 
 CAPS = (5, 10, 20, 50, 100, 200)
 CHUNK = 1_000_000
@@ -106,7 +110,7 @@ def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
     with session.session(app="turnstile bench-pipeline") as spark:
 
         def run() -> str:
-            source = inputs.load(spark, [str(folder / "log")], "parquet")
+            source = reading.load(spark, [str(folder / "log")], "parquet")
             found = plan.plan(source, [Candidate(per_ip_cap=cap) for cap in CAPS])
             return f"cap {CAPS[0]} refuses {found.candidates[0]['refused']:,}"
 
@@ -117,7 +121,7 @@ def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
 def spark_audit(folder: Path) -> Iterator[Callable[[], str]]:
     """All checks."""
     with session.session(app="turnstile bench-pipeline") as spark:
-        yield lambda: audit.audit(events.read(spark, [folder / "journal"])).verdict
+        yield lambda: audit.audit(journal_events.read(spark, [folder / "journal"])).verdict
 
 
 @contextmanager

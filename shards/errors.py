@@ -9,9 +9,7 @@ DeadlineExceeded  a call took longer than it may: the caller decides; the coordi
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
 """
 
-
-class TurnstileError(Exception):
-    """Base of the errors below."""
+from shards.limits.errors import TurnstileError
 
 
 class ClientFault(TurnstileError):
@@ -21,22 +19,6 @@ class ClientFault(TurnstileError):
         super().__init__(message or error)
         self.error = error
         self.message = message
-
-
-class ConfigInvalid(TurnstileError):
-    """A setting, quota or topic that can't be as asked; `str()` is one sentence naming setting, value and rule.
-
-    `rule` completes the sentence: "it must be ..." after a value, "is not a setting; ..." when `value` is None.
-    `error` is the Kafka error that the wire answers with.
-    """
-
-    def __init__(self, name: str, value: object, rule: str, *, error: str = "INVALID_CONFIG") -> None:
-        sentence = f"{name} {rule}" if value is None else f"{name} cannot be {_quoted(value)}: {rule}"
-        super().__init__(sentence if sentence.endswith((".", "?")) else sentence + ".")
-        self.name = name
-        self.value = value
-        self.rule = rule
-        self.error = error
 
 
 class CannotStore(TurnstileError):
@@ -62,8 +44,3 @@ class RemoteError(TurnstileError):
         super().__init__(message)
         self.code = code
         self.message = message
-
-
-def _quoted(value: object) -> str:
-    text = str(value)
-    return repr(text if len(text) <= 200 else text[:200] + "...")

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from broker.accept.held import Held
+from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
-from broker.metrics import ShardCounters, Talkers
-from journal.writer import Journal
-from limits.overrides import normalise_ip
-from shards.poller import Poller
-from shards.tokens import ADMITTED, Admitted, Refused, Tokens
+from broker.journal.writer import JournalWriter
+from broker.shard_counters import ShardCounters, TopTalkers
+from shards.limits.overrides import normalise_ip
+from shards.mesh.poller import Poller
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
 Admit = Callable[[int, int, str, int, tuple[str, ...], int, float], None]
 """Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each, the configuration
@@ -41,13 +41,13 @@ class Admission:
         listener: str,
         tokens: Tokens,
         poller: Poller,
-        journal: Journal,
+        journal: JournalWriter,
         counters: ShardCounters,
-        talkers: Talkers,
+        top_talkers: TopTalkers,
         admit: Admit,
         numbers: Iterator[int],
         pacing: Pacing,
-        held: Held,
+        held: HeldConnections,
         force: Callable[[], None],
         *,
         fd_ceiling: int,
@@ -55,7 +55,7 @@ class Admission:
     ) -> None:
         self.listener = listener
         self.pacing = pacing
-        self.rated: Callable[[Arrival], None] | None = None
+        self.rated: Callable[[PendingConnection], None] | None = None
         self.slots_wait = False
         self.first = 0
         self.pending = 0
@@ -63,7 +63,7 @@ class Admission:
         self._poller = poller
         self._journal = journal
         self._counters = counters
-        self._talkers = talkers
+        self._top_talkers = top_talkers
         self._admit = admit
         self._numbers = numbers
         self._held = held
@@ -81,71 +81,86 @@ class Admission:
             self.no_descriptor(ip, port)
             return
         pools = ("broker", self._listener_pool, "ip:" + ip, *self._more_pools)
-        arrival = Arrival(self, fd, next(self._numbers), ip, port, pools, self._poller.now_ns)
+        pending = PendingConnection(self, fd, next(self._numbers), ip, port, pools, self._poller.now_ns)
         if self.rated is not None:
-            self.rated(arrival)
+            self.rated(pending)
             return
-        decision = self._tokens.take(pools, arrival)
+        decision = self._tokens.take(pools, pending)
         if decision is ADMITTED:
-            self._admit(fd, arrival.number, ip, port, pools, self._tokens.version, 0.0)
+            self._admit(fd, pending.number, ip, port, pools, self._tokens.version, 0.0)
         elif isinstance(decision, Refused):
-            self.refuse_for(arrival, decision)
+            self.refuse_for(pending, decision)
         else:
-            self.wait(arrival)
+            self.wait(pending)
 
-    def take_all(self, arrival: Arrival) -> None:
+    def take_all(self, pending: PendingConnection) -> None:
         """A token of each pool: admits, refuses, or waits for an answer."""
-        arrival.then = None
-        decision = self._tokens.take(arrival.pools[arrival.first :], arrival)
+        pending.then = None
+        decision = self._tokens.take(pending.pools[pending.first :], pending)
         if decision is None:
-            self.wait(arrival)
+            self.wait(pending)
         else:
-            self.decided(arrival, decision)
+            self.decided(pending, decision)
 
-    def wait(self, arrival: Arrival) -> None:
+    def wait(self, pending: PendingConnection) -> None:
         """Its tokens were asked for; `done_waiting` follows with the answer."""
         self.pending += 1
-        arrival.stops = self.slots_wait
-        if arrival.stops:
+        pending.stops = self.slots_wait
+        if pending.stops:
             self.pacing.stopped += 1
             self.pacing.look()
 
-    def done_waiting(self, arrival: Arrival) -> None:
+    def done_waiting(self, pending: PendingConnection) -> None:
         """The answer has come; called before it is acted on."""
         self.pending -= 1
-        if not arrival.stops:
-            self._counters.borrowed(self._poller.now_ns - arrival.at_ns)
-        if arrival.stops:
-            arrival.stops = False
+        if not pending.stops:
+            self._counters.borrowed(self._poller.now_ns - pending.at_ns)
+        if pending.stops:
+            pending.stops = False
             self.pacing.stopped -= 1
             self.pacing.look()
 
-    def decided(self, arrival: Arrival, decision: Refused | Admitted) -> None:
+    def decided(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
         """The last tokens were granted or refused."""
         if isinstance(decision, Refused):
-            self.refuse_for(arrival, decision)
+            self.refuse_for(pending, decision)
         else:
-            self.admit(arrival)
+            self.admit(pending)
 
-    def admit(self, arrival: Arrival) -> None:
+    def admit(self, pending: PendingConnection) -> None:
         """The connection holds a token of each of its pools, but for one that it takes in any case."""
-        if arrival.first:
+        if pending.first:
             self._force()
-        waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
+        waited_ms = (self._poller.now_ns - pending.at_ns) / 1e6
         self._admit(
-            arrival.fd, arrival.number, arrival.ip, arrival.port, arrival.pools, self._tokens.version, waited_ms
+            pending.fd,
+            pending.number,
+            pending.ip,
+            pending.port,
+            pending.pools,
+            self._tokens.version,
+            waited_ms,
         )
 
-    def refuse_for(self, arrival: Arrival, refused: Refused) -> None:
+    def refuse_for(self, pending: PendingConnection, refused: Refused) -> None:
         """A pool refused it; it holds no token."""
         rule = refused.rule
-        self.refuse(arrival, reason_of(refused), rule.name, rule.cap or 0, refused.version)
+        self.refuse(pending, reason_of(refused), rule.name, rule.cap or 0, refused.version)
 
-    def refuse(self, arrival: Arrival, reason: str, limit: str, value: float, version: int) -> None:
+    def refuse(self, pending: PendingConnection, reason: str, limit: str, value: float, version: int) -> None:
         """Closes a connection that holds no token."""
-        os.close(arrival.fd)
-        waited_ms = (self._poller.now_ns - arrival.at_ns) / 1e6
-        self._count(arrival.number, arrival.ip, arrival.port, reason, limit, value, version, waited_ms)
+        os.close(pending.fd)
+        waited_ms = (self._poller.now_ns - pending.at_ns) / 1e6
+        self._count(
+            pending.number,
+            pending.ip,
+            pending.port,
+            reason,
+            limit,
+            value,
+            version,
+            waited_ms,
+        )
 
     def no_descriptor(self, ip: str, port: int) -> None:
         """A connection was closed because this process has no descriptors left for it."""
@@ -155,16 +170,16 @@ class Admission:
         self, number: int, ip: str, port: int, reason: str, limit: str, value: float, version: int, waited_ms: float
     ) -> None:
         self._counters.refused(self.listener, reason)
-        self._talkers.add(ip, reason)
+        self._top_talkers.add(ip, reason)
         self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
 
 
-class Arrival:
+class PendingConnection:
     """A connection before it is decided. `first` is as its admission's was when it came; `then` follows the tokens it waits
     for (None: Admission.decided), and `stops` says whether its listener waits with it; `rate_then` follows the answer
     about its rate."""
 
-    rate_then: Callable[[Arrival, int], None]
+    rate_then: Callable[[PendingConnection, int], None]
 
     __slots__ = ("admission", "at_ns", "fd", "first", "ip", "number", "pools", "port", "rate_then", "stops", "then")
 
@@ -179,7 +194,7 @@ class Arrival:
         self.pools = pools
         self.at_ns = at_ns
         self.first = 0
-        self.then: Callable[[Arrival, Refused | Admitted], None] | None = None
+        self.then: Callable[[PendingConnection, Refused | Admitted], None] | None = None
         self.stops = False
 
     def decided(self, decision: Refused | Admitted) -> None:

@@ -6,8 +6,8 @@ is refused then, as `core_rate`.
 
 from __future__ import annotations
 
-from limits.bucket import ConnectionBucket
-from shards.settings import View
+from shards.config.image import ClusterImage
+from shards.limits.bucket import ConnectionBucket
 
 MOST_MS = 100
 
@@ -15,20 +15,20 @@ MOST_MS = 100
 class CoreRates:
     """The buckets of one shard. `active`: whether any such limit is set."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, image: ClusterImage) -> None:
         self.active = False
-        self._view = view
+        self._image = image
         self._buckets: dict[str, ConnectionBucket] = {}
 
-    def view_changed(self) -> None:
-        view = self._view
-        self.active = view.get("kafka_connection_rate_limit") is not None or bool(
-            view.get("kafka_connection_rate_limit_overrides")
+    def image_changed(self) -> None:
+        image = self._image
+        self.active = image.get("kafka_connection_rate_limit") is not None or bool(
+            image.get("kafka_connection_rate_limit_overrides")
         )
 
     def take(self, ip: str, *, now_ms: int) -> int | None:
         """Milliseconds until an address has its token, which is set aside; None: not within MOST_MS."""
-        rule = self._view.core_rate_of(ip)
+        rule = self._image.core_rate_of(ip)
         if rule.rate is None:
             return 0
         owner = "" if rule.name == "kafka_connection_rate_limit" else ip

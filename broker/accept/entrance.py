@@ -7,22 +7,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from broker.accept import making_room
+from broker.accept import eviction
 from broker.accept.admission import Admission, Admit
 from broker.accept.core_rates import CoreRates
-from broker.accept.held import Held
+from broker.accept.eviction import Eviction
+from broker.accept.held_connections import HeldConnections
 from broker.accept.listener import Listener
-from broker.accept.making_room import MakingRoom
 from broker.accept.pacing import Pacing
 from broker.accept.rated import Rated
-from broker.delays import Delays
-from broker.metrics import RECORDED, ShardCounters, Talkers
+from broker.journal.writer import JournalWriter
 from broker.serve.connection import Connection
-from journal.writer import Journal
-from shards.poller import Poller
-from shards.rates import NAME, Rates
-from shards.settings import View
-from shards.tokens import Tokens
+from broker.shard_counters import RECORDED, ShardCounters, TopTalkers
+from broker.timers import Timers
+from shards.config.image import ClusterImage
+from shards.mesh.poller import Poller
+from shards.rates.rates import NAME, Rates
+from shards.tokens.tokens import Tokens
 
 _MOST_HELD = 20_000
 _FOR_ALL = ("broker:all",)
@@ -40,12 +40,12 @@ class Entrance:
         shard: int,
         shards: int,
         listeners: Sequence[str],
-        view: View,
+        image: ClusterImage,
         tokens: Tokens,
         poller: Poller,
-        journal: Journal,
+        journal: JournalWriter,
         counters: ShardCounters,
-        talkers: Talkers,
+        top_talkers: TopTalkers,
         connections: dict[int, Connection],
         *,
         send: Callable[[int, tuple[Any, ...]], None],
@@ -53,13 +53,13 @@ class Entrance:
         fd_ceiling: int,
     ) -> None:
         self.start_soon: Callable[..., Any]  # set before the first listener opens
-        self.timers = Delays(poller)
-        self.talkers = talkers
+        self.timers = Timers(poller)
+        self.top_talkers = top_talkers
         self.rates = Rates(
-            shard, shards, tuple(listeners), view, send=send, blocked=self._blocked, journal=self._recorded
+            shard, shards, tuple(listeners), image, send=send, blocked=self._blocked, journal=self._recorded
         )
-        self.held = Held(self.timers, min(_MOST_HELD, fd_ceiling // 2))
-        self.room = MakingRoom(
+        self.held = HeldConnections(self.timers, min(_MOST_HELD, fd_ceiling // 2))
+        self.room = Eviction(
             shard,
             shards,
             tokens,
@@ -69,8 +69,8 @@ class Entrance:
             request=request,
             start_soon=lambda *call: self.start_soon(*call),
         )
-        self._core = CoreRates(view)
-        self._view = view
+        self._core = CoreRates(image)
+        self._image = image
         self._tokens = tokens
         self._poller = poller
         self._journal = journal
@@ -94,7 +94,7 @@ class Entrance:
             self._poller,
             self._journal,
             self._counters,
-            self.talkers,
+            self.top_talkers,
             admit,
             self._numbers,
             pacing,
@@ -111,10 +111,10 @@ class Entrance:
             self.timers,
             self._tokens,
             self._poller,
-            self._view,
+            self._image,
             self._counters,
         )
-        self._look_at_view(admission)
+        self._look_at_image(admission)
         listener = Listener(sock, self._poller, admission.arrived, admission.no_descriptor)
         self._listeners.append(listener)
         pacing.start(listener)
@@ -127,21 +127,21 @@ class Entrance:
 
     # Configuration, peers, messages
 
-    def view_changed(self, version: int) -> None:
+    def image_changed(self, version: int) -> None:
         """The view has become `version`; when this returns, no rate of an older one is left to be spent here."""
         self._observe()
-        self._core.view_changed()
-        self.room.protected = self._view.inter_broker_listener if len(self._names) > 1 else None
+        self._core.image_changed()
+        self.room.protected = self._image.inter_broker_listener if len(self._names) > 1 else None
         self.rates.apply(version, now_ms=self._now_ms())
         for admission in self._admissions.values():
-            self._look_at_view(admission)
+            self._look_at_image(admission)
 
-    def _look_at_view(self, admission: Admission) -> None:
+    def _look_at_image(self, admission: Admission) -> None:
         name = admission.listener
-        waits = self._view.rule_of("broker").wait
+        waits = self._image.rule_of("broker").wait
         forced = waits and name == self.room.protected
         admission.first = int(forced)
-        admission.slots_wait = (waits and not forced) or self._view.rule_of(f"listener:{name}").wait
+        admission.slots_wait = (waits and not forced) or self._image.rule_of(f"listener:{name}").wait
         rated = self.rates.gated or self.rates.limits_ips or self._core.active or forced
         admission.rated = self._paths[name].begin if rated else None
         admission.pacing.look()
@@ -157,7 +157,7 @@ class Entrance:
         first = message[0]
         if first == NAME:
             self.rates.receive(peer, message[1], now_ms=self._now_ms())
-        elif first == making_room.NAME:
+        elif first == eviction.NAME:
             self.room.told(message[1])
         else:
             self._tokens.receive(peer, message)  # type: ignore[arg-type]  # as it came from the mesh

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from shards.poller import EPOLLIN, Poller
+from shards.mesh.poller import EPOLLIN, Poller
 
 _ACCEPTS_PER_PASS = 256
 

@@ -12,22 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.accept.listener import Listener
-from broker.delays import Delays
-from broker.metrics import ShardCounters
-from shards.poller import Poller
+from broker.shard_counters import ShardCounters
+from broker.timers import Timers
+from shards.mesh.poller import Poller
 
 
 class Pacing:
     """Pauses one listener. Who changes `stopped` or `waiting` calls `look`."""
 
     def __init__(
-        self, name: str, poller: Poller, delays: Delays, counters: ShardCounters, most_waiting: Callable[[], int]
+        self, name: str, poller: Poller, timers: Timers, counters: ShardCounters, most_waiting: Callable[[], int]
     ) -> None:
         self.stopped = 0
         self.waiting = 0
         self._name = name
         self._poller = poller
-        self._delays = delays
+        self._timers = timers
         self._counters = counters
         self._most_waiting = most_waiting
         self._blocked_until_ms = 0
@@ -52,7 +52,7 @@ class Pacing:
         if until_ms > self._blocked_until_ms:
             self._blocked_until_ms = until_ms
             # A hair later: a timer that fires early would find the listener blocked, and nobody would look again.
-            self._delays.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
+            self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
             self.look()
 
     def look(self) -> None:

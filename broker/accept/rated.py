@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.accept.admission import Admission, Arrival
+from broker.accept.admission import Admission, PendingConnection
 from broker.accept.core_rates import MOST_MS, CoreRates
-from broker.accept.held import Held
-from broker.delays import Delays
-from broker.metrics import ShardCounters
-from shards.poller import Poller
-from shards.rates import UNAVAILABLE, Rates
-from shards.settings import View
-from shards.tokens import Admitted, Refused, Tokens
+from broker.accept.held_connections import HeldConnections
+from broker.shard_counters import ShardCounters
+from broker.timers import Timers
+from shards.config.image import ClusterImage
+from shards.mesh.poller import Poller
+from shards.rates.rates import UNAVAILABLE, Rates
+from shards.tokens.tokens import Admitted, Refused, Tokens
 
 _LISTENER_RATE = "max.connection.creation.rate"
 _IP_RATE = "connection_creation_rate"
@@ -33,11 +33,11 @@ class Rated:
         admission: Admission,
         rates: Rates,
         core: CoreRates,
-        held: Held,
-        delays: Delays,
+        held: HeldConnections,
+        timers: Timers,
         tokens: Tokens,
         poller: Poller,
-        view: View,
+        image: ClusterImage,
         counters: ShardCounters,
     ) -> None:
         self._admission = admission
@@ -47,153 +47,153 @@ class Rated:
         self._rates = rates
         self._core = core
         self._held = held
-        self._delays = delays
+        self._timers = timers
         self._tokens = tokens
         self._poller = poller
-        self._view = view
+        self._image = image
         self._counters = counters
 
-    def begin(self, arrival: Arrival) -> None:
+    def begin(self, pending: PendingConnection) -> None:
         """A connection was accepted."""
-        arrival.first = self._admission.first
+        pending.first = self._admission.first
         if self._core.active:
-            wait_ms = self._core.take(arrival.ip, now_ms=self._now_ms())
+            wait_ms = self._core.take(pending.ip, now_ms=self._now_ms())
             if wait_ms != 0:
-                self._wait_for_core(arrival, wait_ms)
+                self._wait_for_core(pending, wait_ms)
                 return
-        self._record(arrival)
+        self._record(pending)
 
-    def let_go(self, arrival: Arrival, *, early: bool) -> None:
+    def let_go(self, pending: PendingConnection, *, early: bool) -> None:
         """A held connection has waited long enough, or has to make room."""
-        if early or not self._view.get("turnstile.ip.rate.recheck"):
-            self._refuse_for_ip(arrival)
+        if early or not self._image.get("turnstile.ip.rate.recheck"):
+            self._refuse_for_ip(pending)
             return
-        arrival.rate_then = self._rechecked
-        wait_ms = self._rates.record(arrival.pools[2], arrival, now_ms=self._now_ms())
+        pending.rate_then = self._rechecked
+        wait_ms = self._rates.record(pending.pools[2], pending, now_ms=self._now_ms())
         if wait_ms is not None:
-            self._rechecked(arrival, wait_ms)
+            self._rechecked(pending, wait_ms)
 
     # The core's rate
 
-    def _wait_for_core(self, arrival: Arrival, wait_ms: int | None) -> None:
+    def _wait_for_core(self, pending: PendingConnection, wait_ms: int | None) -> None:
         self._pacing.stopped += 1
         self._pacing.look()
         if wait_ms is None:
-            self._delays.after(MOST_MS, partial(self._core_refused, arrival))
+            self._timers.after(MOST_MS, partial(self._core_refused, pending))
         else:
             self._counters.add("rate_waits", 1, self._listener)
-            self._delays.after(wait_ms, partial(self._core_passed, arrival))
+            self._timers.after(wait_ms, partial(self._core_passed, pending))
 
-    def _core_passed(self, arrival: Arrival) -> None:
+    def _core_passed(self, pending: PendingConnection) -> None:
         self._pacing.stopped -= 1
         self._pacing.look()
-        self._record(arrival)
+        self._record(pending)
 
-    def _core_refused(self, arrival: Arrival) -> None:
+    def _core_refused(self, pending: PendingConnection) -> None:
         self._pacing.stopped -= 1
         self._pacing.look()
-        rule = self._view.core_rate_of(arrival.ip)
-        self._admission.refuse(arrival, "core_rate", rule.name, rule.rate or 0, self._tokens.version)
+        rule = self._image.core_rate_of(pending.ip)
+        self._admission.refuse(pending, "core_rate", rule.name, rule.rate or 0, self._tokens.version)
 
     # The listener's and the broker's rate
 
-    def _record(self, arrival: Arrival) -> None:
+    def _record(self, pending: PendingConnection) -> None:
         if not self._rates.gated:
-            self._take_slot(arrival)
+            self._take_slot(pending)
             return
-        arrival.rate_then = self._listener_recorded
-        wait_ms = self._rates.record(self._key, arrival, now_ms=self._now_ms())
+        pending.rate_then = self._listener_recorded
+        wait_ms = self._rates.record(self._key, pending, now_ms=self._now_ms())
         if wait_ms == 0:
-            self._take_slot(arrival)
+            self._take_slot(pending)
             return
         self._pacing.waiting += 1
         self._pacing.look()
         if wait_ms is not None:
-            self._delay(arrival, wait_ms)
+            self._delay(pending, wait_ms)
 
-    def _listener_recorded(self, arrival: Arrival, wait_ms: int) -> None:
+    def _listener_recorded(self, pending: PendingConnection, wait_ms: int) -> None:
         if wait_ms == UNAVAILABLE:
             self._pacing.waiting -= 1
             self._pacing.look()
-            self._refuse_unavailable(arrival, _LISTENER_RATE)
+            self._refuse_unavailable(pending, _LISTENER_RATE)
         elif wait_ms:
-            self._delay(arrival, wait_ms)
+            self._delay(pending, wait_ms)
         else:
-            self._listener_passed(arrival)
+            self._listener_passed(pending)
 
-    def _delay(self, arrival: Arrival, wait_ms: int) -> None:
+    def _delay(self, pending: PendingConnection, wait_ms: int) -> None:
         self._counters.accept_delayed(self._listener, wait_ms)
-        self._delays.after(wait_ms, partial(self._listener_passed, arrival))
+        self._timers.after(wait_ms, partial(self._listener_passed, pending))
 
-    def _listener_passed(self, arrival: Arrival) -> None:
+    def _listener_passed(self, pending: PendingConnection) -> None:
         self._pacing.waiting -= 1
         self._pacing.look()
-        self._take_slot(arrival)
+        self._take_slot(pending)
 
     # A slot, the address's rate, the address's token
 
-    def _take_slot(self, arrival: Arrival) -> None:
-        if not (self._rates.limits_ips and self._rates.has_quota(arrival.ip)):
-            self._admission.take_all(arrival)
+    def _take_slot(self, pending: PendingConnection) -> None:
+        if not (self._rates.limits_ips and self._rates.has_quota(pending.ip)):
+            self._admission.take_all(pending)
             return
-        arrival.then = self._slot_taken
-        decision = self._tokens.take(arrival.pools[arrival.first : 2], arrival)
+        pending.then = self._slot_taken
+        decision = self._tokens.take(pending.pools[pending.first : 2], pending)
         if decision is None:
-            self._admission.wait(arrival)
+            self._admission.wait(pending)
         else:
-            self._slot_taken(arrival, decision)
+            self._slot_taken(pending, decision)
 
-    def _slot_taken(self, arrival: Arrival, decision: Refused | Admitted) -> None:
+    def _slot_taken(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
         if isinstance(decision, Refused):
-            self._admission.refuse_for(arrival, decision)
+            self._admission.refuse_for(pending, decision)
             return
-        arrival.rate_then = self._ip_recorded
-        wait_ms = self._rates.record(arrival.pools[2], arrival, now_ms=self._now_ms())
+        pending.rate_then = self._ip_recorded
+        wait_ms = self._rates.record(pending.pools[2], pending, now_ms=self._now_ms())
         if wait_ms is not None:
-            self._ip_recorded(arrival, wait_ms)
+            self._ip_recorded(pending, wait_ms)
 
-    def _ip_recorded(self, arrival: Arrival, wait_ms: int) -> None:
+    def _ip_recorded(self, pending: PendingConnection, wait_ms: int) -> None:
         if wait_ms == 0:
-            arrival.then = self._ip_taken
-            decision = self._tokens.take(arrival.pools[2:], arrival)
+            pending.then = self._ip_taken
+            decision = self._tokens.take(pending.pools[2:], pending)
             if decision is None:
-                self._admission.wait(arrival)
+                self._admission.wait(pending)
             else:
-                self._ip_taken(arrival, decision)
+                self._ip_taken(pending, decision)
             return
-        self._tokens.release(arrival.pools[arrival.first : 2])
+        self._tokens.release(pending.pools[pending.first : 2])
         if wait_ms == UNAVAILABLE:
-            self._refuse_unavailable(arrival, _IP_RATE)
+            self._refuse_unavailable(pending, _IP_RATE)
             return
         self._rates.count(self._listener, -1, now_ms=self._now_ms())
         self._counters.ip_delayed(self._listener, wait_ms)
-        self._held.hold(Holding(self, arrival), wait_ms)
+        self._held.hold(Holding(self, pending), wait_ms)
 
-    def _ip_taken(self, arrival: Arrival, decision: Refused | Admitted) -> None:
+    def _ip_taken(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
         if isinstance(decision, Refused):
-            self._tokens.release(arrival.pools[arrival.first : 2])
-            self._admission.refuse_for(arrival, decision)
+            self._tokens.release(pending.pools[pending.first : 2])
+            self._admission.refuse_for(pending, decision)
         else:
-            self._admission.admit(arrival)
+            self._admission.admit(pending)
 
-    def _rechecked(self, arrival: Arrival, wait_ms: int) -> None:
+    def _rechecked(self, pending: PendingConnection, wait_ms: int) -> None:
         """KIP-612's text: within its rate again, a held connection goes on, recorded but not delayed."""
         if wait_ms == 0:
             self._rates.count(self._listener, 1, now_ms=self._now_ms())
-            self._admission.take_all(arrival)
+            self._admission.take_all(pending)
         elif wait_ms == UNAVAILABLE:
-            self._refuse_unavailable(arrival, _IP_RATE)
+            self._refuse_unavailable(pending, _IP_RATE)
         else:
-            self._refuse_for_ip(arrival)
+            self._refuse_for_ip(pending)
 
     # Refusals
 
-    def _refuse_for_ip(self, arrival: Arrival) -> None:
-        quota = self._view.quota_for_ip(arrival.ip)
-        self._admission.refuse(arrival, "ip_rate", _IP_RATE, quota or 0, self._tokens.version)
+    def _refuse_for_ip(self, pending: PendingConnection) -> None:
+        quota = self._image.quota_for_ip(pending.ip)
+        self._admission.refuse(pending, "ip_rate", _IP_RATE, quota or 0, self._tokens.version)
 
-    def _refuse_unavailable(self, arrival: Arrival, limit: str) -> None:
-        self._admission.refuse(arrival, "shard_unavailable", limit, 0, self._tokens.version)
+    def _refuse_unavailable(self, pending: PendingConnection, limit: str) -> None:
+        self._admission.refuse(pending, "shard_unavailable", limit, 0, self._tokens.version)
 
     def _now_ms(self) -> int:
         return self._poller.now_ns // 1_000_000
@@ -204,9 +204,9 @@ class Holding:
 
     __slots__ = ("_arrival", "_rated")
 
-    def __init__(self, rated: Rated, arrival: Arrival) -> None:
+    def __init__(self, rated: Rated, pending: PendingConnection) -> None:
         self._rated = rated
-        self._arrival = arrival
+        self._arrival = pending
 
     def let_go(self, *, early: bool) -> None:
         self._rated.let_go(self._arrival, early=early)

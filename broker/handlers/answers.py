@@ -11,7 +11,7 @@ import trio
 from broker.protocol import codes
 from broker.serve.call import Call
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh import COORDINATOR
+from shards.mesh.mesh import COORDINATOR
 
 COORDINATOR_TIMEOUT_S = 15.0
 LOST = (PeerLost, DeadlineExceeded)
@@ -67,7 +67,7 @@ class Coded(Exception):
         self.message = message
 
 
-class Refused(Coded):
+class RequestRefused(Coded):
     """A part of a request is refused here; its other parts are not."""
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from shards.catalog import BROKER, TOPIC, Setting, broker_setting
-from shards.errors import ConfigInvalid
-from shards.settings import View
+from shards.config.image import ClusterImage
+from shards.limits.config_def import BROKER, TOPIC, ConfigKey, broker_setting
+from shards.limits.errors import ConfigInvalid
 
 TOPIC_CONFIG, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER, DEFAULT = 1, 2, 3, 4, 5
 
@@ -35,32 +35,32 @@ class Entry(NamedTuple):
     doc: str
 
 
-def broker_entries(view: View) -> Iterator[Entry]:
+def broker_entries(image: ClusterImage) -> Iterator[Entry]:
     """Every setting of this broker, and what listeners have of their own."""
-    prefixed = {key.partition("/")[2] for records in (view.static, view.dynamic) for key in records}
+    prefixed = {key.partition("/")[2] for records in (image.static, image.dynamic) for key in records}
     for name in [*BROKER, *sorted(prefixed - BROKER.keys())]:
-        entry = broker_entry(view, name)
+        entry = broker_entry(image, name)
         if entry is not None:
             yield entry
 
 
-def broker_entry(view: View, name: str) -> Entry | None:
+def broker_entry(image: ClusterImage, name: str) -> Entry | None:
     try:
         setting = broker_setting(name)
     except ConfigInvalid:
         return None  # stored by another release
-    synonyms = [*_given(view, name)]
+    synonyms = [*_given(image, name)]
     if name != setting.name:  # listener.name.<listener>.<setting> falls back to the setting
         if not synonyms:
             return None
-        synonyms += _given(view, setting.name)
+        synonyms += _given(image, setting.name)
     synonyms += _default(setting)
     return _entry(name, setting, synonyms, not setting.dynamic, None)
 
 
-def default_entries(view: View) -> Iterator[Entry]:
+def default_entries(image: ClusterImage) -> Iterator[Entry]:
     """What was changed live for all brokers: the cluster default, resource name ""."""
-    for key, text in view.dynamic.items():
+    for key, text in image.dynamic.items():
         broker, _, name = key.partition("/")
         if broker:
             continue
@@ -71,41 +71,41 @@ def default_entries(view: View) -> Iterator[Entry]:
         yield _entry(name, setting, [Synonym(name, text, DYNAMIC_DEFAULT)], not setting.dynamic, None)
 
 
-def topic_entries(view: View, own: Mapping[str, str]) -> Iterator[Entry]:
+def topic_entries(image: ClusterImage, own: Mapping[str, str]) -> Iterator[Entry]:
     """Every config of a topic that has these of its own."""
     for name, setting in TOPIC.items():
         synonyms = [Synonym(name, own[name], TOPIC_CONFIG)] if name in own else []
         for broker_name, _ in setting.broker_names:
-            synonyms += _given(view, broker_name)
+            synonyms += _given(image, broker_name)
         for broker_name, _ in setting.broker_names[:1]:
             synonyms += _default(BROKER[broker_name])
-        yield _entry(name, setting, synonyms, False, _spelled_in_force(view, name, setting, own))
+        yield _entry(name, setting, synonyms, False, _spelled_in_force(image, name, setting, own))
 
 
-def _spelled_in_force(view: View, name: str, setting: Setting, own: Mapping[str, str]) -> str | None:
+def _spelled_in_force(image: ClusterImage, name: str, setting: ConfigKey, own: Mapping[str, str]) -> str | None:
     if name in own:
         return own[name]
-    value = view.topic_get("", name)  # of a topic without configs: what the broker says
+    value = image.topic_get("", name)  # of a topic without configs: what the broker says
     return None if value is None else setting.kind.spell(value)
 
 
-def _given(view: View, name: str) -> Iterator[Synonym]:
+def _given(image: ClusterImage, name: str) -> Iterator[Synonym]:
     """Where a broker setting was given, the place that rules first."""
-    mine, shared = f"{view.broker}/{name}", f"/{name}"
-    layers = ((view.dynamic, mine, DYNAMIC_BROKER), (view.dynamic, shared, DYNAMIC_DEFAULT),
-              (view.static, mine, STATIC_BROKER), (view.static, shared, STATIC_BROKER))  # fmt: skip
+    mine, shared = f"{image.broker}/{name}", f"/{name}"
+    layers = ((image.dynamic, mine, DYNAMIC_BROKER), (image.dynamic, shared, DYNAMIC_DEFAULT),
+              (image.static, mine, STATIC_BROKER), (image.static, shared, STATIC_BROKER))  # fmt: skip
     for records, key, source in layers:
         if key in records:
             yield Synonym(name, records[key], source)
 
 
-def _default(setting: Setting) -> list[Synonym]:
+def _default(setting: ConfigKey) -> list[Synonym]:
     if setting.default is None:
         return []
     return [Synonym(setting.name, setting.kind.spell(setting.default), DEFAULT)]
 
 
-def _entry(name: str, setting: Setting, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
+def _entry(name: str, setting: ConfigKey, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
     source = synonyms[0].source if synonyms else DEFAULT
     shown = value if value is not None else synonyms[0].value if synonyms else None
     doc = setting.doc.replace("SHOWN", "Stored and shown for tools that ask for it; nothing acts on it")

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from broker.cluster import Cluster
-from broker.handlers.answers import Refused, Requests, Unable, ask_coordinator, changed_by
+from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
 from broker.protocol import codes
 from broker.serve.call import Call, Route
-from shards.catalog import Setting, broker_setting, canonical_name, topic_setting
-from shards.errors import ConfigInvalid
-from shards.settings import View
-from shards.topics import illegal_name
-from shards.values import ConfigType
+from shards.config.image import ClusterImage
+from shards.config.topic_changes import illegal_name
+from shards.limits.config_def import ConfigKey, broker_setting, canonical_name, topic_setting
+from shards.limits.config_types import ConfigType
+from shards.limits.errors import ConfigInvalid
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -37,8 +37,8 @@ class Edit(NamedTuple):
     value: str | None
 
 
-def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
-    handler = _Configs(cluster, view, mesh)
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests) -> list[Route]:
+    handler = _Configs(cluster, image, mesh)
     return [
         Route(32, 1, 4, handler.describe),
         Route(33, 0, 2, handler.replace),
@@ -47,9 +47,9 @@ def routes(cluster: Cluster, view: View, mesh: Requests) -> list[Route]:
 
 
 class _Configs:
-    def __init__(self, cluster: Cluster, view: View, mesh: Requests) -> None:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests) -> None:
         self._cluster = cluster
-        self._view = view
+        self._image = image
         self._mesh = mesh
 
     # --- DescribeConfigs ---------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class _Configs:
             try:
                 found = self._entries(resource.resource_type, resource.resource_name)
                 entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
-            except Refused as refused:
+            except RequestRefused as refused:
                 code, message = refused.code, refused.message
             results.append(
                 types.DescribeConfigsResult(
@@ -75,22 +75,22 @@ class _Configs:
 
     def _entries(self, kind: int, name: str) -> Iterable[Entry]:
         if kind == TOPIC:
-            topic = self._view.topics.get(name)
+            topic = self._image.topics.get(name)
             if illegal := illegal_name(name):
-                raise Refused(codes.INVALID_TOPIC_EXCEPTION, illegal)
+                raise RequestRefused(codes.INVALID_TOPIC_EXCEPTION, illegal)
             if topic is None:
-                raise Refused(codes.UNKNOWN_TOPIC_OR_PARTITION, "")
-            return topic_entries(self._view, topic.configs)
+                raise RequestRefused(codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+            return topic_entries(self._image, topic.configs)
         if kind == BROKER:
             if not name:
-                return default_entries(self._view)
+                return default_entries(self._image)
             if _broker_id(name) != self._cluster.me:
                 expected = f"expected {self._cluster.me} or empty string, but received {name}"
-                raise Refused(codes.INVALID_REQUEST, f"Unexpected broker id, {expected}")
-            return broker_entries(self._view)
+                raise RequestRefused(codes.INVALID_REQUEST, f"Unexpected broker id, {expected}")
+            return broker_entries(self._image)
         if kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
             return ()
-        raise Refused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
+        raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     # --- IncrementalAlterConfigs, AlterConfigs -----------------------------------------------------------------
 
@@ -116,23 +116,23 @@ class _Configs:
     def _own(self, kind: int, name: str) -> list[str]:
         """The configs that this very resource has."""
         if kind == TOPIC:
-            topic = self._view.topics.get(name)
+            topic = self._image.topics.get(name)
             return [*topic.configs] if topic is not None else []
         prefix = f"{name}/"
-        return [key[len(prefix) :] for key in self._view.dynamic if kind == BROKER and key.startswith(prefix)]
+        return [key[len(prefix) :] for key in self._image.dynamic if kind == BROKER and key.startswith(prefix)]
 
     async def _change(
         self, asked: Sequence[tuple[Resource, list[Edit]]], call: Call, validate_only: bool
-    ) -> dict[Resource, Refused]:
-        faults: dict[Resource, Refused] = {}
+    ) -> dict[Resource, RequestRefused]:
+        faults: dict[Resource, RequestRefused] = {}
         wanted: dict[Resource, list[Change]] = {}
         times = Counter(resource for resource, _ in asked)
         for resource, edits in asked:
             try:
                 if times[resource] > 1:
-                    raise Refused(codes.INVALID_REQUEST, "Each resource must appear at most once.")
+                    raise RequestRefused(codes.INVALID_REQUEST, "Each resource must appear at most once.")
                 wanted[resource] = self._changes(resource, edits)
-            except Refused as refused:
+            except RequestRefused as refused:
                 faults[resource] = refused
         for kind, method in ((BROKER, "alter_settings"), (TOPIC, "alter_topic_configs")):
             of_kind = {resource: changes for resource, changes in wanted.items() if resource[0] == kind}
@@ -141,9 +141,9 @@ class _Configs:
 
     async def _ask(
         self, method: str, wanted: dict[Resource, list[Change]], call: Call, validate_only: bool
-    ) -> dict[Resource, Refused]:
+    ) -> dict[Resource, RequestRefused]:
         """Has valid resources changed together, as one version; each of several is checked on its own first."""
-        faults: dict[Resource, Refused] = {}
+        faults: dict[Resource, RequestRefused] = {}
         who = changed_by(call)
         if len(wanted) > 1 or validate_only:
             for resource, changes in wanted.items():
@@ -165,14 +165,14 @@ class _Configs:
         kind, name = resource
         self._check_resource(kind, name)
         if len({edit.name for edit in edits}) < len(edits):
-            raise Refused(codes.INVALID_REQUEST, "Error due to duplicate config keys")
+            raise RequestRefused(codes.INVALID_REQUEST, "Error due to duplicate config keys")
         nulls = [edit.name for edit in edits if edit.value is None and edit.operation != DELETE]
         if nulls:
-            raise Refused(codes.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+            raise RequestRefused(codes.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
         changes = []
         for edit in edits:
             if edit.operation not in (SET, DELETE, APPEND, SUBTRACT):
-                raise Refused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
+                raise RequestRefused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
             if edit.operation == DELETE:
                 if _is_known(kind, edit.name):  # Kafka lets go of what it never knew, too
                     changes.append([name, edit.name, None])
@@ -185,19 +185,21 @@ class _Configs:
     def _check_resource(self, kind: int, name: str) -> None:
         if kind == TOPIC:
             if not name:
-                raise Refused(codes.INVALID_REQUEST, "Default topic resources are not allowed.")
-            if name not in self._view.topics:
-                raise Refused(codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+                raise RequestRefused(codes.INVALID_REQUEST, "Default topic resources are not allowed.")
+            if name not in self._image.topics:
+                raise RequestRefused(codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif kind == BROKER:
             # Any broker of the cluster takes a change for any other: the coordinator is one for all.
             if name and not 0 <= _broker_id(name) < self._cluster.brokers:
                 last = self._cluster.brokers - 1
-                raise Refused(codes.INVALID_REQUEST, f"Unexpected broker id, expected 0 to {last}, but received {name}")
+                raise RequestRefused(
+                    codes.INVALID_REQUEST, f"Unexpected broker id, expected 0 to {last}, but received {name}"
+                )
         elif kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
             what = {BROKER_LOGGER: "Broker loggers", CLIENT_METRICS: "Client metrics", GROUP: "Group configs"}[kind]
-            raise Refused(codes.INVALID_REQUEST, f"{what} can't be altered here.")
+            raise RequestRefused(codes.INVALID_REQUEST, f"{what} can't be altered here.")
         else:
-            raise Refused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
+            raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     def _edited_list(self, kind: int, name: str, edit: Edit) -> str:
         """The resource's list, or the one it inherits, with entries added or taken away."""
@@ -208,36 +210,36 @@ class _Configs:
                 message = f"Config value {what.lower()} is not allowed for config key: {edit.name}"
             else:
                 message = f"Can't {what} to key {edit.name} because its type is not LIST."
-            raise Refused(codes.INVALID_CONFIG, message)
+            raise RequestRefused(codes.INVALID_CONFIG, message)
         entries = [word for word in self._current(kind, name, edit.name, setting).split(",") if word]
         given = [word.strip() for word in (edit.value or "").split(",") if word.strip()]
         if edit.operation == SUBTRACT:
             return ",".join(word for word in entries if word not in given)
         return ",".join([*entries, *(word for word in given if word not in entries)])
 
-    def _current(self, kind: int, name: str, key: str, setting: Setting) -> str:
-        view = self._view
+    def _current(self, kind: int, name: str, key: str, setting: ConfigKey) -> str:
+        image = self._image
         if kind == TOPIC:
-            return setting.kind.spell(view.topic_get(name, key))
-        layers = [(view.dynamic, f"{name}/"), (view.dynamic, "/"), (view.static, f"{name}/"), (view.static, "/")]
+            return setting.kind.spell(image.topic_get(name, key))
+        layers = [(image.dynamic, f"{name}/"), (image.dynamic, "/"), (image.static, f"{name}/"), (image.static, "/")]
         found = next((records[prefix + key] for records, prefix in layers if prefix + key in records), None)
         return found if found is not None else setting.kind.spell(setting.default)
 
 
-def _setting(kind: int, name: str) -> Setting:
+def _setting(kind: int, name: str) -> ConfigKey:
     try:
         return topic_setting(name) if kind == TOPIC else broker_setting(canonical_name(name))
     except ConfigInvalid as fault:
-        raise Refused(codes.INVALID_CONFIG, str(fault)) from None
+        raise RequestRefused(codes.INVALID_CONFIG, str(fault)) from None
 
 
 def _broker_id(name: str) -> int:
     if not name.removeprefix("-").isdigit():
-        raise Refused(codes.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise RequestRefused(codes.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     return int(name)
 
 
-def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> Refused:
+def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> RequestRefused:
     """The coordinator's sentence under the code that Kafka gives such a fault."""
     code = unable.code
     if (
@@ -246,18 +248,20 @@ def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> R
         and all(_is_known(BROKER, name) for _, name, _ in changes)
     ):
         code = codes.INVALID_REQUEST
-    return Refused(code, unable.message)
+    return RequestRefused(code, unable.message)
 
 
 def _is_known(kind: int, name: str) -> bool:
     try:
         _setting(kind, name)
-    except Refused:
+    except RequestRefused:
         return False
     return True
 
 
-def _responses(call: Call, asked: Sequence[tuple[Resource, Any]], faults: dict[Resource, Refused]) -> tuple[Any, ...]:
+def _responses(
+    call: Call, asked: Sequence[tuple[Resource, Any]], faults: dict[Resource, RequestRefused]
+) -> tuple[Any, ...]:
     responses = []
     for (kind, name), _ in asked:
         fault = faults.get((kind, name))

@@ -23,7 +23,7 @@ FULL_EPOCHS = (0, -1)  # of a fetch that names every partition
 
 def routes(partitions: Partitions) -> list[Route]:
     reader = Reader(partitions)
-    view = partitions.view
+    image = partitions.image
 
     def fetch(request: Any, call: Call) -> Any:
         error = _session_error(request)
@@ -43,7 +43,7 @@ def routes(partitions: Partitions) -> list[Route]:
                 )
                 for partition in topic.partitions
             ]
-        max_bytes = min(request.max_bytes, view.get("fetch.max.bytes"))
+        max_bytes = min(request.max_bytes, image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))
         answers = reader.fetch(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.cluster import Cluster
+from broker.cluster_metadata import ClusterMetadata
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 
 GROUP, TRANSACTION = 0, 1
 
 
-def routes(cluster: Cluster) -> list[Route]:
+def routes(cluster: ClusterMetadata) -> list[Route]:
     def find(request: Any, call: Call) -> Any:
         types = call.types
         keys = request.coordinator_keys if call.api_version >= 4 else (request.key,)
@@ -33,7 +33,7 @@ def routes(cluster: Cluster) -> list[Route]:
     return [Route(10, 0, 6, find)]
 
 
-def _find(cluster: Cluster, call: Call, kind: int, key: str) -> dict[str, Any]:
+def _find(cluster: ClusterMetadata, call: Call, kind: int, key: str) -> dict[str, Any]:
     if kind not in (GROUP, TRANSACTION):
         return {
             "node_id": -1, "host": "", "port": -1, "error_code": codes.INVALID_REQUEST,

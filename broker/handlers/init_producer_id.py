@@ -9,11 +9,11 @@ from typing import Any
 
 import trio
 
-from broker.log.partitions import Mesh
+from broker.log.partitions import PartitionCalls
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh import COORDINATOR
+from shards.mesh.mesh import COORDINATOR
 
 INIT_PRODUCER_ID = 22
 BLOCK = 1000
@@ -23,7 +23,7 @@ LAST_EPOCH = 32_766  # Short.MAX_VALUE - 1: a producer that is there gets a new 
 class ProducerIds:
     """Ids nobody else has. One task at a time asks for the next block; others wait for it."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: PartitionCalls) -> None:
         self._mesh = mesh
         self._next = self._end = 0
         self._asking = trio.Lock()

@@ -44,7 +44,7 @@ def routes(logs: LogManager) -> list[Route]:
 
 def _asked(request: Any, logs: LogManager) -> dict[str, list[int]]:
     """The partitions of this broker that the request names, by topic; null names all."""
-    topics = logs.view.topics
+    topics = logs.image.topics
     named = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
     asked = {}
     for name in topics.names() if named is None else named:

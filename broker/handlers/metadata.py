@@ -14,15 +14,15 @@ import uuid
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from broker.cluster import Cluster
+from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.mutations import Mutations
 from broker.protocol import codes
 from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage, Topic
+from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
-from shards.meters import Meters
-from shards.settings import Topic, View
-from shards.topics import illegal_name
+from shards.quotas.sharded_quotas import ShardedQuotas
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_TOPIC_OPERATIONS = 3576
@@ -33,15 +33,15 @@ MAX_PARTITIONS = 2000
 """Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
 
 
-def routes(cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> list[Route]:
-    handler = _Metadata(cluster, view, mesh, meters)
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> list[Route]:
+    handler = _Metadata(cluster, image, mesh, meters)
     return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
 
 
 class _Metadata:
-    def __init__(self, cluster: Cluster, view: View, mesh: Requests, meters: Meters) -> None:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> None:
         self._cluster = cluster
-        self._view = view
+        self._image = image
         self._mesh = mesh
         self._mutations = Mutations(meters)
 
@@ -59,21 +59,21 @@ class _Metadata:
             if ids:
                 return self._response(request, call, [self._by_id(call, request, topic_id) for topic_id in ids])
         names = [*dict.fromkeys(topic.name for topic in wanted)]
-        missing = [name for name in names if name not in self._view.topics and not illegal_name(name)]
+        missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
         if missing and getattr(request, "allow_auto_topic_creation", True) and self._creates():
             return self._create(request, call, names, missing)
         return self._response(request, call, [self._by_name(call, request, name, {}) for name in names])
 
     def _creates(self) -> bool:
-        return bool(self._view.get("auto.create.topics.enable"))
+        return bool(self._image.get("auto.create.topics.enable"))
 
     def _all(self) -> list[Topic]:
-        return sorted(self._view.topics)
+        return sorted(self._image.topics)
 
     async def _create(self, request: Any, call: Call, names: Sequence[str], missing: Sequence[str]) -> Any:
         paid: dict[str, int] = {}
         if self._mutations.in_use:
-            sizes = dict.fromkeys(missing, self._view.get("num.partitions"))
+            sizes = dict.fromkeys(missing, self._image.get("num.partitions"))
             paid = (await self._mutations.charge(call, sizes, strict=True)).paid
             missing = [*paid]
         failed = await self._ask_for(call, missing) if missing else {}
@@ -136,13 +136,13 @@ class _Metadata:
         )
 
     def _by_id(self, call: Call, request: Any, topic_id: uuid.UUID) -> Any:
-        topic = self._view.topics.by_id(topic_id)
+        topic = self._image.topics.by_id(topic_id)
         if topic is not None:
             return self._found(call, request, topic)
         return self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
 
     def _by_name(self, call: Call, request: Any, name: str, failed: dict[str, int]) -> Any:
-        topic = self._view.topics.get(name)
+        topic = self._image.topics.get(name)
         if topic is not None:
             return self._found(call, request, topic)
         if illegal_name(name):
@@ -157,7 +157,7 @@ class _Metadata:
         """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
         types = call.types
         cursor = request.cursor
-        names = sorted({topic.name for topic in request.topics}) or self._view.topics.names()
+        names = sorted({topic.name for topic in request.topics}) or self._image.topics.names()
         names = [name for name in names if cursor is None or name >= cursor.topic_name]
         room = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
         topics: list[Any] = []
@@ -168,7 +168,7 @@ class _Metadata:
                 return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
             count = self._describe_partitions_of(call, name, start, room, topics)
             room -= count
-            topic = self._view.topics.get(name)
+            topic = self._image.topics.get(name)
             if topic is not None and start + count < len(topic.leaders):
                 following = types.Cursor(topic_name=name, partition_index=start + count)
                 return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
@@ -177,7 +177,7 @@ class _Metadata:
     def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Any]) -> int:
         """Adds one topic with at most `room` partitions from `start` on; how many it had."""
         types = call.types
-        topic = self._view.topics.get(name)
+        topic = self._image.topics.get(name)
         if topic is None:
             code = codes.INVALID_TOPIC_EXCEPTION if illegal_name(name) else codes.UNKNOWN_TOPIC_OR_PARTITION
             leaders: list[tuple[int, int]] = []

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 import trio
 
 from broker.serve.call import Call
-from limits.quotas import MUTATION
-from shards.meters import Metered, Meters
+from shards.limits.client_quota_managers import MUTATION
+from shards.quotas.sharded_quotas import Metered, ShardedQuotas
 
 
 class Mutations:
     """Charges mutations to the clients of this shard."""
 
-    def __init__(self, meters: Meters) -> None:
+    def __init__(self, meters: ShardedQuotas) -> None:
         self._meters = meters
 
     @property

@@ -13,16 +13,16 @@ from uuid import UUID
 
 from broker.log.files import Files
 from broker.log.records import Rejected
-from broker.log.storage import Limits, Log
+from broker.log.storage import LogConfig, PartitionLog
 from broker.protocol import codes
-from shards.homes import home_of_partition
+from shards.tokens.homes import home_of_partition
 
 UNKNOWN = Rejected(codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 ELSEWHERE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another broker leads this partition.")
 
 
-class Topic(Protocol):
-    """What is needed of a shards.settings.Topic."""
+class HomedTopic(Protocol):
+    """What is needed of a shards.config.image.Topic."""
 
     @property
     def name(self) -> str: ...
@@ -32,8 +32,8 @@ class Topic(Protocol):
     def leaders(self) -> list[int]: ...
 
 
-class View(Protocol):
-    """What is needed of a shards.settings.View; `version` rises with every change."""
+class TopicImage(Protocol):
+    """What is needed of a shards.config.image.ClusterImage; `version` rises with every change."""
 
     version: int
 
@@ -46,15 +46,15 @@ class View(Protocol):
 class LogManager:
     """`directory` is the broker's, shared by its shards; `shard` is this one's number of `shards`."""
 
-    def __init__(self, *, broker: int, shard: int, shards: int, directory: str, view: View) -> None:
+    def __init__(self, *, broker: int, shard: int, shards: int, directory: str, image: TopicImage) -> None:
         self.broker = broker
         self.shard = shard
         self.directory = directory
-        self.view = view
+        self.image = image
         self._files = Files()
         self._shards = shards
-        self._logs: dict[tuple[str, int], Log] = {}
-        self._current: dict[tuple[str, int], Log] = {}  # those known to be right for this version of the view
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._current: dict[tuple[str, int], PartitionLog] = {}  # those known to be right for this version of the view
         self._homes: dict[tuple[str, int], int] = {}  # likewise
         self._seen_version = -1
         self._known: dict[str, UUID] = {}
@@ -64,24 +64,24 @@ class LogManager:
 
     def home(self, topic: str, partition: int) -> int:
         """The shard of this broker where it lives; raises Rejected if there is none."""
-        if self._seen_version != self.view.version:
-            self.view_changed()
+        if self._seen_version != self.image.version:
+            self.image_changed()
         home = self._homes.get((topic, partition))
         if home is None:
             self._require(topic, partition)
             home = self._homes[topic, partition] = self._home_of(topic, partition)
         return home
 
-    def log(self, topic: str, partition: int) -> Log:
+    def log(self, topic: str, partition: int) -> PartitionLog:
         """The log of a partition at home here. Raises Rejected, and OSError."""
-        if self._seen_version != self.view.version:
-            self.view_changed()
+        if self._seen_version != self.image.version:
+            self.image_changed()
         log = self._current.get((topic, partition))
         if log is None:
             found = self._require(topic, partition)
             log = self._logs.get((topic, partition))
             if log is None:
-                log = self._logs[topic, partition] = Log(self._path(topic, partition), found.id, self._files)
+                log = self._logs[topic, partition] = PartitionLog(self._path(topic, partition), found.id, self._files)
             log.limits = self._limits(topic)
             self._current[topic, partition] = log
         return log
@@ -89,8 +89,8 @@ class LogManager:
     def _home_of(self, topic: str, partition: int) -> int:
         return home_of_partition(topic, partition, self._shards)
 
-    def _require(self, name: str, partition: int) -> Topic:
-        topic: Topic | None = self.view.topics.get(name)
+    def _require(self, name: str, partition: int) -> HomedTopic:
+        topic: HomedTopic | None = self.image.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.leaders):
             raise UNKNOWN
         if topic.leaders[partition] != self.broker:
@@ -100,9 +100,9 @@ class LogManager:
     def _path(self, topic: str, partition: int) -> str:
         return os.path.join(self.directory, "topics", f"{topic}-{partition}")
 
-    def _limits(self, topic: str) -> Limits:
-        get = self.view.topic_get
-        return Limits(
+    def _limits(self, topic: str) -> LogConfig:
+        get = self.image.topic_get
+        return LogConfig(
             max_message_bytes=get(topic, "max.message.bytes"),
             retention_bytes=get(topic, "retention.bytes"),
             retention_ms=get(topic, "retention.ms"),
@@ -113,30 +113,30 @@ class LogManager:
 
     # Change and time
 
-    def view_changed(self) -> None:
+    def image_changed(self) -> None:
         """To be called when the view is of another version: logs whose topics are gone are deleted."""
-        view = self.view
-        self._seen_version = view.version
+        image = self.image
+        self._seen_version = image.version
         self._homes.clear()
         self._current.clear()
         for key, log in list(self._logs.items()):
-            topic = view.topics.get(key[0])
+            topic = image.topics.get(key[0])
             if topic is None or topic.id != log.topic_id or not self._led_here(topic, key[1]):
                 del self._logs[key]
                 log.delete()
-        topics = {name: view.topics.get(name).id for name in view.topics.names()}
-        if view.version and (not self._swept or any(topics.get(name) != old for name, old in self._known.items())):
+        topics = {name: image.topics.get(name).id for name in image.topics.names()}
+        if image.version and (not self._swept or any(topics.get(name) != old for name, old in self._known.items())):
             self._sweep()
             self._swept = True
         self._known = topics
 
-    def _led_here(self, topic: Topic, partition: int) -> bool:
+    def _led_here(self, topic: HomedTopic, partition: int) -> bool:
         return partition < len(topic.leaders) and topic.leaders[partition] == self.broker
 
     def _sweep(self) -> None:
         """Deletes files of topics that are gone, which may be from before this process."""
         for topic, partition, path in self._directories():
-            found = self.view.topics.get(topic)
+            found = self.image.topics.get(topic)
             if self._home_of(topic, partition) != self.shard:
                 continue
             if found is None or not self._led_here(found, partition):

@@ -17,7 +17,7 @@ from broker.log.records import Rejected
 from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.later import Later
+from shards.mesh.deferred import Deferred
 
 METHOD = "partitions"
 CALL_TIMEOUT_S = 10.0
@@ -25,13 +25,13 @@ OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
 Answer = Sequence[Any]  # an error code, and what the operation answers besides
-Answers = list[Answer] | Later  # there, or later
+Answers = list[Answer] | Deferred  # there, or later
 
 
-class Mesh(Protocol):
+class PartitionCalls(Protocol):
     """What is needed of a shards.mesh.Mesh."""
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Later: ...
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred: ...
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any: ...
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
 
@@ -50,12 +50,12 @@ class Partitions:
     """All partitions of one broker, for one of its shards, whose own logs are `logs`."""
 
     def __init__(
-        self, logs: LogManager, mesh: Mesh, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self, logs: LogManager, mesh: PartitionCalls, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     ) -> None:
         self.shard = logs.shard
         self.home = logs.home
         self.log = logs.log
-        self.view = logs.view
+        self.image = logs.image
         self.mesh = mesh
         self._now_ms = now_ms
         self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
@@ -63,7 +63,7 @@ class Partitions:
 
     def name_of(self, topic_id: UUID | None) -> str:
         """The name of the topic with that id; "", which no topic is called, if there is none."""
-        found = topic_id and self.view.topics.by_id(topic_id)
+        found = topic_id and self.image.topics.by_id(topic_id)
         return found.name if found else ""
 
     # Asking
@@ -94,21 +94,21 @@ class Partitions:
         elsewhere: dict[int, list[int]],
         answers: list[Any],
         timeout_s: float,
-    ) -> Later:
-        all_there = Later()
+    ) -> Deferred:
+        all_there = Deferred()
         waiting = len(elsewhere)
 
-        def answered(indexes: list[int], later: Later) -> None:
+        def answered(indexes: list[int], later: Deferred) -> None:
             nonlocal waiting
             for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
                 answers[index] = answer
             waiting -= 1
             if not waiting:
-                all_there.settle(answers)
+                all_there.resolve(answers)
 
         for home, indexes in elsewhere.items():
             asked = [items[index] for index in indexes]
-            self.mesh.call(home, METHOD, operation, asked, timeout_s=timeout_s).tell(partial(answered, indexes))
+            self.mesh.call(home, METHOD, operation, asked, timeout_s=timeout_s).add_callback(partial(answered, indexes))
         return all_there
 
     # Answering
@@ -173,7 +173,7 @@ class Partitions:
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
 
 
-def _answers(operation: str, later: Later, count: int) -> list[Answer]:
+def _answers(operation: str, later: Deferred, count: int) -> list[Answer]:
     """What a home answered for `count` items (P1)."""
     try:
         answers: list[Answer] = later.result()
@@ -189,7 +189,7 @@ def then(answers: Any, respond: Callable[[list[Answer]], Any]) -> Any:
     """What `respond` makes of the answers: now if they are there, later if they are a Later, else a coroutine of it."""
     if isinstance(answers, list):
         return respond(answers)
-    return answers.map(respond) if isinstance(answers, Later) else _then(answers, respond)
+    return answers.map(respond) if isinstance(answers, Deferred) else _then(answers, respond)
 
 
 async def _then(answers: Awaitable[list[Answer]], respond: Callable[[list[Answer]], Any]) -> Any:

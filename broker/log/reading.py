@@ -17,7 +17,7 @@ import trio
 from broker.log import records
 from broker.log.partitions import FAILED, Answer, Answers, Partitions
 from broker.log.records import Rejected
-from broker.log.storage import Log
+from broker.log.storage import PartitionLog
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
@@ -201,7 +201,7 @@ class Reader:
 
     async def _wait_here(self, logs: Sequence[Sequence[Any]], growth: Growth, wait_s: float) -> None:
         """Until the logs have grown enough beyond their ends as the reader saw them; at once if one has already."""
-        watched: list[Log] = []
+        watched: list[PartitionLog] = []
         try:
             for topic, partition, end in logs:
                 log = self._partitions.log(topic, partition)

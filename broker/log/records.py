@@ -66,7 +66,7 @@ def header_at(buffer: Buffer, at: int) -> Batch:
 
 
 def checksum_holds(buffer: Buffer, batch: Batch, at: int = 0) -> bool:
-    with memoryview(buffer) as view, view[at + CHECKED_FROM : at + batch.size] as checked:
+    with memoryview(buffer) as image, image[at + CHECKED_FROM : at + batch.size] as checked:
         return bool(crc32c(checked) == batch.crc)
 
 

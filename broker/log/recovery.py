@@ -15,11 +15,11 @@ from crc32c import crc32c
 from broker.log.files import Files, replace
 from broker.log.producers import Producers
 from broker.log.records import Batch
-from broker.log.segment import Segment
+from broker.log.segment import LogSegment
 
 
 class Recovered(NamedTuple):
-    segments: list[Segment]
+    segments: list[LogSegment]
     producers: Producers
     torn_bytes: int  # cut off
 
@@ -27,7 +27,7 @@ class Recovered(NamedTuple):
 def recover(directory: str, files: Files) -> Recovered:
     """Reads the log in `directory`. Raises OSError."""
     bases = sorted(int(name[:-4]) for name in os.listdir(directory) if name.endswith(".log"))
-    segments = [Segment(directory, base, files) for base in bases]
+    segments = [LogSegment(directory, base, files) for base in bases]
     producers, scan_from = Producers(), 0
     for index in range(len(segments) - 1, -1, -1):
         snapshot = load_snapshot(segments[index])
@@ -50,7 +50,7 @@ def recover(directory: str, files: Files) -> Recovered:
     return Recovered(segments, producers, torn_bytes)
 
 
-def _give_up(segments: list[Segment], start: int) -> int:
+def _give_up(segments: list[LogSegment], start: int) -> int:
     """Deletes what lies behind damage in the middle: it can't be kept without a gap in the offsets."""
     lost = sum(os.stat(segment.path).st_size for segment in segments[start:])
     for segment in segments[start:]:
@@ -60,17 +60,17 @@ def _give_up(segments: list[Segment], start: int) -> int:
     return lost
 
 
-def snapshot_path(segment: Segment) -> str:
+def snapshot_path(segment: LogSegment) -> str:
     return segment.path.removesuffix("log") + "producers"
 
 
-def save_snapshot(segment: Segment, producers: Producers) -> None:
+def save_snapshot(segment: LogSegment, producers: Producers) -> None:
     """Keeps what is known of the producers as `segment` begins. Raises OSError."""
     body = msgpack.packb(producers.dump())
     replace(snapshot_path(segment), struct.pack(">I", crc32c(body)) + body)
 
 
-def load_snapshot(segment: Segment) -> Producers | None:
+def load_snapshot(segment: LogSegment) -> Producers | None:
     """None if there is none, or a damaged one."""
     try:
         with open(snapshot_path(segment), "rb") as file:
@@ -82,6 +82,6 @@ def load_snapshot(segment: Segment) -> Producers | None:
     return Producers.load(msgpack.unpackb(raw[4:]))
 
 
-def delete_snapshot(segment: Segment) -> None:
+def delete_snapshot(segment: LogSegment) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(snapshot_path(segment))

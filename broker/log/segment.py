@@ -35,7 +35,7 @@ class Found(NamedTuple):
     position: int
 
 
-class Segment:
+class LogSegment:
     """`next_offset` is the offset behind its last record; `base_offset` names the file."""
 
     def __init__(self, directory: str, base_offset: int, files: Files) -> None:

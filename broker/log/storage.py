@@ -27,7 +27,7 @@ from broker.log import records, recovery
 from broker.log.files import Files, replace
 from broker.log.producers import Producers
 from broker.log.records import PLACE, Rejected
-from broker.log.segment import NO_TIMESTAMP, Found, Segment
+from broker.log.segment import NO_TIMESTAMP, Found, LogSegment
 from broker.protocol import codes
 
 LEADER_EPOCH = 0  # leaders never change
@@ -35,7 +35,7 @@ _RESUME_PLACES = 64
 _META = "partition.meta"
 
 
-class Limits(NamedTuple):
+class LogConfig(NamedTuple):
     """The topic's configs that the log heeds. `retention_*` -1: unlimited."""
 
     max_message_bytes: int = 1_048_588
@@ -54,7 +54,7 @@ class Placed(NamedTuple):
     start_offset: int
 
 
-class Waiter(Protocol):
+class AppendWaiter(Protocol):
     """Somebody who waits for a log to grow."""
 
     def grown(self, size_bytes: int) -> None: ...
@@ -66,19 +66,19 @@ class OutOfRange(Exception):
     """The log does not reach from its start to the offset asked for."""
 
 
-class Log:
+class PartitionLog:
     """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
 
-    def __init__(self, directory: str, topic_id: UUID, files: Files, limits: Limits | None = None) -> None:
+    def __init__(self, directory: str, topic_id: UUID, files: Files, limits: LogConfig | None = None) -> None:
         self.directory = directory
         self.topic_id = topic_id
-        self.limits = limits or Limits()
-        self.waiters: set[Waiter] = set()
+        self.limits = limits or LogConfig()
+        self.waiters: set[AppendWaiter] = set()
         self.start_offset = 0
         self.producers = Producers()
         self._files = files
-        self._segments: list[Segment] = []
-        self._resume: dict[int, tuple[Segment, int]] = {}  # offset -> where its batch starts
+        self._segments: list[LogSegment] = []
+        self._resume: dict[int, tuple[LogSegment, int]] = {}  # offset -> where its batch starts
         self.torn_bytes = 0  # cut off when it was opened
         self._open()
 
@@ -144,11 +144,11 @@ class Log:
             waiter.grown(batch.size)
         return Placed(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
 
-    def _write(self, segment: Segment, base_offset: int, batch_bytes: bytes) -> None:
+    def _write(self, segment: LogSegment, base_offset: int, batch_bytes: bytes) -> None:
         """One write of the whole batch; what a failed one left behind is cut off."""
         descriptor = self._files.descriptor(segment.path, create=True)
         head = PLACE.pack(base_offset, len(batch_bytes) - records.OVERHEAD, LEADER_EPOCH)
-        with memoryview(batch_bytes) as view, view[PLACE.size :] as rest:
+        with memoryview(batch_bytes) as image, image[PLACE.size :] as rest:
             try:
                 written = os.pwritev(descriptor, (head, rest), segment.size)
                 while written < len(batch_bytes):
@@ -157,12 +157,12 @@ class Log:
                 os.ftruncate(descriptor, segment.size)
                 raise
 
-    def _segment_for(self, size: int) -> Segment:
+    def _segment_for(self, size: int) -> LogSegment:
         """The last segment, or a new one if that would get too large. Raises OSError."""
         if not self._segments:
             os.makedirs(self.directory, exist_ok=True)
             self._save_meta()
-            self._segments.append(Segment(self.directory, self.start_offset, self._files))
+            self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
         last = self._segments[-1]
         if last.size and last.size + size > self._segment_bytes():
             self._roll()
@@ -176,7 +176,7 @@ class Log:
     def _roll(self) -> None:
         """Begins a new segment; until its file is there, the old one stays the last."""
         last = self._segments[-1]
-        new = Segment(self.directory, last.next_offset, self._files)
+        new = LogSegment(self.directory, last.next_offset, self._files)
         last.save_sidecar()
         recovery.save_snapshot(new, self.producers)
         self._files.descriptor(new.path, create=True)
@@ -209,7 +209,7 @@ class Log:
             del self._resume[next(iter(self._resume))]
         return data[:whole_bytes] if whole else data
 
-    def _segment_of(self, offset: int) -> Segment:
+    def _segment_of(self, offset: int) -> LogSegment:
         bases = [segment.base_offset for segment in self._segments]
         return self._segments[max(bisect_right(bases, offset) - 1, 0)]
 
@@ -228,7 +228,7 @@ class Log:
             return None
         return self.offset_since(max(segment.max_timestamp for segment in candidates))
 
-    def _record_since(self, segment: Segment, found: Found, timestamp: int) -> tuple[int, int] | None:
+    def _record_since(self, segment: LogSegment, found: Found, timestamp: int) -> tuple[int, int] | None:
         batch = found.batch
         if batch.last_offset < self.start_offset:
             return None
@@ -289,7 +289,7 @@ class Log:
         self._segments = []
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _drop(self, segments: Iterable[Segment]) -> None:
+    def _drop(self, segments: Iterable[LogSegment]) -> None:
         for segment in list(segments):
             self._segments.remove(segment)
             segment.delete()

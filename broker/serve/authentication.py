@@ -12,12 +12,12 @@ from typing import Any
 
 import trio
 
-from broker.metrics import ShardCounters
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.sasl import AuthenticationFailed, Mechanism, mechanism_of
-from shards.settings import View
+from broker.shard_counters import ShardCounters
+from shards.config.image import ClusterImage
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 
@@ -40,8 +40,8 @@ def routes() -> list[Route]:
 class Authentication:
     """One connection's way to a name; `channel.authentication` is None once it has one."""
 
-    def __init__(self, view: View, counters: ShardCounters) -> None:
-        self._view = view
+    def __init__(self, image: ClusterImage, counters: ShardCounters) -> None:
+        self._image = image
         self._counters = counters
         self._mechanism: Mechanism | None = None
         self.bare = False  # tokens come without Kafka headers
@@ -60,10 +60,10 @@ class Authentication:
         raise wire.BadFrame(f"{wire.api_name(api_key)} before authentication")
 
     def _shake(self, call: Call, request: Any) -> bytes:
-        enabled = self._view.get("sasl.enabled.mechanisms")
+        enabled = self._image.get("sasl.enabled.mechanisms")
         error = codes.NONE
         if request.mechanism in enabled:
-            self._mechanism = mechanism_of(request.mechanism, self._view.users.get)
+            self._mechanism = mechanism_of(request.mechanism, self._image.users.get)
             self.bare = call.api_version == 0
         else:
             error = codes.UNSUPPORTED_SASL_MECHANISM
@@ -100,6 +100,6 @@ class Authentication:
     async def _fail(self, channel: Channel, response: bytes | None) -> bytes | None:
         """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""
         self._counters.add("auth_failures", 1)
-        await trio.sleep(self._view.get("connection.failed.authentication.delay.ms") / 1000)
+        await trio.sleep(self._image.get("connection.failed.authentication.delay.ms") / 1000)
         channel.parting = "unauthenticated"
         return response

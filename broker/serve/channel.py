@@ -6,9 +6,9 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from broker.delays import Delays
 from broker.serve.muted import Muted
-from shards.poller import Poller
+from broker.timers import Timers
+from shards.mesh.poller import Poller
 
 
 class Channel(Protocol):
@@ -23,7 +23,7 @@ class Channel(Protocol):
     bytes_moved: int
     client_id: str | None
     user: str
-    authentication: Authentication | None
+    authentication: Authenticator | None
     """What it has to go through before anything is answered; None: nothing, or it has."""
     throttle: tuple[str, int] | None
     """The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out."""
@@ -31,7 +31,7 @@ class Channel(Protocol):
     """Why it is to end once the answer under way is out."""
 
 
-class Authentication(Protocol):
+class Authenticator(Protocol):
     """`bare`: frames are tokens without Kafka headers."""
 
     bare: bool
@@ -39,17 +39,17 @@ class Authentication(Protocol):
     def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None]: ...
 
 
-class Serving(Protocol):
+class ChannelServer(Protocol):
     """What a connection needs of its listener's serving.Serving."""
 
     listener: str
     max_frame_bytes: int
     tls: ssl.SSLContext | None
     poller: Poller
-    delays: Delays
+    timers: Timers
     muted: Muted
     start_soon: Callable[..., Any]
-    authentication: Callable[[], Authentication | None]
+    authentication: Callable[[], Authenticator | None]
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
     follows: Callable[[bytes], bool]

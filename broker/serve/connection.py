@@ -25,11 +25,11 @@ from functools import partial
 from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, SHUT_WR
 
 from broker.protocol import wire
-from broker.serve.channel import Serving
+from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault
-from shards.later import Later
-from shards.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+from shards.mesh.deferred import Deferred
+from shards.mesh.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
 _READ_SIZE = 256 << 10
 # Of a client that has not proven who it is: Kafka's sasl.server.max.receive.size.
@@ -42,7 +42,7 @@ _PARTING_MS = 1000
 MOST_UNDER_WAY = 16
 
 # What is under way on a connection that waits for nothing; never appended to.
-_NOTHING: deque[tuple[int, Later | bytes | None]] = deque(maxlen=0)
+_NOTHING: deque[tuple[int, Deferred | bytes | None]] = deque(maxlen=0)
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 _scratch = memoryview(bytearray(_READ_SIZE))
@@ -78,7 +78,7 @@ class Connection:
     )
 
     def __init__(
-        self, serving: Serving, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
+        self, serving: ChannelServer, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
     ) -> None:
         self.serving = serving
         raw = RawSocket(family, 1, 0, fd)
@@ -98,7 +98,7 @@ class Connection:
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.unsent: memoryview | None = None
-        self.under_way: deque[tuple[int, Later | bytes | None]] = _NOTHING
+        self.under_way: deque[tuple[int, Deferred | bytes | None]] = _NOTHING
         self.busy = False
         self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
@@ -202,8 +202,8 @@ class Connection:
                 return
             if len(received) < 4 + length:
                 return
-            with memoryview(received) as view:
-                frame = bytes(view[4 : 4 + length])
+            with memoryview(received) as image:
+                frame = bytes(image[4 : 4 + length])
             if self.following and not self.serving.follows(frame):
                 self.following = False
                 return
@@ -228,13 +228,13 @@ class Connection:
             self._end_for(bug)
             return
         size = len(frame) + 4
-        if type(answer) is Later:
+        if type(answer) is Deferred:
             self.busy = True
             if not self.under_way:
                 self.under_way = deque()
             self.under_way.append((size, answer))
             self.following = len(self.under_way) < MOST_UNDER_WAY and serving.follows(frame)
-            answer.tell(self._came)
+            answer.add_callback(self._came)
         elif self.under_way:
             assert answer is None or type(answer) is bytes
             self.under_way.append((size, answer))
@@ -259,7 +259,7 @@ class Connection:
         self.serving.bug(self, bug)
         self.close("bug")
 
-    def _came(self, answer: Later) -> None:
+    def _came(self, answer: Deferred) -> None:
         """What another shard had to be asked for is there: sends whatever is next in order (C1)."""
         self.serving.poller.touch()
         if self.under_way and self.under_way[0][1] is answer:
@@ -269,8 +269,8 @@ class Connection:
         under_way = self.under_way
         while under_way and self.unsent is None and not self.closed:
             size, answer = under_way[0]
-            if type(answer) is Later:
-                if not answer.settled:
+            if type(answer) is Deferred:
+                if not answer.resolved:
                     return
                 try:
                     answer = answer.result()
@@ -368,7 +368,7 @@ class Connection:
 
     def _part(self, why: str) -> None:
         """Nothing more is answered: says so once all is sent, and leaves the client a moment to read it."""
-        self.serving.delays.after(_PARTING_MS, partial(self.close, why))
+        self.serving.timers.after(_PARTING_MS, partial(self.close, why))
         if self.unsent is None and not self.closed:
             self._shut()
 

@@ -16,7 +16,7 @@ from broker.protocol import wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
-from shards.later import Later
+from shards.mesh.deferred import Deferred
 
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
@@ -65,7 +65,7 @@ class Dispatcher:
             throttling.prepare(call)
             return throttling.settle(channel, call, len(frame), route.function(request, call), began_ns)
         response = route.function(request, call)
-        if type(response) is Later:
+        if type(response) is Deferred:
             return response.map(partial(_encode, call))
         if inspect.iscoroutine(response):
             return _finish(call, response)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from broker.delays import Delay, Delays
+from broker.timers import Timer, Timers
 
 
 class Mutable(Protocol):
@@ -24,9 +24,9 @@ class Mutable(Protocol):
 class Muted:
     """Those of one shard, all listeners together."""
 
-    def __init__(self, delays: Delays) -> None:
-        self._delays = delays
-        self._muted: dict[Mutable, tuple[str, Delay]] = {}
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._muted: dict[Mutable, tuple[str, Timer]] = {}
         self.sizes: Counter[str] = Counter()
         """How many are muted, by the quota that asked for it."""
 
@@ -35,7 +35,7 @@ class Muted:
 
     def mute(self, connection: Mutable, kind: str, delay_ms: float) -> None:
         """The connection goes on in `delay_ms`."""
-        self._muted[connection] = kind, self._delays.after(delay_ms, lambda: self._over(connection))
+        self._muted[connection] = kind, self._timers.after(delay_ms, lambda: self._over(connection))
         self.sizes[kind] += 1
 
     def __contains__(self, connection: Mutable) -> bool:
@@ -45,7 +45,7 @@ class Muted:
         """It has closed."""
         kind, delay = self._muted.pop(connection)
         self.sizes[kind] -= 1
-        self._delays.cancel(delay)
+        self._timers.cancel(delay)
 
     def _over(self, connection: Mutable) -> None:
         kind, _ = self._muted.pop(connection)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from broker.delays import Delays
-from broker.metrics import ShardCounters
-from broker.serve.channel import Authentication, Channel
+from broker.journal.writer import JournalWriter
+from broker.serve.channel import Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
-from journal.writer import Journal
-from shards.poller import Poller
-from shards.tokens import Tokens
+from broker.shard_counters import ShardCounters
+from broker.timers import Timers
+from shards.mesh.poller import Poller
+from shards.tokens.tokens import Tokens
 
 if TYPE_CHECKING:
     import ssl
 
-    from broker.logs import Limited
+    from broker.logger import RateLimitedLogger
 
 
 class Serving:
@@ -31,16 +31,16 @@ class Serving:
         dispatcher: Dispatcher,
         tokens: Tokens,
         poller: Poller,
-        journal: Journal,
+        journal: JournalWriter,
         counters: ShardCounters,
         open_connections: dict[int, Connection],
         start_soon: Callable[..., Any],
-        delays: Delays,
+        timers: Timers,
         muted: Muted,
-        log: Limited,
+        log: RateLimitedLogger,
         *,
         max_frame_bytes: int,
-        authentication: Callable[[], Authentication | None] = lambda: None,
+        authentication: Callable[[], Authenticator | None] = lambda: None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`authentication()` makes what a connection has to go through before anything is answered; `tls`: how to talk."""
@@ -50,7 +50,7 @@ class Serving:
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
         self.start_soon = start_soon
-        self.delays = delays
+        self.timers = timers
         self.muted = muted
         self.answered: Callable[[int, int], None] = counters.request
         self.follows: Callable[[bytes], bool] = dispatcher.follows

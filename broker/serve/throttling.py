@@ -16,15 +16,15 @@ import time
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
-from broker.metrics import ShardCounters
+from broker.journal.writer import JournalWriter
 from broker.protocol import wire
 from broker.serve.call import Call
 from broker.serve.channel import Channel
-from journal.writer import Journal
-from limits.quotas import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.later import Later
-from shards.meters import KINDS, Metered, Meters
-from shards.settings import View
+from broker.shard_counters import ShardCounters
+from shards.config.image import ClusterImage
+from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
+from shards.mesh.deferred import Deferred
+from shards.quotas.sharded_quotas import KINDS, Metered, ShardedQuotas
 
 _PRODUCE, _FETCH = 0, 1
 
@@ -41,22 +41,24 @@ class _Charge(NamedTuple):
 class Throttling:
     """`active`: whether any client quota was ever set; until then requests go past all this. `timed`: one of request time."""
 
-    def __init__(self, meters: Meters, view: View, journal: Journal, counters: ShardCounters) -> None:
+    def __init__(
+        self, meters: ShardedQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters
+    ) -> None:
         self.active = False
         self.timed = False
         self._meters = meters
-        self._view = view
+        self._image = image
         self._journal = journal
         self._counters = counters
         self._costs: dict[str, tuple[float, float]] = {}
 
-    def view_changed(self) -> None:
+    def image_changed(self) -> None:
         """Quotas, or what requests are said to cost, may have changed."""
-        self._meters.view_changed()
+        self._meters.image_changed()
         self.active = any(map(self._meters.in_use, KINDS))
         self.timed = self._meters.in_use(REQUEST)
         self._costs = {
-            api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._view.get("turnstile.request.cost")
+            api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._image.get("turnstile.request.cost")
         }
 
     def prepare(self, call: Call) -> None:
@@ -72,7 +74,7 @@ class Throttling:
         A coroutine only when the handler's `response` is one, or a quota's home is another shard.
         """
         spent_ns = time.perf_counter_ns() - began_ns
-        if type(response) is Later or inspect.iscoroutine(response):
+        if type(response) is Deferred or inspect.iscoroutine(response):
             return self._settle_later(channel, call, size, response, spent_ns)
         return self._settle_now(channel, call, size, response, spent_ns)
 
@@ -183,6 +185,6 @@ class Throttling:
             throttle_ms=charge.throttle_ms,
             limit=charge.kind,
             limit_value=match.limit,
-            version=self._view.version,
+            version=self._image.version,
             at_ns=charge.at_ms * 1_000_000 or None,
         )

@@ -11,8 +11,8 @@ import ssl
 from _socket import socket as RawSocket
 from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_WR
 
+from shards.config.cluster_plan import ListenerEndpoint
 from shards.errors import CannotStart
-from shards.plan import Endpoint
 
 _CHUNK = 64 << 10
 
@@ -24,7 +24,7 @@ def server_context(certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-def context_of(endpoint: Endpoint) -> ssl.SSLContext | None:
+def context_of(endpoint: ListenerEndpoint) -> ssl.SSLContext | None:
     """The context of a listener given as NAME=host:port,tls,cert=FILE,key=FILE; None without tls.
 
     Raises CannotStart, naming what is missing or wrong.

@@ -23,10 +23,10 @@ import trio
 
 from scripts.bench.table import Row
 from scripts.bench.tokens import rule_of
-from shards.homes import home_of
-from shards.mesh import CONTROL, DATA, Hello, Mesh
-from shards.poller import Poller
-from shards.tokens import Tokens
+from shards.mesh.mesh import CONTROL, DATA, Hello, Mesh
+from shards.mesh.poller import Poller
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import Tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME, HOLDER = 0, 1

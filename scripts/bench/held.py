@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from load.run import Watch, run
-from load.sources import Sources
-from load.spec import Group, Scenario
-from load.tally import Tally, percentiles_ms
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
 from scripts.bench.table import Row
+from turnstile.load.driver import Watch, run
+from turnstile.load.sources import Sources
+from turnstile.load.spec import ClientGroup, LoadScenario
+from turnstile.load.tally import Tally, percentiles_ms
 
 WINDOW_S = 30
 """quota.window.size.seconds, the longest that a connection is held: long enough to gather them all."""
@@ -50,10 +50,10 @@ def _round(count: int, seconds: float) -> Held:
     """Hold `count` connections of one address, and admit others meanwhile, for `seconds`."""
     with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}") as server:
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": HISTORY})
-        _run(server, [Group(name="offender", sources=Sources(OFFENDER), clients=HISTORY)])
+        _run(server, [ClientGroup(name="offender", sources=Sources(OFFENDER), clients=HISTORY)])
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": 1})
         gather_s = count / GATHER_PER_S + SETTLE_S
-        offender = Group(name="offender", sources=Sources(OFFENDER), clients=count, rate=GATHER_PER_S)
+        offender = ClientGroup(name="offender", sources=Sources(OFFENDER), clients=count, rate=GATHER_PER_S)
         at_most = [0, 0, 0]  # connections, bytes, threads
 
         def watch(now: Watch) -> None:
@@ -73,15 +73,15 @@ def _p99_ms(latencies_us: Iterable[int]) -> float:
     return percentiles_ms(latencies_us)["p99"] or 0.0
 
 
-def _others(start_s: float, seconds: float) -> Group:
-    return Group(
+def _others(start_s: float, seconds: float) -> ClientGroup:
+    return ClientGroup(
         name="others", sources=Sources("127.1.0.0/22"), rate=300, start_s=start_s, duration_s=seconds,
         clients=int(300 * seconds), hold_s=0.05,
     )  # fmt: skip
 
 
-def _run(server: Server, groups: list[Group], timeout_s: float = 10.0, watch: object = None) -> list[Tally]:
-    scenario = Scenario(name="held", groups=tuple(groups), timeout_s=timeout_s)
+def _run(server: Server, groups: list[ClientGroup], timeout_s: float = 10.0, watch: object = None) -> list[Tally]:
+    scenario = LoadScenario(name="held", groups=tuple(groups), timeout_s=timeout_s)
     watching = {"watch": watch} if watch is not None else {}
     return run(scenario, f"127.0.0.1:{server.port}", server.admin, processes=1, **watching).groups  # type: ignore[arg-type]
 

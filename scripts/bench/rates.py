@@ -18,13 +18,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from load.run import run  # noqa: E402 - importable only from here on
-from load.sources import Sources  # noqa: E402
-from load.spec import Group, Scenario  # noqa: E402
-from load.tally import Tally, percentiles_ms  # noqa: E402
 from scripts.bench import machine, table  # noqa: E402
 from scripts.peers import servers  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
+from turnstile.load.driver import run  # noqa: E402 - importable only from here on
+from turnstile.load.sources import Sources  # noqa: E402
+from turnstile.load.spec import ClientGroup, LoadScenario  # noqa: E402
+from turnstile.load.tally import Tally, percentiles_ms  # noqa: E402
 
 NO_ADMIN = "http://127.0.0.1:1"
 
@@ -115,8 +115,8 @@ def measure(tools: Tools, system: System, number: int, seconds: float) -> list[t
     """The rows of one case on one system."""
     case = CASES[number]
 
-    def storm(name: str, bootstrap: str) -> Group:
-        return Group(
+    def storm(name: str, bootstrap: str) -> ClientGroup:
+        return ClientGroup(
             name=name,
             sources=Sources(case.sources),
             bootstrap=bootstrap,
@@ -130,7 +130,7 @@ def measure(tools: Tools, system: System, number: int, seconds: float) -> list[t
     if "inter-broker" in case.what:
         groups = [storm(": limited listener", system.external), storm(": inter-broker listener", system.internal)]
     configure(tools, system, case.limit)
-    scenario = Scenario(name="rates", groups=tuple(groups), timeout_s=10)
+    scenario = LoadScenario(name="rates", groups=tuple(groups), timeout_s=10)
     result = run(scenario, system.external, NO_ADMIN, processes=1)
     return [
         (f"{number} {case.what}", f"{system.name}{group.name}", *figures(tally, seconds))

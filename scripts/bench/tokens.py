@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from limits.caps import CapRule
 from scripts.bench.table import Row
-from shards.homes import home_of
-from shards.tokens import Tokens
+from shards.limits.caps import CapRule
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import Tokens
 
 RULES = {"broker": CapRule(1_000_000, "kafka_connections_max"), "listener": CapRule(None, "")}
 PER_IP = CapRule(100, "kafka_connections_max_per_ip")

@@ -17,8 +17,8 @@ from batches import batch
 from harness import connect, running, until
 from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced, request
 
-from journal.reader import events
-from limits.rate import Rate, Window
+from broker.journal.reader import events
+from shards.limits.rate import Rate, Window
 
 SAMPLES = 3
 WINDOW = ("--set", f"quota.window.num={SAMPLES}", "--set", f"controller.quota.window.num={SAMPLES}")

@@ -16,8 +16,8 @@ from harness import admitted, connect, running, until
 from simulation.rate_world import most_within, one_gate
 from units import assert_recorded_as_by_one_gate, assert_units_cover
 
-from journal.reader import events
-from shards.homes import home_of
+from broker.journal.reader import events
+from shards.tokens.homes import home_of
 
 IP, OTHER = "127.1.0.1", "127.1.0.2"
 RATE = "max.connection.creation.rate"

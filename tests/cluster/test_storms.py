@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from harness import TURNSTILE, admitted, connect, running, until
 
-from journal.reader import events
+from broker.journal.reader import events
 
 NAME = "kafka_connections_max_per_ip"
 

@@ -19,7 +19,7 @@ from oracle_cases import CASES
 from oracle_golden import Golden
 from oracle_scenarios import Scenario, connection_scenario, record_scenario
 
-from limits.replay import replay
+from turnstile.replay.stream import replay
 
 _KEPT = {"connections": 40, "records": 30}  # of the generated scenarios, this many become golden ones
 

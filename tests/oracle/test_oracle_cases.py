@@ -8,7 +8,7 @@ import pytest
 from oracle_cases import ADMIN, CASES, CONNECTION_CASES, EXTERNAL, IP_OF, KNOWN, LISTENERS, REPLICATION, UNKNOWN
 from oracle_cases_quotas import QUOTA_CASES
 
-from limits.replay import replay
+from turnstile.replay.stream import replay
 
 PREFIX = "ConnectionQuotasTest.test"
 

@@ -6,7 +6,7 @@ import oracle_golden
 import pytest
 from oracle_cases import CASES
 
-from limits.replay import replay
+from turnstile.replay.stream import replay
 
 GOLDEN = {golden.name: golden for golden in oracle_golden.read()}
 

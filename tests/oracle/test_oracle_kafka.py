@@ -6,7 +6,7 @@ import oracle_kafka
 import pytest
 from oracle_scenarios import connection_scenario, record_scenario
 
-from limits.replay import replay
+from turnstile.replay.stream import replay
 
 
 @pytest.mark.jars

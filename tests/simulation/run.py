@@ -13,22 +13,11 @@ import traceback
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")]
 
-from simulation.schedule import Schedule  # noqa: E402 (the path above makes it a script that runs from anywhere)
+from simulation.schedule import Schedule, failures  # noqa: E402 (the path above makes it a script that runs from anywhere)
 
 _CHUNK = 100
-
-
-def failures(seeds: range) -> list[tuple[int, str]]:
-    """The seeds of a range that fail, each with its last line of explanation."""
-    found = []
-    for seed in seeds:
-        try:
-            Schedule(seed).run()
-        except Exception as error:
-            found.append((seed, f"{type(error).__name__}: {error}"))
-    return found
 
 
 def main() -> int:

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from limits.caps import CapRule
-from shards.account import Mode
-from shards.ledger import Ledger
-from shards.peers import Peers
-from shards.pool import Table
+from shards.limits.caps import CapRule
+from shards.tokens.home_pool import HomePoolMode
+from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
+from shards.tokens.pool import Table
 
 POOL = "ip:10.0.0.1"
 HOLDERS = (1, 2, 3)
@@ -83,8 +83,8 @@ class LedgerMachine(RuleBasedStateMachine):
             n, self.spare[holder] = self.spare[holder], 0
             self.tight[holder] = True
             self.ledger.reclaimed(holder, POOL, n)
-        elif kind == "fence":
-            self.ledger.fenced(holder, rest[0])
+        elif kind == "probe":
+            self.ledger.probed(holder, rest[0])
 
     @rule(holder=holders)
     @precondition(lambda self: any(self.in_use.values()))
@@ -154,7 +154,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_tight_pool_is_cached_nowhere(self) -> None:
-        if self.ledger.account(POOL).mode is Mode.TIGHT:
+        if self.ledger.account(POOL).mode is HomePoolMode.TIGHT:
             assert not any(self.spare.values())
 
     def teardown(self) -> None:

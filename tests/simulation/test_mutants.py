@@ -9,25 +9,25 @@ import pytest
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
-from shards.account import Account, Contention, Grants
-from shards.cache import Cache, Share
-from shards.ledger import Ledger
-from shards.peers import Peers
-from shards.refusals import Refusals
-from shards.tokens import Tokens
-from shards.waiting import Waiting
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_pool import Contention, Grants, HomePool
+from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
+from shards.tokens.refusals import Refusals
+from shards.tokens.tokens import Tokens
+from shards.tokens.waiting import Waiting
 
 ENOUGH = 600
 Patch = tuple[type, str, Any]
 
 
-def leaks_a_token(grants: Grants, shard: int, account: Account, n: int) -> None:
+def leaks_a_token(grants: Grants, shard: int, account: HomePool, n: int) -> None:
     original_take_back(grants, shard, account, n)
     if n > 1:
         grants.add(shard, account, 1)
 
 
-def grants_one_too_many(ledger: Ledger, account: Account, contention: Contention) -> None:
+def grants_one_too_many(ledger: Ledger, account: HomePool, contention: Contention) -> None:
     cap = account.rule.cap
     while contention.wants and (cap is None or account.out <= cap):
         want = contention.wants[0]
@@ -37,12 +37,12 @@ def grants_one_too_many(ledger: Ledger, account: Account, contention: Contention
         ledger._grant(want.peer, account, 1, want.last)
 
 
-def refuses_as_soon_as_it_is_dry(ledger: Ledger, account: Account, contention: Contention) -> None:
+def refuses_as_soon_as_it_is_dry(ledger: Ledger, account: HomePool, contention: Contention) -> None:
     if not account.rule.wait:
         ledger.refusals._refuse(account, contention, ledger._arrivals)
 
 
-def refuses_without_a_fence(refusals: Refusals, account: Account, contention: Contention) -> None:
+def refuses_without_a_fence(refusals: Refusals, account: HomePool, contention: Contention) -> None:
     if refusals._may_refuse(account):
         refusals._refuse(account, contention, contention.wants[-1].arrival)
 
@@ -51,7 +51,7 @@ def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: in
     original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
 
 
-def fences_latecomers(refusals: Refusals, account: Account, contention: Contention) -> None:
+def fences_latecomers(refusals: Refusals, account: HomePool, contention: Contention) -> None:
     if contention.covered and contention.wants:
         contention.covered = contention.wants[-1].arrival
     original_confirmed(refusals, account, contention)
@@ -61,11 +61,11 @@ def ignores_reclaim(cache: Cache, key: str) -> int:
     return 0
 
 
-def caches_while_tight(cache: Cache, share: Share) -> None:
+def caches_while_tight(cache: Cache, share: HolderPool) -> None:
     return
 
 
-def forgets_use_without_a_cap(cache: Cache, share: Share, n: int) -> None:
+def forgets_use_without_a_cap(cache: Cache, share: HolderPool, n: int) -> None:
     cache._hold(share, n)
 
 
@@ -87,7 +87,7 @@ def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], chan
     done()
 
 
-def does_not_revoke(ledger: Ledger, account: Account) -> None:
+def does_not_revoke(ledger: Ledger, account: HomePool) -> None:
     return
 
 
@@ -103,11 +103,11 @@ def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
     return {}
 
 
-def keeps_idle_tokens(cache: Cache, share: Share) -> bool:
+def keeps_idle_tokens(cache: Cache, share: HolderPool) -> bool:
     return True
 
 
-def keeps_empty_accounts(ledger: Ledger, account: Account) -> bool:
+def keeps_empty_accounts(ledger: Ledger, account: HomePool) -> bool:
     return True
 
 
@@ -115,7 +115,7 @@ def forgets_who_cancelled(ledger: Ledger, peer: int, key: str, ticket: int) -> N
     return
 
 
-def does_not_count_without_a_cap(cache: Cache, share: Share, rule: Any) -> None:
+def does_not_count_without_a_cap(cache: Cache, share: HolderPool, rule: Any) -> None:
     original_change(cache, share, rule)
     if rule.cap is None:
         cache._table.vacate(share, share.in_use - min(share.in_use, share.held))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, Cluster, admitted, pending, refused
 
-from limits.caps import CapRule
-from shards.tokens import Refused
+from shards.limits.caps import CapRule
+from shards.tokens.tokens import Refused
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_all_who_wait_in_one_pass_are_one_borrow(cluster: Cluster) -> None:
     cluster.run()
     assert tokens.borrows == 1
     assert sum(map(admitted, tries)) == 4
-    assert cluster.messages - before <= 6  # borrow, grant and reclaim, answer, fence, answer, refusal
+    assert cluster.messages - before <= 6  # borrow, grant and reclaim, answer, probe, answer, refusal
 
 
 def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(cluster: Cluster) -> None:
@@ -168,7 +168,7 @@ def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(clus
 
 
 def test_a_token_on_its_way_home_is_not_in_use(cluster: Cluster) -> None:
-    """Closed before the other arrived: the answer to the fence brings the token, so there is no refusal."""
+    """Closed before the other arrived: the answer to the probe brings the token, so there is no refusal."""
     world, away, home = cluster.world, cluster.elsewhere, cluster.home
     cluster.set_cap(2)
     opened = cluster.open(2, on=away)

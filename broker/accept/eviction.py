@@ -1,0 +1,135 @@
+"""The inter-broker listener gets in although `max.connections` is reached: for it the connection idle longest elsewhere goes.
+
+It takes its token of the broker's pool in any case, and tells the pool's home. There it is known, once all idle tokens are
+called in, whether more connections are open than may be; then the home asks every shard for its idlest connection on
+another listener, and has the idlest of all closed. Source: KIP-402; SocketServer.ConnectionQuotas.maxConnectionsExceeded.
+
+R1  At most one connection is closed for each that was forced in, and none while the pool is within its cap: lowering a
+    cap closes nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from broker.serve.connection import Connection
+from shards.limits.errors import TurnstileError
+from shards.mesh.poller import Poller
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import Tokens
+
+POOL: Final = "broker"
+NAME: Final = "make_room"
+"""The first field of the message to the home, and how the calls that follow begin."""
+_TRIES = 3
+
+Request = Callable[..., Awaitable[Any]]  # request(peer, method, *args)
+
+
+class Eviction:
+    """One shard's part. `start_soon(function, *args)` runs a coroutine function as a task."""
+
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        tokens: Tokens,
+        connections: Mapping[int, Connection],
+        poller: Poller,
+        *,
+        send: Callable[[int, tuple[Any, ...]], None],
+        request: Request,
+        start_soon: Callable[..., Any],
+    ) -> None:
+        self.protected: str | None = None  # the listener that gets in
+        self._me: Final = me
+        self._shards: Final = shards
+        self._home: Final = home_of(POOL, shards)
+        self._tokens = tokens
+        self._connections = connections
+        self._poller = poller
+        self._send = send
+        self._request = request
+        self._start_soon = start_soon
+        self._forced = 0  # in this pass, not yet told
+        self._due = 0  # at the home: forced connections for which none was closed yet
+        self._working = False
+
+    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+        serve(f"{NAME}_idlest", lambda peer: self.idlest())
+        serve(f"{NAME}_close", lambda peer, number, last_used_ns: self.close(number, last_used_ns))
+
+    def force(self) -> None:
+        """A connection of the protected listener is let in."""
+        self._tokens.force(POOL)
+        self._forced += 1
+
+    def flush(self) -> None:
+        """After the tokens' flush, on the same link: so the home knows of the token before it hears of this."""
+        if self._forced:
+            forced, self._forced = self._forced, 0
+            if self._home == self._me:
+                self.told(forced)
+            else:
+                self._send(self._home, (NAME, forced))
+        if self._due and not self._working:
+            excess = self._tokens.excess(POOL)
+            if excess is not None:
+                due, self._due = min(self._due, excess), 0
+                if due:
+                    self._working = True
+                    self._start_soon(self._make_room, due)
+
+    def told(self, forced: int) -> None:
+        """At the home: so many connections were forced in."""
+        self._due += forced
+
+    async def _make_room(self, connections: int) -> None:
+        try:
+            for _ in range(connections):
+                for _ in range(_TRIES):
+                    if await self._close_idlest():
+                        break
+        finally:
+            self._working = False
+
+    async def _close_idlest(self) -> bool:
+        """Whether one was closed; it may have been used since it was found, or there may be none."""
+        found = []
+        for shard in range(self._shards):
+            try:
+                idlest = self.idlest() if shard == self._me else await self._request(shard, f"{NAME}_idlest")
+            except TurnstileError:
+                continue
+            if idlest is not None:
+                found.append((*idlest, shard))
+        if not found:
+            return True
+        _, last_used_ns, number, shard = min(found)
+        if shard == self._me:
+            return self.close(number, last_used_ns)
+        try:
+            return bool(await self._request(shard, f"{NAME}_close", number, last_used_ns))
+        except TurnstileError:
+            return False
+
+    def idlest(self) -> tuple[bool, int, int] | None:
+        """(busy, last used, number) of the connection here that may go first; busy ones last."""
+        return min(
+            (
+                (each.busy, each.last_used_ns, each.id)
+                for each in self._connections.values()
+                if each.listener != self.protected
+            ),
+            default=None,
+        )
+
+    def close(self, number: int, last_used_ns: int) -> bool:
+        """Closes a connection, unless it is gone or was used since."""
+        connection = self._connections.get(number)
+        if connection is None or connection.last_used_ns != last_used_ns:
+            return False
+        self._poller.touch()
+        connection.close("max_connections")
+        return True

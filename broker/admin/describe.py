@@ -1,0 +1,288 @@
+"""What the admin API tells: gathered from the coordinator, from the counters' files, and by asking shards.
+
+Asked of every shard (a shard that does not serve one of these, or does not answer in time, is left out):
+
+    describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (metrics.Talkers.top)
+    describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
+    describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
+                          (shards.describe.describe)
+    describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
+    describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from broker.admin.redpanda import EVERY_BROKER, as_json, cluster_config
+from broker.admin.sampler import Member, Sampler
+from broker.journal.schema import REASONS
+from broker.serve.sasl import SCRAM, Credential
+from broker.shard_counters import Layout, ShardCounters, merge_top
+from shards.config.coordinator import Coordinator
+from shards.config.image import given
+from shards.limits.config_def import LIMITS, broker_setting, listener_of
+from shards.limits.errors import ConfigInvalid
+from shards.limits.precedence import QuotaTable
+from shards.limits.quota_entities import CLIENT_KEYS, entity_of_key, key_of_entity
+
+TOP = 50
+REFUSED_BY = ("ip", "listener", "reason", "shard")
+
+
+class Admin:
+    """Answers the questions of the admin API as JSON-able values."""
+
+    def __init__(
+        self, coordinator: Coordinator, run_dir: Path, listeners: list[str], about: Mapping[str, Any] | None = None
+    ) -> None:
+        """`about`: what is known of the cluster as a whole, told as it is."""
+        self.coordinator = coordinator
+        self._about = dict(about or {})
+        self.layout = Layout(listeners)
+        self.counters: dict[Member, ShardCounters] = {
+            member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
+        }
+        self.sampler = Sampler(self.counters, self.layout)
+        self._started_s = time.monotonic()
+
+    def cluster(self) -> dict[str, Any]:
+        """Where the cluster lives: its supervisor, this coordinator, its data and its listeners."""
+        return {"pid": os.getppid(), "coordinator_pid": os.getpid(), **self._about}
+
+    # ---- shards
+
+    def shards(self) -> list[dict[str, Any]]:
+        """One entry per shard; `state` is up, starting (connected, not yet at a version) or down."""
+        return [
+            {
+                "broker": member[0],
+                "shard": member[1],
+                "pid": self.counters[member].value("pid"),
+                "epoch": self.counters[member].value("epoch"),
+                "state": "down" if version is None else "up" if version >= 0 else "starting",
+                "connections": sum(self.counters[member].value("open", one) for one in self.layout.listeners),
+                "config_version": self.counters[member].value("version"),
+            }
+            for member, version in self.coordinator.describe_shards().items()
+        ]
+
+    def missing(self) -> list[Member]:
+        """Shards that are not connected, or not yet at any version."""
+        return [member for member, version in self.coordinator.describe_shards().items() if (version or 0) <= 0]
+
+    def versions(self) -> dict[int, int]:
+        """The version that every shard of a broker has acknowledged, by broker."""
+        least: dict[int, int] = {}
+        for (broker, _), version in self.coordinator.describe_shards().items():
+            least[broker] = min(least.get(broker, 2**62), max(version or 0, 0))
+        return least
+
+    # ---- refusals, connections, tokens
+
+    async def refusals(self, by: str) -> dict[str, Any]:
+        """Counts since the cluster started (by ip: of the most refused, since their shard started)."""
+        now = self.sampler.now()
+        reasons = self.sampler.refused(now)
+        rows: list[dict[str, Any]]
+        if by == "ip":
+            rows = [
+                {"ip": ip, "count": count, "error": error, "reasons": told}
+                for ip, count, error, told in merge_top(
+                    (await self.coordinator.ask_all("describe_refusals")).values(), TOP
+                )
+            ]
+        elif by == "listener":
+            rows = [
+                {"listener": name, "count": sum(found.values()), "reasons": _nonzero(found)}
+                for name in self.layout.listeners
+                if (found := self.sampler.refused(now, name))
+            ]
+        elif by == "shard":
+            rows = [
+                {"broker": member[0], "shard": member[1], "count": sum(found.values()), "reasons": _nonzero(found)}
+                for member in now.slots
+                if (found := self.sampler.refused(now, None, [member]))
+            ]
+        else:
+            rows = [{"reason": reason, "count": count} for reason, count in reasons.items()]
+        admitted = self.sampler.total(now, "admitted")
+        return {"by": by, "total": sum(reasons.values()), "admitted": admitted, "refusals": rows}
+
+    async def tokens(self) -> dict[str, Any]:
+        """The pools most in use: what the home of each says, and what every shard holds of it."""
+        pools: dict[tuple[int, str], dict[str, Any]] = {}
+        answers = await self.coordinator.ask_all("describe_tokens")
+        for (broker, shard), answer in answers.items():
+            for row in answer["home"]:
+                pool = _pool(pools, broker, row["pool"])
+                pool.update(home=shard, **{key: row[key] for key in ("cap", "limit", "mode", "waiting", "free")})
+                _hold(pool, shard, row["in_use"], 0)
+            for row in answer["holds"]:
+                _hold(_pool(pools, broker, row["pool"]), shard, row["in_use"], row["cached"])
+        ranked = sorted(pools.values(), key=lambda pool: (-pool["in_use"], pool["kind"], pool["key"]))
+        return {
+            "pools": ranked,
+            "truncated": any(answer["truncated"] for answer in answers.values()),
+            "totals": self.sampler.totals(self.sampler.now())["tokens"],
+        }
+
+    async def live(self, since: float) -> dict[str, Any]:
+        """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""
+        window = self.sampler.window(2.0)
+        top = merge_top((await self.coordinator.ask_all("describe_refusals")).values(), 12)
+        opened = _opened((await self.coordinator.ask_all("describe_connections")).values())
+        return {
+            "at": time.time(),
+            "uptime_s": round(time.monotonic() - self._started_s, 1),
+            "version": self.coordinator.state.version,
+            "listeners": list(self.layout.listeners),
+            "totals": self.sampler.totals(window[1]),
+            "shards": [{**row, **self._rates(window, (row["broker"], row["shard"]))} for row in self.shards()],
+            "series": self.sampler.series(since),
+            "top_refused": [
+                {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)}
+                for ip, n, error, told in top
+            ],
+            "limits": self.limits(),
+        }
+
+    def _rates(self, window: tuple[Any, Any], member: Member) -> dict[str, Any]:
+        seconds = max(window[1].mono_s - window[0].mono_s, 1e-3)
+        refused = sum(self.sampler.rise(window, f"refused_{reason}", None, [member]) for reason in REASONS)
+        totals = self.sampler.totals(window[1], [member])
+        return {
+            "admitted_per_s": round(self.sampler.rise(window, "admitted", None, [member]) / seconds, 1),
+            "refused_per_s": round(refused / seconds, 1),
+            "admitted": totals["admitted"],
+            "refused": sum(totals["refused"].values()),
+            "tokens": totals["tokens"],
+            "decisions": totals["decisions"],
+        }
+
+    # ---- configuration
+
+    def limits(self) -> list[dict[str, Any]]:
+        """Every setting that limits clients, in force or not, and every quota."""
+        state = self.coordinator.state
+        found = given(EVERY_BROKER, state.static, state.settings)
+        rows = []
+        for name in (*LIMITS, *sorted(name for name in found if listener_of(name))):
+            setting = broker_setting(name)
+            value = found.get(name, setting.default)
+            rows.append({
+                "name": name,
+                "value": as_json(setting, value),
+                "text": "" if value is None else setting.kind.spell(value),
+                "set": name in found and value != setting.default,
+                "vocabulary": setting.vocabulary,
+                "doc": setting.doc,
+            })  # fmt: skip
+        return rows
+
+    def quotas(self) -> list[dict[str, Any]]:
+        """Every entity that has a quota, and its values."""
+        quotas = sorted(self.coordinator.state.quotas.items())
+        return [{"entity": dict(entity_of_key(key)), "values": values} for key, values in quotas]
+
+    async def explain(self, user: str, client_id: str) -> dict[str, Any]:
+        """Which quotas hold for a client, by Kafka's precedence, which level each comes from, and its present rates.
+
+        `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
+        which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart.
+        """
+        levels: dict[str, Mapping[str, str | None]] = {}
+        quotas: dict[str, float] = {}
+        for key in CLIENT_KEYS:
+            table = QuotaTable()
+            for text, values in self.coordinator.state.quotas.items():
+                entity = dict(entity_of_key(text))
+                if "ip" not in entity and key in values:
+                    table.update(entity, values[key])
+            match = table.match(user, client_id)
+            if match.entity is not None and match.limit is not None:
+                levels[key] = match.entity
+                quotas[key] = match.limit
+        rates: dict[str, float] = {}
+        for answer in (await self.coordinator.ask_all("describe_quota", user, client_id)).values():
+            for key, rate in answer.items():
+                rates[key] = rates.get(key, 0.0) + rate
+        named = {key: _level(entity) for key, entity in levels.items()}
+        matched = next(iter(named.values()), {"user": None, "client-id": None})
+        return {"matched": matched, "quotas": quotas, "rates": rates, "levels": named}
+
+    def quota_of(self, entity: tuple[tuple[str, str | None], ...]) -> dict[str, float]:
+        """The quotas of exactly this entity."""
+        return self.coordinator.state.quotas.get(key_of_entity(entity), {})
+
+    # ---- users
+
+    def users(self) -> list[dict[str, Any]]:
+        """Every user, and the mechanisms it can log in with besides PLAIN."""
+        return [
+            {"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self.coordinator.state.users.items())
+        ]
+
+    def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
+        """What makes `password` the one of `name`, or, without one, removes the user."""
+        if password is None:
+            known = self.coordinator.state.users.get(name)
+            if known is None:
+                raise ConfigInvalid("user", name, "there is no such user", error="RESOURCE_NOT_FOUND")
+            return [[name, mechanism, None] for mechanism in known]
+        if not password:
+            raise ConfigInvalid("password", "", "it must not be empty", error="UNACCEPTABLE_CREDENTIAL")
+        return [[name, mechanism, Credential.of_password(mechanism, password).stored()] for mechanism in SCRAM]
+
+    # ---- metrics
+
+    async def metrics(self) -> str:
+        """The Prometheus page."""
+        from broker.admin.exposition import exposition
+
+        values = cluster_config(self.coordinator.state)
+        window_s = float(values["quota.window.num"] * values["quota.window.size.seconds"])
+        gauges = await self.coordinator.ask_all("describe_gauges")
+        inter_broker = values["inter.broker.listener.name"]
+        uptime_s = time.monotonic() - self._started_s
+        return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker)
+
+
+def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:
+    kind, _, key = pool.partition(":")
+    blank = {"broker": broker, "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "", "free": None,
+             "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip
+    return pools.setdefault((broker, pool), blank)
+
+
+def _hold(pool: dict[str, Any], shard: int, in_use: int, cached: int) -> None:
+    pool["in_use"] += in_use
+    pool["cached"] += cached
+    if in_use or cached:
+        pool["holders"].append({"shard": shard, "in_use": in_use, "cached": cached})
+
+
+def _level(entity: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {
+        kind: None if kind not in entity else "<default>" if entity[kind] is None else entity[kind]
+        for kind in ("user", "client-id")
+    }
+
+
+def _nonzero(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _opened(answers: Iterable[Mapping[str, Any]]) -> Callable[[str], int | None]:
+    """How many connections an IP has open; None where a shard has too many IPs to list and this one is not listed."""
+    found: dict[str, int] = {}
+    complete = True
+    for answer in answers:
+        complete = complete and answer["ips"] <= len(answer["top"])
+        for ip, count in answer["top"]:
+            found[ip] = found.get(ip, 0) + count
+    return lambda ip: found.get(ip, 0 if complete else None)

@@ -1,0 +1,157 @@
+"""Counters over time: one sample a second of every shard's file, kept for some minutes, and what follows from two.
+
+The coordinator process runs this; it only reads mapped memory, so shards do not notice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import trio
+
+from broker.journal.schema import REASONS
+from broker.shard_counters import PATHS, Layout, ShardCounters
+
+Member = tuple[int, int]  # broker, shard
+KEPT = 300
+EVERY_S = 1.0
+
+
+class Sample(NamedTuple):
+    """Every slot of every shard at `at` (Unix seconds, for people) and `mono_s` (for differences)."""
+
+    at: float
+    mono_s: float
+    slots: dict[Member, array[int]]
+
+
+class Sampler:
+    """Keeps the last KEPT samples. Sums are over the shards that `of` selects: all, or one broker's."""
+
+    def __init__(
+        self,
+        counters: Mapping[Member, ShardCounters],
+        layout: Layout,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        mono_clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._counters = counters
+        self._wall_clock = wall_clock
+        self._mono_clock = mono_clock
+        self.layout = layout
+        self.samples: deque[Sample] = deque(maxlen=KEPT)
+        self.sample()
+
+    async def run(self) -> None:
+        """Take a sample every second, until cancelled."""
+        while True:
+            await trio.sleep(EVERY_S)
+            self.sample()
+
+    def sample(self) -> Sample:
+        """Read everything now, and keep it."""
+        taken = self.now()
+        self.samples.append(taken)
+        return taken
+
+    def now(self) -> Sample:
+        """Read everything now."""
+        slots = {member: array("Q", counters.slots) for member, counters in self._counters.items()}
+        return Sample(round(self._wall_clock(), 3), self._mono_clock(), slots)
+
+    # ---- sums at one instant
+
+    def total(self, sample: Sample, name: str, listener: str | None = None, of: Iterable[Member] | None = None) -> int:
+        """A counter summed over shards, and over listeners unless one is named."""
+        at = self.layout.at
+        if name in at:
+            places = [at[name]]
+        else:
+            places = [at[name, one] for one in ([listener] if listener is not None else self.layout.listeners)]
+        return sum(sample.slots[member][place] for member in (of or sample.slots) for place in places)
+
+    def refused(
+        self, sample: Sample, listener: str | None = None, of: Iterable[Member] | None = None
+    ) -> dict[str, int]:
+        """Refusals by reason."""
+        members = list(of or sample.slots)
+        return {reason: self.total(sample, f"refused_{reason}", listener, members) for reason in REASONS}
+
+    def totals(self, sample: Sample, of: Iterable[Member] | None = None) -> dict[str, Any]:
+        """What displays show of one instant: gauges, and counts since the cluster started."""
+        members = list(of or sample.slots)
+
+        def total(name: str) -> int:
+            return self.total(sample, name, None, members)
+
+        return {
+            "connections": total("open"),
+            "admitted": total("admitted"),
+            "closed": total("closed"),
+            "lost": total("lost"),
+            "refused": self.refused(sample, None, members),
+            "decisions": {path: total(f"decisions_{path}") for path in PATHS},
+            "tokens": {"in_use": total("tokens_in_use"), "cached": total("tokens_cached"), "pools": total("pools")},
+            "waiting": total("waiting"),
+            "held": total("held"),
+            "muted": total("muted"),
+            "borrows": total("borrows"),
+            "reclaims": total("reclaims"),
+            "malformed": total("malformed"),
+            "requests": total("requests"),
+            "bytes_in": total("bytes_in"),
+            "bytes_out": total("bytes_out"),
+        }
+
+    # ---- differences between two
+
+    def window(self, seconds: float) -> tuple[Sample, Sample]:
+        """The latest state, and the sample closest to `seconds` before it; the same twice when there is but one."""
+        latest = self.now()
+        wanted = latest.mono_s - seconds
+        return min(self.samples, key=lambda sample: abs(sample.mono_s - wanted)), latest
+
+    def rise(
+        self, window: tuple[Sample, Sample], name: str, listener: str | None = None, of: Iterable[Member] | None = None
+    ) -> int:
+        """By how much a counter rose."""
+        before, after = window
+        members = list(of or after.slots)
+        return self.total(after, name, listener, members) - self.total(before, name, listener, members)
+
+    def series(self, since: float = 0.0) -> list[dict[str, Any]]:
+        """One entry a second after `since` (Unix seconds): connections, and admissions and refusals per second."""
+        points: list[dict[str, Any]] = []
+        for before, after in itertools.pairwise(self.samples):
+            if after.at > since:
+                points.append(self._point(before, after))
+        return points
+
+    def _point(self, before: Sample, after: Sample) -> dict[str, Any]:
+        seconds = max(after.mono_s - before.mono_s, 1e-3)
+        earlier, later = self.refused(before), self.refused(after)
+
+        def per_s(name: str) -> float:
+            return round((self.total(after, name) - self.total(before, name)) / seconds, 1)
+
+        return {
+            "at": after.at,
+            "connections": self.total(after, "open"),
+            "admitted": per_s("admitted"),
+            "closed": per_s("closed"),
+            "refused": {
+                reason: round((later[reason] - earlier[reason]) / seconds, 1)
+                for reason in REASONS
+                if later[reason] != earlier[reason]
+            },
+            "in_use": self.total(after, "tokens_in_use"),
+            "cached": self.total(after, "tokens_cached"),
+            "decisions": {path: per_s(f"decisions_{path}") for path in PATHS},
+            "requests": per_s("requests"),
+        }

@@ -1,0 +1,63 @@
+"""The cluster as clients are shown it: its brokers, where each is reached, and which of them coordinates whom."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+from zlib import crc32
+
+from shards.config.image import ClusterImage
+
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class BrokerEndpoint(NamedTuple):
+    host: str
+    port: int
+
+
+class ClusterMetadata:
+    """Broker `me` of `brokers`, numbered from 0. Addresses come from the View: advertised.listeners of each broker.
+
+    Given once for all brokers (`--set advertised.listeners=...`), broker b has the port plus b, as with `--listener`.
+    A listener bound to every address is advertised as localhost, unless advertised.listeners says otherwise.
+    """
+
+    controller = 0  # the coordinator takes changes from any broker; clients are told one of them
+
+    def __init__(self, image: ClusterImage, me: int, brokers: int, cluster_id: str) -> None:
+        self._image = image
+        self.me = me
+        self.brokers = brokers
+        self.cluster_id = cluster_id
+
+    def endpoint(self, broker: int, listener: str) -> BrokerEndpoint:
+        """Where clients of `listener` reach `broker`."""
+        static = self._image.static
+        shared = _parse(static.get("/advertised.listeners", "")).get(listener)
+        if shared is not None:
+            return BrokerEndpoint(shared.host, shared.port + broker)
+        host, port = _parse(static.get(f"{broker}/advertised.listeners", "")).get(
+            listener, BrokerEndpoint("localhost", 0)
+        )
+        return BrokerEndpoint("localhost" if host in WILDCARDS else host, port)
+
+    def rack(self, broker: int) -> str | None:
+        static = self._image.static
+        return static.get(f"{broker}/broker.rack", static.get("/broker.rack"))
+
+    def coordinator(self, key: str) -> int:
+        """The broker that coordinates a group, or a transactional id."""
+        return crc32(key.encode()) % self.brokers
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> dict[str, BrokerEndpoint]:
+    """`NAME://host:port,...` by name; an entry that can't be read is left out (the settings were validated before)."""
+    found = {}
+    for entry in text.split(","):
+        name, separator, address = entry.strip().partition("://")
+        host, _, port = address.rpartition(":")
+        if separator and port.isdigit():
+            found[name] = BrokerEndpoint(host.strip("[]"), int(port))
+    return found

@@ -1,0 +1,189 @@
+"""Main of the coordinator process, and of the journal's converter.
+
+poller          callbacks for the links
+└ mesh          one link to each shard
+  └ admin       HTTP; stopped first, so that nobody is told of a change that was not pushed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from broker.journal.writer import open_coordinator
+from broker.logger import RateLimitedLogger
+from broker.shard_counters import Layout, ShardCounters
+from broker.shard_process import LEAVING, keep_own_sockets, raise_descriptor_limit
+from shards.config.changes import Change, limits_in_force, shadowed
+from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
+from shards.config.coordinator import Coordinator, Member
+from shards.config.store import Store
+from shards.limits.errors import TurnstileError
+from shards.mesh.mesh import Hello, Mesh, Peer
+from shards.mesh.poller import Poller
+from shards.supervisor.binding import RunDir
+
+_TICK_S = 0.25
+
+
+def run(plan: ClusterPlan, run_dir: RunDir, ready: int, epoch: int) -> int:
+    """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
+    keep_own_sockets(plan, COORDINATOR_MEMBER)
+    raise_descriptor_limit()
+    try:
+        control = CoordinatorProcess(plan, epoch)
+    except TurnstileError as fault:
+        os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
+        return 1
+    trio.run(control.serve, ready)
+    return 0
+
+
+def convert_journal(plan: ClusterPlan, epoch: int) -> int:
+    """Turns finished spools into Parquet parts until SIGTERM, then what is left."""
+    from broker.journal import converter
+
+    keep_own_sockets(plan, (-2, -2))
+    stop, wake = os.pipe()
+    signal.signal(signal.SIGTERM, lambda number, frame: os.write(wake, b"!"))
+    log = RateLimitedLogger(process="converter")
+    converter.run(plan.journal_dir, stop=stop, log=lambda sentence: log.warning(sentence))
+    return 0
+
+
+class CoordinatorProcess:
+    """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
+
+    def __init__(self, plan: ClusterPlan, epoch: int) -> None:
+        self.plan = plan
+        self.log = RateLimitedLogger(process="coordinator")
+        self.poller = Poller()
+        self.journal = open_coordinator(plan.journal_dir, epoch)
+        self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
+        self.peers: dict[Member, Peer] = {}
+        self._leaving: set[Member] = set()
+        self.mesh: Mesh
+        self.coordinator = Coordinator(
+            Store(plan.data_dir / "cluster.sqlite"),
+            self,
+            plan.members(),
+            static=plan.static,
+            stored=self._stored,
+            acknowledged=self._acknowledged,
+        )
+
+    # What the coordinator needs of its shards
+
+    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
+
+    def kill(self, member: Member) -> None:
+        """Ends a shard that does not acknowledge; the supervisor starts it again.
+
+        An open link proves whose pid it is. A shard that has not found this coordinator yet is known by the pid in its
+        counters, if that is still a child of our supervisor.
+        """
+        peer = self.peers.get(member)
+        pid = peer.pid if peer is not None else self._counted_pid(member)
+        if pid:
+            self.log.warning("shard did not acknowledge in time; ending it", broker=member[0], shard=member[1])
+            with contextlib.suppress(ProcessLookupError):  # it has just ended; its link says so soon
+                os.kill(pid, signal.SIGKILL)
+
+    def _counted_pid(self, member: Member) -> int | None:
+        path = ShardCounters.path(self.plan.run_dir, *member)
+        counters = ShardCounters(path, Layout(endpoint.listener for endpoint in self.plan.endpoints))
+        pid = counters.value("pid")
+        counters.close()
+        try:
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return pid if int(parent) == os.getppid() else None
+
+    async def serve(self, ready: int) -> None:
+        """Runs everything until SIGTERM."""
+        self.poller.at_end_of_pass(self.journal.flush)
+        with trio.open_signal_receiver(signal.SIGTERM) as signals:
+            async with trio.open_nursery() as outer:
+                await outer.start(self.poller.run)
+                async with trio.open_nursery() as meshing:
+                    self.mesh = Mesh(self.hello, self.poller, meshing, key_of=lambda hello: (hello.broker, hello.shard))
+                    self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
+                    self.mesh.on_down = self._shard_down
+                    self.mesh.on_message = self._told
+                    self.coordinator.serve_on(self.mesh.serve)
+                    self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
+                    meshing.start_soon(self._tick)
+                    async with trio.open_nursery() as admin:
+                        admin.start_soon(self._begin, ready, admin)
+                        async for _ in signals:
+                            break
+                        admin.cancel_scope.cancel()
+                    meshing.cancel_scope.cancel()
+                self.mesh.close()
+                self.journal.close()
+                outer.cancel_scope.cancel()
+
+    async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
+        """Creates the topics asked for, which waits for every shard; then says so, and opens the admin API."""
+        wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
+        if wanted:
+            await self.coordinator.create_topics("turnstile up", wanted)
+        state = self.coordinator.state
+        report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
+        os.write(ready, json.dumps(report).encode() + b"\n")
+        # Not above: a web server takes longer to import than a cluster to start, and no other process needs it.
+        from broker.admin.describe import Admin
+        from broker.admin.http import serve
+
+        plan = self.plan
+        assert plan.admin_socket is not None
+        listeners = [endpoint.listener for endpoint in plan.endpoints]
+        admin = Admin(self.coordinator, plan.run_dir, listeners, plan.about())
+        nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
+
+    def _stored(self, version: int, delta: list[Change]) -> None:
+        """Written before any shard is told: from here on either version may be in force, which the audit allows for."""
+        self.journal.config(version, [list(change) for change in delta])
+        self.journal.flush()
+
+    def _acknowledged(self, version: int, delta: list[Change]) -> None:
+        """Written before the caller is told, so that the journal can prove that nothing was admitted beyond it later."""
+        self.journal.config(version, [list(change) for change in delta], acknowledged=True)
+        self.journal.flush()
+
+    # Shards come and go
+
+    def _shard_up(self, nursery: trio.Nursery, member: Member, peer: Peer) -> None:
+        self.peers[member] = peer
+        self.journal.add(
+            "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
+        )
+        nursery.start_soon(self.coordinator.connected, member)
+
+    def _told(self, member: Member, message: Sequence[Any]) -> None:
+        if tuple(message) == LEAVING:
+            self._leaving.add(member)
+
+    def _shard_down(self, member: Member, peer: Peer) -> None:
+        if self.peers.get(member) is peer:
+            del self.peers[member]
+        if member not in self._leaving:
+            self.journal.shard_lost(member[0], member[1], peer.epoch)
+        self._leaving.discard(member)
+        self.coordinator.disconnected(member)
+
+    async def _tick(self) -> None:
+        while True:
+            await trio.sleep(_TICK_S)
+            self.journal.tick(time.monotonic_ns())
+            self.mesh.tick()

@@ -1,0 +1,323 @@
+"""The groups whose home is this shard, with their clock and their files; and the way to groups whose home is another.
+
+Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
+Joins and syncs that wait are coroutines; all else is answered at once. A home that is killed forgets its members and
+keeps what they committed: they are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only from
+when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+import trio
+
+from broker.groups.committed_offsets import CommittedOffsets
+from broker.groups.group import Group, GroupState
+from broker.groups.group_table import GroupTable
+from broker.groups.members import GroupConfig, JoinRequest
+from broker.protocol import codes
+from shards.config.image import ClusterImage
+
+OPERATIONS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "drop_offsets", "describe", "list", "delete")
+EXPIRY_CHECK_S = 60.0
+IDLE_GROUP_MS = 600_000
+"""An empty group without offsets is dropped after this long (Kafka: offsets.retention.check.interval.ms)."""
+_MINUTE_MS = 60_000
+
+log = structlog.get_logger(__name__)
+
+
+class Calls(Protocol):
+    """What is needed of a Mesh here."""
+
+    async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
+
+    def serve(self, method: str, function: Callable[..., Any]) -> None: ...
+
+
+class _Answer:
+    """One answer that may come later."""
+
+    __slots__ = ("_event", "_value")
+
+    def __init__(self) -> None:
+        self._event: trio.Event | None = None
+        self._value: Any = None
+
+    def put(self, value: Any) -> None:
+        self._value = value
+        if self._event is not None:
+            self._event.set()
+
+    def get(self) -> Any | Awaitable[Any]:
+        if self._value is not None:
+            return self._value
+        self._event = trio.Event()
+        return self._wait(self._event)
+
+    async def _wait(self, event: trio.Event) -> Any:
+        await event.wait()
+        return self._value
+
+
+class GroupCoordinator:
+    """The groups of one shard. `now_ms` is a clock that only goes forward, `wall_ms` the time of day."""
+
+    def __init__(
+        self,
+        offsets: CommittedOffsets,
+        image: ClusterImage,
+        *,
+        now_ms: Callable[[], int] = lambda: int(trio.current_time() * 1000),
+        wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        self.offsets = offsets
+        self._image = image
+        self._now_ms = now_ms
+        self._wall_ms = wall_ms
+        self.groups = GroupTable(
+            limits=self._limits, new_id=lambda: str(uuid.uuid4()), past=offsets.generation, remember=self._remember
+        )
+        self._open = trio.Event()
+        self._wake = trio.Event()
+        self._asleep_until_ms: float = 0
+
+    async def run(self) -> None:
+        """Meets the groups' deadlines, and lets go of what has expired. One task, ended by its nursery, begun when the
+        view holds the cluster."""
+        self._open.set()
+        check_ms = self._now_ms() + int(EXPIRY_CHECK_S * 1000)
+        while True:
+            due_ms = self.groups.next_deadline_ms()
+            self._asleep_until_ms = check_ms if due_ms is None else min(check_ms, due_ms)
+            self._wake = trio.Event()
+            with trio.move_on_after(max(0.0, (self._asleep_until_ms - self._now_ms()) / 1000)):
+                await self._wake.wait()
+            now_ms = self._now_ms()
+            self.groups.tick(now_ms)
+            if now_ms >= check_ms:
+                self.expire()
+                check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
+
+    def serve_on(self, mesh: Calls) -> None:
+        """Offers the operations to the other shards, as `group.<operation>`."""
+        for operation in OPERATIONS:
+            mesh.serve(f"group.{operation}", partial(self._serve, getattr(self, operation)))
+
+    def _serve(self, function: Callable[..., Any], peer: Any, *args: Any) -> Any:
+        return function(*args) if self._open.is_set() else self._serve_once_open(function, *args)
+
+    async def _serve_once_open(self, function: Callable[..., Any], *args: Any) -> Any:
+        await self._open.wait()
+        answer = function(*args)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    # --- operations --------------------------------------------------------------------------------------------
+
+    def join(self, group: str, fields: Sequence[Any]) -> Any:
+        """`fields` of a JoinRequest -> those of a Joined."""
+        answer = _Answer()
+        request = JoinRequest(*fields)
+        protocols = tuple((name, bytes(data)) for name, data in request.protocols)
+        self.groups.join(group, request._replace(protocols=protocols), answer.put, self._now_ms())
+        self._look_again()
+        return answer.get()
+
+    def sync(
+        self, group: str, member: str, instance: str | None, generation: int,
+        protocol: Sequence[str | None], assignments: Sequence[Any],
+    ) -> Any:  # fmt: skip
+        """-> the fields of a Synced."""
+        answer = _Answer()
+        shares = [(member_id, bytes(share)) for member_id, share in assignments]
+        self.groups.sync(
+            group, member, instance, generation, (protocol[0], protocol[1]), shares, answer.put, self._now_ms()
+        )
+        self._look_again()
+        return answer.get()
+
+    def heartbeat(self, group: str, member: str, instance: str | None, generation: int) -> int:
+        return self.groups.heartbeat(group, member, instance, generation, self._now_ms())
+
+    def leave(self, group: str, members: Sequence[Any]) -> list[int]:
+        """A code per (member id, instance id)."""
+        results = self.groups.leave(group, [(member, instance) for member, instance in members], self._now_ms())
+        self._look_again()
+        return results
+
+    def commit(self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any]) -> int:
+        """`places`: [topic, topic id (hex), partition, offset, leader epoch, metadata] each. All or nothing."""
+        code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
+        if code:
+            return code
+        try:
+            self.offsets.commit(group, [tuple(place) for place in places], self._wall_ms())
+        except OSError as fault:
+            log.error("offsets were not written", group=group, error=str(fault))
+            return codes.KAFKA_STORAGE_ERROR
+        return codes.NONE
+
+    def fetch(self, group: str, places: Sequence[Any] | None) -> list[list[Any]]:
+        """[topic, partition, offset, leader epoch, metadata] of those of `places` (None: of all) that are committed."""
+        held = self.offsets.of(group)
+        wanted = held if places is None else [(topic, partition) for topic, partition in places]
+        found = []
+        for topic, partition in wanted:
+            committed = held.get((topic, partition))
+            if committed is not None and self._is_current(topic, committed.topic_id):
+                found.append([topic, partition, committed.offset, committed.leader_epoch, committed.metadata])
+        return found
+
+    def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
+        """[code of the group, a code per place]; topics in use by members keep their offsets (KIP-496)."""
+        group = self.groups.get(group_id)
+        if (group is None or not group.members) and group_id not in self.offsets:
+            return [codes.GROUP_ID_NOT_FOUND, []]
+        if group is not None and group.members and group.protocol_type != "consumer":
+            return [codes.NON_EMPTY_GROUP, []]
+        used = subscriptions(group) if group is not None else set()
+        results = [codes.GROUP_SUBSCRIBED_TO_TOPIC if topic in used else codes.NONE for topic, _ in places]
+        self.offsets.drop(group_id, [tuple(p) for p, code in zip(places, results, strict=True) if not code])
+        return [codes.NONE, results]
+
+    def describe(self, group_id: str) -> list[Any]:
+        """[state, protocol type, protocol, members], [] for a group that does not exist; members as
+        [id, instance id, client id, client host, metadata, assignment]."""
+        group = self.groups.get(group_id)
+        if group is None:
+            if group_id not in self.offsets:
+                return []
+            return [GroupState.EMPTY.value, self.offsets.generation(group_id)[1] or "", "", []]
+        stable = group.state is GroupState.STABLE
+        protocol = (group.protocol or "") if stable else ""
+        members = [
+            [m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment]
+            for m in group.members.values()
+        ]
+        return [group.state.value, group.protocol_type or "", protocol, members]
+
+    def list(self) -> list[list[str]]:
+        """[id, protocol type, state] of every group."""
+        found = {group.id: [group.id, group.protocol_type or "", group.state.value] for group in self.groups}
+        for group_id in self.offsets:
+            if group_id not in found:
+                found[group_id] = [group_id, self.offsets.generation(group_id)[1] or "", GroupState.EMPTY.value]
+        return [*found.values()]
+
+    def delete(self, group_id: str) -> int:
+        group = self.groups.get(group_id)
+        if group is None and group_id not in self.offsets:
+            return codes.GROUP_ID_NOT_FOUND
+        if group is not None and (group.members or group.pending):
+            return codes.NON_EMPTY_GROUP
+        self._forget(group_id)
+        return codes.NONE
+
+    # --- expiry ------------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Drops offsets of topics that are gone and of groups long empty, and groups of which nothing is left."""
+        retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
+        now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
+        for group_id in {*self.offsets, *(group.id for group in self.groups)}:
+            group = self.groups.get(group_id)
+            empty = group is None or (group.state is GroupState.EMPTY and not group.pending)
+            long_empty = empty and (group is None or group.changed_ms <= now_ms - retention_ms)
+            held = self.offsets.of(group_id)
+            gone = [
+                place
+                for place, committed in held.items()
+                if not self._is_current(place[0], committed.topic_id)
+                or (long_empty and committed.committed_ms < oldest_ms)
+            ]
+            self.offsets.drop(group_id, gone)
+            idle = group is None or group.changed_ms <= now_ms - IDLE_GROUP_MS
+            if empty and idle and len(gone) == len(held):
+                self._forget(group_id)
+
+    # --- small parts -------------------------------------------------------------------------------------------
+
+    def _limits(self) -> GroupConfig:
+        get = self._image.get
+        return GroupConfig(
+            get("group.min.session.timeout.ms"),
+            get("group.max.session.timeout.ms"),
+            get("group.max.size"),
+            get("group.initial.rebalance.delay.ms"),
+        )
+
+    def _remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+        try:
+            self.offsets.remember(group, generation, protocol_type)
+        except OSError as fault:
+            # A generation is worth keeping, but no reason to keep a group from working.
+            log.error("a generation was not written", group=group, error=str(fault))
+
+    def _forget(self, group: str) -> None:
+        self.groups.forget(group)
+        self.offsets.forget(group)
+
+    def _is_current(self, topic: str, topic_id: str) -> bool:
+        found = self._image.topics.get(topic)
+        return found is not None and found.id.hex == topic_id
+
+    def _look_again(self) -> None:
+        """Something may be due earlier than `run` sleeps."""
+        due_ms = self.groups.next_deadline_ms()
+        if due_ms is not None and due_ms < self._asleep_until_ms:
+            self._wake.set()
+
+
+def subscriptions(group: Group) -> set[str]:
+    """The topics that members of the consumer protocol ask for in their metadata (ConsumerProtocolSubscription)."""
+    topics: set[str] = set()
+    for member in group.members.values():
+        for _, data in member.protocols:
+            topics.update(_topics_of(data))
+    return topics
+
+
+def _topics_of(data: bytes) -> list[str]:
+    """version i16, then an array of strings; anything else is no subscription, and says nothing."""
+    found: list[str] = []
+    at = 6
+    try:
+        for _ in range(int.from_bytes(data[2:6], "big", signed=True)):
+            length = int.from_bytes(data[at : at + 2], "big", signed=True)
+            if length < 0 or at + 2 + length > len(data):
+                return found
+            found.append(data[at + 2 : at + 2 + length].decode())
+            at += 2 + length
+    except UnicodeDecodeError:
+        return found
+    return found
+
+
+class GroupRouter:
+    """Reaches a group wherever its home is: here, or another shard of this broker."""
+
+    def __init__(
+        self, home: GroupCoordinator, mesh: Calls, me: int, shards: int, home_of: Callable[[str, int], int]
+    ) -> None:
+        self._home = home
+        self._mesh = mesh
+        self._me = me
+        self._home_of = home_of
+        self.shards = range(shards)
+
+    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> Any | Awaitable[Any]:
+        """The answer of GroupHome.<operation>(group, *args); elsewhere PeerLost or DeadlineExceeded may be raised."""
+        shard = self._home_of(f"group:{group}", len(self.shards))
+        return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
+
+    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> Any | Awaitable[Any]:
+        if shard == self._me:
+            return getattr(self._home, operation)(*args)
+        return self._mesh.request(shard, f"group.{operation}", *args, timeout_s=timeout_s)

@@ -1,0 +1,153 @@
+"""The groups of one shard: which exist, when each is to be looked at next, whom to answer. No I/O, no clock.
+
+T1  Every group with a deadline has an entry in the heap at or before it.
+T2  A group that nobody completed a join for, and that nobody is joining, is not kept.
+T3  A new generation is remembered before any member hears of it.
+T4  The heap is at most a few times as long as there are groups.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+
+from broker.groups.group import Group
+from broker.groups.members import GroupConfig, Joined, JoinRequest, Reply, Synced
+from broker.protocol import codes
+
+
+class GroupTable:
+    """`limits()` gives the settings in force; `new_id()` a fresh random part of a member id; `past(group)` its last
+    generation and protocol type in an earlier life; `remember(group, generation, protocol type)` keeps them."""
+
+    def __init__(
+        self,
+        *,
+        limits: Callable[[], GroupConfig],
+        new_id: Callable[[], str],
+        past: Callable[[str], tuple[int, str | None]] = lambda _: (0, None),
+        remember: Callable[[str, int, str | None], None] = lambda *_: None,
+    ) -> None:
+        self._limits = limits
+        self._new_id = new_id
+        self._past = past
+        self._remember = remember
+        self._groups: dict[str, Group] = {}
+        self._due: list[tuple[int, str]] = []
+        self._earliest: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    # --- requests ----------------------------------------------------------------------------------------------
+
+    def join(self, group_id: str, request: JoinRequest, reply: Reply, now_ms: int) -> None:
+        limits = self._limits()
+        group = self._groups.get(group_id)
+        if not group_id:
+            reply(Joined(codes.INVALID_GROUP_ID, request.member_id))
+        elif not limits.min_session_ms <= request.session_ms <= limits.max_session_ms:
+            reply(Joined(codes.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group is None and request.member_id:
+            reply(Joined(codes.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            if group is None:
+                generation, protocol_type = self._past(group_id)
+                group = Group(group_id, self._new_id, generation, protocol_type, changed_ms=now_ms)
+                self._groups[group_id] = group
+            known = group.generation
+            group.join(request, reply, limits, now_ms)
+            self._settle(group, known)
+
+    def sync(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol: tuple[str | None, str | None],
+        assignments: Iterable[tuple[str, bytes]],
+        reply: Reply,
+        now_ms: int,
+    ) -> None:
+        group = self._groups.get(group_id)
+        if group is None:
+            reply(Synced(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
+            return
+        known = group.generation
+        group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms)
+        self._settle(group, known)
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
+        group = self._groups.get(group_id)
+        if group is None:
+            return codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID
+        return group.heartbeat(member_id, instance_id, generation, now_ms)  # deadlines only move away: T1 holds
+
+    def leave(self, group_id: str, members: Iterable[tuple[str, str | None]], now_ms: int) -> list[int]:
+        """One code per (member id, instance id)."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return [codes.UNKNOWN_MEMBER_ID for _ in members]
+        known = group.generation
+        results = [group.leave(member_id, instance_id, now_ms) for member_id, instance_id in members]
+        self._settle(group, known)
+        return results
+
+    def may_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation < 0:
+                return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
+            # A group with a past has lost its members with a killed shard: they are to join anew.
+            return codes.UNKNOWN_MEMBER_ID if self._past(group_id)[0] else codes.ILLEGAL_GENERATION
+        return group.may_commit(member_id, instance_id, generation, now_ms)
+
+    def forget(self, group_id: str) -> None:
+        """Drops a group without members."""
+        group = self._groups.pop(group_id, None)
+        assert group is None or not group.members
+        self._earliest.pop(group_id, None)
+
+    # --- time --------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do at the earliest; it may turn out to be nothing."""
+        return self._due[0][0] if self._due else None
+
+    def tick(self, now_ms: int) -> None:
+        while self._due and self._due[0][0] <= now_ms:
+            deadline_ms, group_id = heapq.heappop(self._due)
+            if self._earliest.get(group_id) != deadline_ms:
+                continue  # an earlier entry replaced it
+            del self._earliest[group_id]
+            group = self._groups[group_id]
+            known = group.generation
+            group.tick(now_ms)
+            self._settle(group, known)
+
+    def _settle(self, group: Group, known: int) -> None:
+        if group.generation != known:
+            self._remember(group.id, group.generation, group.protocol_type)
+        answers, group.outbox = group.outbox, []
+        if group.unused:
+            self.forget(group.id)
+        else:
+            self._schedule(group)
+        for reply, answer in answers:
+            reply(answer)
+
+    def _schedule(self, group: Group) -> None:
+        deadline_ms = group.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms < self._earliest.get(group.id, deadline_ms + 1):
+            self._earliest[group.id] = deadline_ms
+            heapq.heappush(self._due, (deadline_ms, group.id))
+            if len(self._due) > 2 * len(self._groups) + 64:
+                self._due = [(due_ms, group_id) for group_id, due_ms in self._earliest.items()]
+                heapq.heapify(self._due)

@@ -1,0 +1,92 @@
+"""A member of a classic group, the requests and answers about it, and how members agree on a protocol."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class GroupConfig(NamedTuple):
+    """Settings of the same names: group.min.session.timeout.ms and so on, in force at this instant."""
+
+    min_session_ms: int
+    max_session_ms: int
+    max_size: int
+    initial_delay_ms: int
+
+
+class JoinRequest(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_ms: int
+    rebalance_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    id_required: bool  # KIP-394: version 4 and later ask a new dynamic member to come back with its id
+    can_skip: bool  # KIP-814: version 9 and later understand skip_assignment
+
+
+class Joined(NamedTuple):
+    code: int
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    skip_assignment: bool = False
+
+
+class Synced(NamedTuple):
+    code: int
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+Reply = Callable[[Any], None]
+
+
+@dataclass(slots=True)
+class Member:
+    """`deadline_ms` is when it counts as lost; it stands still while the member itself waits for the group."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_ms: int
+    rebalance_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    deadline_ms: int
+    new: bool = True
+    assignment: bytes = b""
+    joining: Reply | None = None
+    syncing: Reply | None = None
+
+    @property
+    def expires_ms(self) -> int | None:
+        waiting = self.joining is not None or self.syncing is not None
+        return None if waiting and not self.new else self.deadline_ms
+
+    def metadata(self, protocol: str) -> bytes:
+        return next((data for name, data in self.protocols if name == protocol), b"")
+
+
+def common_protocols(members: Collection[Member]) -> set[str]:
+    """The protocols that every one of them supports."""
+    count = Counter(name for member in members for name in {name for name, _ in member.protocols})
+    return {name for name, supporters in count.items() if supporters == len(members)}
+
+
+def choose_protocol(members: Collection[Member], leader: str | None) -> str:
+    """The one that most prefer among those all support; the order of the leader (a member's id) breaks a tie."""
+    common = common_protocols(members)
+    votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
+    judge = next((member for member in members if member.id == leader), next(iter(members)))
+    order = [name for name, _ in judge.protocols if name in common]
+    return max(order, key=lambda name: (votes[name], -order.index(name)))

@@ -1,0 +1,231 @@
+"""JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4, LeaveGroup 0-5, DescribeGroups 0-6, ListGroups 0-5, DeleteGroups 0-2.
+
+The classic group protocol: KIP-62, KIP-134, KIP-345 (static members), KIP-389, KIP-394 (from version 4), KIP-511,
+KIP-518 (states), KIP-559, KIP-800, KIP-814, KIP-848 (types), KIP-1043 (error of DescribeGroups 6).
+
+A group of another broker is NOT_COORDINATOR. So is one whose home shard died during the call: every client then looks
+for its coordinator again, finds this broker, and joins anew. Not emulated: authorization, the consumer protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from broker.cluster_metadata import ClusterMetadata
+from broker.groups.group_coordinator import GroupRouter
+from broker.groups.members import Joined, JoinRequest, Synced
+from broker.handlers.answers import gather, then
+from broker.protocol import codes
+from broker.serve.call import Call, Route
+
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_GROUP_OPERATIONS = 3400
+"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
+_WAIT_S = 3600.0
+"""A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
+
+
+def routes(cluster: ClusterMetadata, groups: GroupRouter) -> list[Route]:
+    handler = _Groups(cluster, groups)
+    return [
+        Route(11, 0, 9, handler.join),
+        Route(12, 0, 4, handler.heartbeat),
+        Route(13, 0, 5, handler.leave),
+        Route(14, 0, 5, handler.sync),
+        Route(15, 0, 6, handler.describe),
+        Route(16, 0, 5, handler.list),
+        Route(42, 0, 2, handler.delete),
+    ]
+
+
+class _Groups:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter) -> None:
+        self._cluster = cluster
+        self._groups = groups
+
+    def _is_mine(self, group: str) -> bool:
+        return self._cluster.coordinator(group) == self._cluster.me
+
+    def join(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        def lost() -> Any:
+            return _join_response(call, Joined(codes.NOT_COORDINATOR, request.member_id))
+
+        if not self._is_mine(request.group_id):
+            return lost()
+        session_ms = _ms(request.session_timeout)
+        rebalance_ms = _ms(request.rebalance_timeout) if call.api_version >= 1 else session_ms
+        fields = JoinRequest(
+            member_id=request.member_id,
+            instance_id=getattr(request, "group_instance_id", None),
+            client_id=call.client_id or "",
+            client_host=f"/{call.ip}",
+            session_ms=session_ms,
+            rebalance_ms=rebalance_ms if rebalance_ms >= 0 else session_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            id_required=call.api_version >= 4,
+            can_skip=call.api_version >= 9,
+        )
+        answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
+        return then(answer, lambda joined: _join_response(call, Joined(*joined)), lost)
+
+    def sync(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        def lost() -> Any:
+            return _sync_response(call, Synced(codes.NOT_COORDINATOR))
+
+        if not self._is_mine(request.group_id):
+            return lost()
+        answer = self._groups.ask(
+            request.group_id,
+            "sync",
+            request.member_id,
+            getattr(request, "group_instance_id", None),
+            request.generation_id,
+            (getattr(request, "protocol_type", None), getattr(request, "protocol_name", None)),
+            [(each.member_id, each.assignment) for each in request.assignments],
+            timeout_s=_WAIT_S,
+        )
+        return then(answer, lambda synced: _sync_response(call, Synced(*synced)), lost)
+
+    def heartbeat(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        def response(code: int) -> Any:
+            return call.types.HeartbeatResponse(error_code=code)
+
+        if not self._is_mine(request.group_id):
+            return response(codes.NOT_COORDINATOR)
+        instance = getattr(request, "group_instance_id", None)
+        answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
+        return then(answer, response, lambda: response(codes.NOT_COORDINATOR))
+
+    def leave(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        types = call.types
+        if call.api_version >= 3:
+            members = [(each.member_id, each.group_instance_id) for each in request.members]
+        else:
+            members = [(request.member_id, None)]
+
+        def response(results: list[int]) -> Any:
+            if call.api_version < 3:
+                return types.LeaveGroupResponse(error_code=results[0])
+            each = tuple(
+                types.MemberResponse(member_id=member, group_instance_id=instance, error_code=code)
+                for (member, instance), code in zip(members, results, strict=True)
+            )
+            return types.LeaveGroupResponse(error_code=codes.NONE, members=each)
+
+        def refuse(code: int) -> Any:
+            return types.LeaveGroupResponse(error_code=code, members=())
+
+        if not request.group_id:
+            return refuse(codes.INVALID_GROUP_ID)
+        if not self._is_mine(request.group_id):
+            return refuse(codes.NOT_COORDINATOR)
+        answer = self._groups.ask(request.group_id, "leave", members)
+        return then(answer, response, lambda: refuse(codes.NOT_COORDINATOR))
+
+    def describe(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        wanted = [*dict.fromkeys(request.groups)]
+        asked = {group: self._groups.ask(group, "describe") for group in wanted if self._is_mine(group)}
+
+        def response(answers: list[Any]) -> Any:
+            found = dict(zip(asked, answers, strict=True))
+            groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
+            return call.types.DescribeGroupsResponse(groups=groups)
+
+        return gather([*asked.values()], response)
+
+    def list(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        types = call.types
+        states = {state.lower() for state in getattr(request, "states_filter", ())}
+        kinds = {kind.lower() for kind in getattr(request, "types_filter", ())}
+
+        def response(answers: list[Any]) -> Any:
+            listed = tuple(
+                types.ListedGroup(group_id=group, protocol_type=kind, group_state=state, group_type="classic")
+                for answer in answers
+                for group, kind, state in answer or ()
+                if (not states or state.lower() in states) and (not kinds or "classic" in kinds)
+            )
+            # While a shard is coming back its groups are not known: the client is to ask again.
+            code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
+            return types.ListGroupsResponse(error_code=code, groups=listed)
+
+        return gather([self._groups.ask_shard(shard, "list") for shard in self._groups.shards], response)
+
+    def delete(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+        types = call.types
+        wanted = [*dict.fromkeys(request.groups_names)]
+        asked = [
+            self._groups.ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR for group in wanted
+        ]
+
+        def response(answers: list[Any]) -> Any:
+            results = tuple(
+                types.DeletableGroupResult(group_id=group, error_code=codes.NOT_COORDINATOR if code is None else code)
+                for group, code in zip(wanted, answers, strict=True)
+            )
+            return types.DeleteGroupsResponse(results=results)
+
+        return gather(asked, response)
+
+
+def _join_response(call: Call, joined: Joined) -> Any:
+    types = call.types
+    members = tuple(
+        types.JoinGroupResponseMember(member_id=member, group_instance_id=instance, metadata=bytes(metadata))
+        for member, instance, metadata in joined.members
+    )
+    protocol = joined.protocol
+    return types.JoinGroupResponse(
+        error_code=joined.code,
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=protocol if protocol is not None or call.api_version >= 7 else "",
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=members,
+    )
+
+
+def _sync_response(call: Call, synced: Synced) -> Any:
+    return call.types.SyncGroupResponse(
+        error_code=synced.code,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol,
+        assignment=bytes(synced.assignment),
+    )
+
+
+def _described(call: Call, request: Any, group: str, answer: Any) -> Any:
+    """`answer` as GroupHome.describe gives it; None if its home could not be asked, or is at another broker."""
+    types = call.types
+    code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
+    if answer is None:
+        code, state = codes.NOT_COORDINATOR, ""
+    elif not answer and call.api_version >= 6:
+        code, message = codes.GROUP_ID_NOT_FOUND, f"Group {group} not found."
+    elif answer:
+        state, kind, protocol, members = answer
+    allowed = getattr(request, "include_authorized_operations", False) and not code
+    return types.DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group,
+        group_state=state,
+        protocol_type=kind,
+        protocol_data=protocol,
+        members=tuple(
+            types.DescribedGroupMember(
+                member_id=member, group_instance_id=instance, client_id=client, client_host=host,
+                member_metadata=bytes(metadata), member_assignment=bytes(assignment),
+            )
+            for member, instance, client, host, metadata, assignment in members
+        ),
+        authorized_operations=ALL_GROUP_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
+    )  # fmt: skip
+
+
+def _ms(duration: Any) -> int:
+    return round(duration.total_seconds() * 1000)

@@ -1,0 +1,111 @@
+"""DescribeUserScramCredentials 0 (50), AlterUserScramCredentials 0 (51): KIP-554.
+
+A batch is answered user by user: a user with one bad alteration gets none of its own, as in Kafka. Iterations are
+4096 to 16384. Source: ScramControlManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.protocol import codes
+from broker.serve.call import Call, Route
+from broker.serve.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
+from shards.config.image import ClusterImage
+
+MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_NUMBER = {name: number for number, name in MECHANISM.items()}
+
+
+def routes(image: ClusterImage, mesh: Requests) -> list[Route]:
+    handler = _Users(image, mesh)
+    return [Route(50, 0, 0, handler.describe), Route(51, 0, 0, handler.alter)]
+
+
+class _Users:
+    def __init__(self, image: ClusterImage, mesh: Requests) -> None:
+        self._image = image
+        self._mesh = mesh
+
+    def describe(self, request: Any, call: Call) -> Any:
+        asked = [user.name for user in request.users or ()] or sorted(self._image.users)
+        results = []
+        for name, times in Counter(asked).items():
+            if times > 1:
+                results.append(_described(call, name, codes.DUPLICATE_RESOURCE, "Cannot describe SCRAM credentials for the same "
+                                          f"user twice in a single request: {name}"))  # fmt: skip
+            elif name not in self._image.users:
+                message = f"Attempt to describe a user credential that does not exist: {name}"
+                results.append(_described(call, name, codes.RESOURCE_NOT_FOUND, message))
+            else:
+                results.append(_described(call, name, codes.NONE, None, self._image.users[name]))
+        return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message=None, results=tuple(results))
+
+    async def alter(self, request: Any, call: Call) -> Any:
+        faults = self._faults(request)
+        names = list(dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions)))
+        changes: list[list[Any]] = [
+            [each.name, MECHANISM[each.mechanism], None] for each in request.deletions if each.name not in faults
+        ]
+        for each in request.upsertions:
+            if each.name not in faults:
+                mechanism = MECHANISM[each.mechanism]
+                kept = Credential.of_salted(mechanism, each.salted_password, each.salt, each.iterations)
+                changes.append([each.name, mechanism, kept.stored()])
+        if changes:
+            try:
+                await ask_coordinator(self._mesh, "alter_users", changed_by(call), changes)
+            except Unable as unable:
+                faults |= {name: (unable.code, unable.message) for name in names if name not in faults}
+        return call.types.AlterUserScramCredentialsResponse(
+            results=tuple(
+                call.types.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
+                for name in names
+                for code, message in [faults.get(name, (codes.NONE, None))]
+            )
+        )
+
+    def _faults(self, request: Any) -> dict[str, tuple[int, str | None]]:
+        """What is wrong with a user's alterations, by user; the first thing found."""
+        faults: dict[str, tuple[int, str | None]] = {}
+        times = Counter((each.name, each.mechanism) for each in (*request.deletions, *request.upsertions))
+        for each in (*request.deletions, *request.upsertions):
+            fault = self._fault(each, times[each.name, each.mechanism] > 1)
+            if fault is not None:
+                faults.setdefault(each.name, fault)
+        return faults
+
+    def _fault(self, each: Any, repeated: bool) -> tuple[int, str | None] | None:
+        if not each.name:
+            return codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
+        if each.mechanism not in MECHANISM:
+            return codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
+        if repeated:
+            return codes.DUPLICATE_RESOURCE, ("A user credential cannot be altered twice in the same request")
+        iterations = getattr(each, "iterations", None)
+        if iterations is None:
+            known = self._image.users.get(each.name, {})
+            missing = MECHANISM[each.mechanism] not in known
+            return (
+                (codes.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+                if missing
+                else None
+            )
+        if iterations < MIN_ITERATIONS:
+            return codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
+        if iterations > MAX_ITERATIONS:
+            return codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
+        return None
+
+
+def _described(call: Call, name: str, code: int, message: str | None, known: Any = None) -> Any:
+    infos = tuple(
+        call.types.CredentialInfo(mechanism=_NUMBER[mechanism], iterations=known[mechanism]["iterations"])
+        for mechanism in SCRAM
+        if known and mechanism in known
+    )
+    return call.types.DescribeUserScramCredentialsResult(
+        user=name, error_code=code, error_message=message, credential_infos=infos
+    )

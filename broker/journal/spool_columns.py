@@ -1,0 +1,130 @@
+"""A spool segment's bytes -> columns. Whole columns at a time with numpy; no Python per event.
+
+Needs numpy and pyarrow, so the processes that write the journal never import it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import numpy.typing
+import pyarrow
+
+from broker.journal import spool
+from broker.journal.schema import COLUMNS, KINDS, STRING_COLUMNS
+
+ROW = spool.ROW
+Array = numpy.typing.NDArray[Any]
+
+ARROW_TYPES = {
+    "timestamp": pyarrow.timestamp("us", tz="UTC"),
+    "long": pyarrow.int64(),
+    "int": pyarrow.int32(),
+    "double": pyarrow.float64(),
+    "string": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
+}
+SCHEMA = pyarrow.schema([(column.name, ARROW_TYPES[column.type]) for column in COLUMNS])
+
+_EVENT = numpy.dtype(
+    [("kind", "u1"), ("flags", "u1"), ("port", "<u2")]
+    + [(name, "<u2") for name in STRING_COLUMNS]
+    + [
+        ("throttle_ms", "<i4"),
+        ("mono_ns", "<i8"),
+        ("conn", "<i8"),
+        ("bytes", "<i8"),
+        ("limit_value", "<f8"),
+        ("held_ms", "<f4"),
+        ("version", "<u4"),
+    ]
+)
+assert _EVENT.itemsize == ROW
+
+
+def read_segment(path: Path) -> pyarrow.Table:
+    """The events of a spool segment, a torn tail cut off. Raises spool.NotASpool, OSError."""
+    return decode(path.read_bytes(), path.name)
+
+
+def decode(data: bytes, name: str) -> pyarrow.Table:
+    """A table of SCHEMA from a segment's bytes. Raises spool.NotASpool for bytes that are no segment."""
+    header = spool.parse_header(data, name)
+    rows = numpy.frombuffer(data, dtype=_EVENT, count=len(data) // ROW)[1:]
+    events, strings = _split(rows, data)
+    return _table(header, events, strings)
+
+
+def _split(rows: Array, data: bytes) -> tuple[Array, list[str | None]]:
+    """Events apart from definitions: the event rows, and the string of each id.
+
+    Bytes of a long definition may look like anything, so definitions are walked in order and their rows masked out
+    before the other rows are looked at. They are few: one per distinct string and segment.
+    """
+    is_event = numpy.ones(len(rows), dtype=bool)
+    strings: list[str | None] = [None]
+    whole = len(rows)
+    after = 0
+    for found in numpy.flatnonzero(rows["kind"] == spool.DEFINE_KIND):
+        index = int(found)
+        if index < after:
+            continue  # inside the definition before it
+        start = (index + 1) * ROW
+        _, number, length, inline = spool.DEFINE.unpack_from(data, start)
+        further = -(-max(0, length - spool.INLINE) // ROW)
+        after = index + 1 + further
+        if after > len(rows):
+            whole = index  # cut while it was being written (S2)
+            break
+        tail = data[start + ROW : start + ROW + max(0, length - spool.INLINE)]
+        is_event[index:after] = False
+        strings.extend([None] * (number + 1 - len(strings)))
+        strings[number] = (inline[:length] + tail).decode("utf-8", "replace")
+    is_event[whole:] = False
+    unknown = numpy.flatnonzero(is_event & ((rows["kind"] == 0) | (rows["kind"] > len(KINDS))))
+    if len(unknown):
+        is_event[unknown[0] :] = False
+    return rows[is_event], strings
+
+
+def _table(header: spool.Header, events: Array, strings: list[str | None]) -> pyarrow.Table:
+    """Columns in SCHEMA's order."""
+    count = len(events)
+    flags = events["flags"]
+    mono = events["mono_ns"].astype("i8")
+    first = header.first_seq
+    columns: dict[str, pyarrow.Array] = {
+        "ts": pyarrow.array((mono + header.wall_offset_ns) // 1000).cast(ARROW_TYPES["timestamp"]),
+        "mono_ns": pyarrow.array(mono),
+        "seq": pyarrow.array(numpy.arange(first, first + count, dtype="i8")),
+        "broker": pyarrow.array(numpy.full(count, header.broker, dtype="i4")),
+        "shard": pyarrow.array(numpy.full(count, header.shard, dtype="i4")),
+        "epoch": pyarrow.array(numpy.full(count, header.epoch, dtype="i8")),
+        "kind": _dictionary(events["kind"], [None, *KINDS]),
+        "bytes": _number(events["bytes"], flags & spool.FLAG_BYTES == 0, "i8"),
+        "throttle_ms": _number(events["throttle_ms"], flags & spool.FLAG_THROTTLE == 0, "i4"),
+        "held_ms": _number(events["held_ms"], flags & spool.FLAG_HELD == 0, "f8"),
+        "limit_value": _number(events["limit_value"], flags & spool.FLAG_LIMIT_VALUE == 0, "f8"),
+    }
+    for name, kind in (("conn", "i8"), ("port", "i4"), ("version", "i8")):
+        columns[name] = _number(events[name], events[name] == 0, kind)
+    for name in STRING_COLUMNS:
+        columns[name] = _dictionary(events[name], strings)
+    return pyarrow.Table.from_arrays([columns[column.name] for column in COLUMNS], schema=SCHEMA)
+
+
+def _number(values: Array, is_null: Array, kind: str) -> pyarrow.Array:
+    return pyarrow.array(values.astype(kind), mask=is_null)
+
+
+def _dictionary(ids: Array, strings: list[str | None]) -> pyarrow.Array:
+    """Ids into `strings` as a dictionary array that holds only the strings in use; id 0 is null."""
+    used = numpy.flatnonzero(numpy.bincount(ids, minlength=1))
+    present = [(number, strings[number]) for number in used.tolist() if number < len(strings)]
+    kept = [(number, string) for number, string in present if string is not None]
+    codes = numpy.full(int(used[-1]) + 1 if len(used) else 1, -1, dtype="i4")
+    codes[[number for number, _ in kept]] = numpy.arange(len(kept), dtype="i4")
+    names = pyarrow.array([string for _, string in kept], type=pyarrow.string())
+    if not kept:
+        return pyarrow.nulls(len(ids), ARROW_TYPES["string"])
+    indices = codes[ids]
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(indices, mask=indices < 0), names)

@@ -1,0 +1,368 @@
+"""Events of one process -> its spool segments. On the accept path: no clock but one, no I/O until flush(), no pyarrow.
+
+An event is packed into one 64-byte row of a preallocated buffer; flush() writes the buffer with one os.write, once
+per pass of the owner's loop. Call it before the mesh writes what the same pass queued: a token must not be seen free
+elsewhere before its `closed` event is on its way to disk.
+
+Invariants
+  W1  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
+  W2  a row in the file only uses ids that an earlier row of the same file defines
+  W3  a failing disk never raises into the caller: events are dropped and counted until a write succeeds again
+  W4  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
+"""
+
+import contextlib
+import json
+import os
+import struct
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from broker.journal import spool
+from broker.journal.schema import CODE_OF_KIND, COORDINATOR
+
+ROW = spool.ROW
+BUFFER_ROWS = 4096
+MAX_IDS = 65_535
+ROLL_EVENTS = 65_536
+ROLL_NS = 1_000_000_000
+RETRY_NS = 250_000_000
+MAX_TEXT_BYTES = 1024
+MAX_DETAIL_BYTES = 16 << 20
+DEFAULT_SPOOL_BYTES = 1 << 30
+LIMIT_KINDS = ("static", "setting", "quota")
+SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
+MASK = "[hidden]"
+
+_clock = time.monotonic_ns
+_EVENT = spool.EVENT.pack_into
+# The hot kinds leave out the columns that are null for them: pad bytes are zeros, and a zero is null.
+_ADMITTED = struct.Struct("<BBHHH12x4xqq8x8xfI").pack_into
+_REFUSED = struct.Struct("<BBHHHH6xH2x4xqq8xdfI").pack_into
+_CLOSED = struct.Struct("<BBHHHHHH6x4xqqq8xf4x").pack_into
+_K_ADMITTED, _K_REFUSED, _K_CLOSED = (CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed"))
+_F_HELD = spool.FLAG_HELD
+_F_REFUSED = spool.FLAG_HELD | spool.FLAG_LIMIT_VALUE
+_F_CLOSED = spool.FLAG_HELD | spool.FLAG_BYTES
+
+
+class JournalWriter:
+    """The journal of one (broker, shard, epoch). Not thread-safe: it belongs to the loop that owns it.
+
+    `folder` is the journal folder; its spool/ is made if missing. Opening never fails for lack of space: it is tried
+    again at each flush. `spool_bytes` bounds what waits to become parts: above it events are dropped and counted.
+    """
+
+    def __init__(
+        self, folder: Path, broker: int, shard: int, epoch: int, *, spool_bytes: int = DEFAULT_SPOOL_BYTES
+    ) -> None:
+        self.folder = Path(folder)
+        self.dropped = 0
+        self._place = (broker, shard, epoch)
+        self._spool_bytes = spool_bytes
+        self._allocate(BUFFER_ROWS * ROW)
+        self._end = 0
+        self._definition_rows = 0  # among the rows in the buffer
+        self._ids: dict[str | None, int] = {None: 0}
+        self._seq = 0  # of the first event in the buffer
+        self._descriptor = -1
+        self._stem = ""
+        self._size = 0
+        self._events = 0  # in the segment
+        self._opened_ns = 0
+        self._retry_ns = 0
+
+    # The hot events. A KeyError means a string without an id yet: define it and do it again.
+
+    def admitted(self, conn: int, ip: str, port: int, listener: str, version: int, held_ms: float = 0.0) -> None:
+        """A connection got in: call after its tokens are taken. held_ms: accept to decision."""
+        end = self._end
+        if end >= self._capacity:
+            self.flush()
+            end = self._end
+        ids = self._ids
+        try:
+            _ADMITTED(
+                self._buffer, end, _K_ADMITTED, _F_HELD, port, ids[ip], ids[listener], _clock(), conn, held_ms, version
+            )
+        except KeyError:
+            self._learn(ip, listener)
+            return self.admitted(conn, ip, port, listener, version, held_ms)
+        self._end = end + ROW
+        return None
+
+    def refused(
+        self,
+        conn: int,
+        ip: str,
+        port: int,
+        listener: str,
+        reason: str,
+        limit: str,
+        limit_value: float,
+        version: int,
+        held_ms: float = 0.0,
+    ) -> None:
+        """A connection was refused: reason is one of REASONS, limit the setting's name. held_ms: accept to close."""
+        end = self._end
+        if end >= self._capacity:
+            self.flush()
+            end = self._end
+        ids = self._ids
+        try:
+            _REFUSED(
+                self._buffer, end, _K_REFUSED, _F_REFUSED, port, ids[ip], ids[listener], ids[reason], ids[limit],
+                _clock(), conn, limit_value, held_ms, version,
+            )  # fmt: skip
+        except KeyError:
+            self._learn(ip, listener, reason, limit)
+            return self.refused(conn, ip, port, listener, reason, limit, limit_value, version, held_ms)
+        self._end = end + ROW
+        return None
+
+    def closed(
+        self,
+        conn: int,
+        ip: str,
+        port: int,
+        listener: str,
+        reason: str,
+        user: str | None,
+        client_id: str | None,
+        bytes_moved: int,
+        open_ms: float,
+    ) -> None:
+        """An admitted connection ends: call before its tokens are released. open_ms: how long it was open."""
+        end = self._end
+        if end >= self._capacity:
+            self.flush()
+            end = self._end
+        ids = self._ids
+        try:
+            _CLOSED(
+                self._buffer, end, _K_CLOSED, _F_CLOSED, port, ids[ip], ids[listener], ids[reason], ids[user],
+                ids[client_id], _clock(), conn, bytes_moved, open_ms,
+            )  # fmt: skip
+        except KeyError:
+            self._learn(ip, listener, reason, user, client_id)
+            return self.closed(conn, ip, port, listener, reason, user, client_id, bytes_moved, open_ms)
+        self._end = end + ROW
+        return None
+
+    def add(
+        self,
+        kind: str,
+        *,
+        conn: int = 0,
+        ip: str | None = None,
+        port: int = 0,
+        listener: str | None = None,
+        reason: str | None = None,
+        user: str | None = None,
+        client_id: str | None = None,
+        api: str | None = None,
+        bytes_moved: int | None = None,
+        throttle_ms: int | None = None,
+        held_ms: float | None = None,
+        limit: str | None = None,
+        limit_value: float | None = None,
+        version: int = 0,
+        detail: Mapping[str, Any] | str | None = None,
+        at_ns: int | None = None,
+    ) -> None:
+        """Any kind of event; `at_ns`: when it happened, if that is not now. Raises KeyError for a kind that schema.KINDS
+        doesn't have."""
+        code = CODE_OF_KIND[kind]
+        text = detail if detail is None or isinstance(detail, str) else json.dumps(detail, separators=(",", ":"))
+        flags = (
+            (bytes_moved is not None) * spool.FLAG_BYTES
+            | (throttle_ms is not None) * spool.FLAG_THROTTLE
+            | (held_ms is not None) * spool.FLAG_HELD
+            | (limit_value is not None) * spool.FLAG_LIMIT_VALUE
+        )
+        strings = (ip, listener, reason, user, client_id, api, limit, text)
+        if self._end >= self._capacity:
+            self.flush()
+        ids = self._ids
+        while not all(string in ids for string in strings):
+            self._learn(*strings)
+            ids = self._ids
+        numbers = [ids[string] for string in strings]
+        _EVENT(
+            self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, 0x7FFFFFFF), at_ns or _clock(), conn,
+            bytes_moved or 0, limit_value or 0.0, held_ms or 0.0, version,
+        )  # fmt: skip
+        self._end += ROW
+
+    def config(
+        self, version: int, changes: Iterable[Sequence[Any]], *, full: bool = False, acknowledged: bool = False
+    ) -> None:
+        """Version `version` is in force here. The coordinator writes it before it pushes, and acknowledged after.
+
+        `changes` is the delta as pushed: [kind, key, value or None] each; `full`: it is the whole state, as a process
+        writes when it starts. Kept are limits, that is settings and quotas; credentials never get into a journal.
+        """
+        kept = [
+            [kind, key, MASK if any(word in key for word in SECRET_WORDS) and value is not None else value]
+            for kind, key, value in changes
+            if kind in LIMIT_KINDS
+        ]
+        self.add("config", version=version, detail={"changes": kept, "full": full, "acknowledged": acknowledged})
+
+    def shard_lost(self, broker: int, shard: int, epoch: int) -> None:
+        """The coordinator: that process died; its connections count as closed from its last event on."""
+        self.add("shard_lost", detail={"broker": broker, "shard": shard, "epoch": epoch})
+
+    def flush(self, now_ns: int | None = None) -> None:
+        """Write what this pass added, with one os.write; roll the segment when it is old or long. Never raises
+        OSError.
+        """
+        if self._end:
+            if self._descriptor < 0 and not self._open(now_ns):
+                self._drop()
+                return
+            self._write()
+        if self._descriptor >= 0:
+            now = _clock() if now_ns is None else now_ns
+            if self._events >= ROLL_EVENTS or now - self._opened_ns >= ROLL_NS or len(self._ids) > MAX_IDS // 2:
+                self._roll()
+
+    tick = flush
+    """Call it a few times a second also when nothing happens, so that a quiet segment becomes a part within a second.
+    """
+
+    def close(self) -> None:
+        """Flush and finish the segment. The journal can be written to again; it then starts a new segment."""
+        self.flush()
+        if self._descriptor >= 0:
+            self._roll()
+
+    # Off the hot path.
+
+    def _learn(self, *strings: str | None) -> None:
+        """Give ids to those strings that have none, rolling the segment first when the ids are used up."""
+        if len(self._ids) + len(strings) > MAX_IDS:
+            self.flush()
+            if self._descriptor >= 0:
+                self._roll()
+            else:
+                self._ids = {None: 0}
+        for string in strings:
+            if string not in self._ids:
+                self._define(string or "")
+        if self._end >= self._capacity:
+            self.flush()
+
+    def _define(self, string: str) -> None:
+        data = _encode(string)
+        size = ROW + len(data)  # at most: the first INLINE bytes need no row of their own
+        if size > self._capacity - self._end:
+            self.flush()
+        if size > self._capacity:
+            self._allocate(size + BUFFER_ROWS * ROW)
+        rows = spool.define(len(self._ids), data)
+        self._buffer[self._end : self._end + len(rows)] = rows
+        self._end += len(rows)
+        self._definition_rows += len(rows) // ROW
+        self._ids[string] = len(self._ids)
+
+    def _allocate(self, size: int) -> None:
+        """Take a buffer of that many bytes: the usual one, or a larger one for a single long detail."""
+        self._buffer = bytearray(size + -size % ROW)
+        self._image = memoryview(self._buffer)
+        self._capacity = len(self._buffer)
+
+    def _open(self, now_ns: int | None) -> bool:
+        """Start a segment at the current seq; False while the disk won't have it."""
+        now = _clock() if now_ns is None else now_ns
+        if now < self._retry_ns:
+            return False
+        self._retry_ns = now + RETRY_NS
+        broker, shard, epoch = self._place
+        header = spool.Header(broker, shard, epoch, self._seq, time.time_ns() - _clock())
+        try:
+            spool.spool_folder(self.folder).mkdir(parents=True, exist_ok=True)
+            if _bytes_in(spool.spool_folder(self.folder)) > self._spool_bytes:
+                return False
+            self._descriptor = spool.create_segment(self.folder, header)
+        except OSError:
+            return False
+        self._retry_ns = 0
+        self._stem, self._size, self._events, self._opened_ns = header.stem, ROW, 0, now
+        return True
+
+    def _write(self) -> None:
+        """The buffer in one os.write. What doesn't get onto the disk is dropped, and the segment ends before it."""
+        data = self._image[: self._end]
+        try:
+            written = os.write(self._descriptor, data)
+        except OSError:
+            written = 0
+        if written != len(data):
+            self._cut()
+            self._drop()
+            return
+        self._size += written
+        self._events += self._take_buffered()
+
+    @property
+    def written(self) -> int:
+        """Events on their way to converters: all since this was opened but those dropped, and those of this pass."""
+        return self._seq - self.dropped
+
+    def _take_buffered(self) -> int:
+        """Empty the buffer; returns how many events it held, which are numbered by this."""
+        events = self._end // ROW - self._definition_rows
+        self._seq += events
+        self._end = self._definition_rows = 0
+        if self._capacity > BUFFER_ROWS * ROW:
+            self._allocate(BUFFER_ROWS * ROW)
+        return events
+
+    def _cut(self) -> None:
+        """Take a part-written pass off the end of the segment and finish it."""
+        with contextlib.suppress(OSError):  # the reader cuts a torn tail itself
+            os.ftruncate(self._descriptor, self._size)
+        self._roll()
+
+    def _roll(self) -> None:
+        """Finish the segment; the next event starts another one with an empty dictionary."""
+        with contextlib.suppress(OSError):  # else the converter does, for the lock goes with the descriptor
+            spool.finish_segment(self.folder, self._stem)
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._ids = {None: 0}
+
+    def _drop(self) -> None:
+        """Give up the buffered events: their numbers stay missing (W1), and so do the ids they defined (W2)."""
+        self.dropped += self._take_buffered()
+        self._ids = {None: 0}
+
+
+def open_coordinator(folder: Path, epoch: int) -> JournalWriter:
+    """The journal of the coordinator."""
+    return JournalWriter(folder, COORDINATOR, COORDINATOR, epoch)
+
+
+def _encode(string: str) -> bytes:
+    """UTF-8, bounded: names are cut, a detail too long to keep is replaced, never cut into broken JSON."""
+    data = string.encode("utf-8", "replace")
+    if len(data) <= MAX_TEXT_BYTES:
+        return data
+    if data[:1] == b"{":
+        return data if len(data) <= MAX_DETAIL_BYTES else b'{"too_long":true}'
+    return data[:MAX_TEXT_BYTES].decode("utf-8", "ignore").encode()
+
+
+def _bytes_in(folder: Path) -> int:
+    """How much a folder's files hold; files that vanish meanwhile count as nothing."""
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                total += entry.stat().st_size
+            except FileNotFoundError:
+                continue
+    return total

@@ -1,0 +1,275 @@
+"""`turnstile up`: decides the plan, binds, forks, waits until everything answers, says so, and supervises."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from broker.serve.tls import context_of
+from broker.shard_counters import Layout, ShardCounters
+from shards.config.changes import static_settings
+from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
+from shards.errors import CannotStart
+from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
+from shards.supervisor.supervisor import ENDING, Child, Supervisor
+
+_READY_WITHIN_S = 20.0
+
+
+@dataclass
+class Asked:
+    """What the user asked for, parsed and checked as far as no process is needed for it."""
+
+    brokers: int = 1
+    shards: int = 1
+    listeners: list[ListenerSpec] = field(default_factory=list)
+    admin: tuple[str, int] = ("127.0.0.1", 9644)
+    admin_token: str | None = None
+    data_dir: Path | None = None
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    topics: list[tuple[str, int]] = field(default_factory=list)
+    json_lines: bool = False
+
+
+def up(asked: Asked, *, detach: bool) -> int:
+    """Runs the cluster until it is told to end; with `detach`, returns once it answers. Raises CannotStart."""
+    if not detach:
+        return _Launch(asked).run(sys.stdout)
+    read_end, write_end = os.pipe()
+    if os.fork() == 0:
+        os.close(read_end)
+        _detached(asked, write_end)
+    os.close(write_end)
+    lines = []
+    with os.fdopen(read_end) as told:
+        # Not until the end of the stream: the cluster's processes have inherited its other end.
+        for line in told:
+            if line == "ok\n":
+                print("".join(lines), end="")
+                return 0
+            lines.append(line)
+    raise CannotStart("".join(lines).strip() or "the cluster ended before it answered")
+
+
+def _detached(asked: Asked, report: int) -> None:
+    """The detached side: a session of its own, whose words go to the caller until it answers, then to a log file."""
+    os.setsid()
+    code = 1
+    with os.fdopen(report, "w") as told:
+        try:
+            cluster = _Launch(asked)
+            log = os.open(cluster.data_dir / "turnstile.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            null = os.open(os.devnull, os.O_RDONLY)
+            for target, source in ((0, null), (1, log), (2, log)):
+                os.dup2(source, target)
+            code = cluster.run(told, then=lambda: (told.write("ok\n"), told.close()))
+        except CannotStart as fault:
+            told.write(f"{fault}\n")
+        except BaseException as fault:
+            told.write(f"{type(fault).__name__}: {fault}\n")
+            raise
+        finally:
+            if not told.closed:
+                told.close()
+            os._exit(code)
+
+
+class _Launch:
+    """A data directory held for this process, and the cluster in it."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._temporary = asked.data_dir is None
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
+        self.data_dir = _make_data_dir(asked.data_dir)
+        self._lock = _lock(self.data_dir)
+
+    def run(self, out: Any, then: Any = None) -> int:
+        try:
+            return self._run(out, then)
+        finally:
+            if self._temporary:
+                shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def _run(self, out: Any, then: Any) -> int:
+        plan, run_dir = self._plan()
+        # Imported before the first fork, so that every child has it already.
+        from broker import coordinator_process, shard_process
+
+        read_end, write_end = os.pipe()
+        children = [
+            Child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan)),
+            Child("the coordinator", 1, partial(coordinator_process.run, plan, run_dir, write_end)),
+        ]
+        for broker, shard in plan.members():
+            name = f"shard {shard} of broker {broker}"
+            children.append(Child(name, 2, partial(shard_process.run, plan, run_dir, broker, shard, write_end)))
+        supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell)
+        try:
+            supervisor.start()
+            report = _await_ready(read_end, 1 + plan.brokers * plan.shards)
+        except BaseException:
+            supervisor.stop()
+            raise
+        _end_reports(read_end, write_end)
+        for name, text, in_force in report["shadowed"]:
+            _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
+        self._say(out, plan, report["limits"])
+        if then is not None:
+            then()
+        return supervisor.run()
+
+    def _plan(self) -> tuple[ClusterPlan, RunDir]:
+        asked = self._asked
+        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards)
+        for endpoint in endpoints:
+            context_of(endpoint)  # a certificate that can't be used is said before anything is started
+        admin = bind_tcp(*asked.admin, "the admin API", shared=False)
+        admin.listen(128)
+        plan = ClusterPlan(
+            brokers=asked.brokers,
+            shards=asked.shards,
+            data_dir=self.data_dir,
+            cluster_id=_cluster_id(self.data_dir),
+            endpoints=endpoints,
+            admin=admin.getsockname()[:2],
+            admin_token=asked.admin_token,
+            static=static_settings(asked.settings, endpoints),
+            topics=asked.topics,
+            client_sockets=client_sockets,
+            admin_socket=admin,
+        )
+        plan.run_dir.mkdir(mode=0o700, exist_ok=True)
+        layout = Layout(endpoint.listener for endpoint in plan.endpoints)
+        for broker, shard in plan.members():
+            ShardCounters.create(ShardCounters.path(plan.run_dir, broker, shard), layout)
+        run_dir = RunDir(plan.run_dir)
+        plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
+        return plan, run_dir
+
+    def _say(self, out: Any, plan: ClusterPlan, limits: dict[str, str]) -> None:
+        """What was started, for a person or as one JSON line."""
+        admin = f"http://{plan.admin[0]}:{plan.admin[1]}"
+        if self._asked.json_lines:
+            started = {
+                "pid": os.getpid(),
+                "admin": admin,
+                "listeners": [{"broker": e.broker, "name": e.listener, "address": str(e)} for e in plan.endpoints],
+                "shards": plan.shards,
+                "data_dir": str(plan.data_dir),
+                "limits": limits,
+            }
+            print(json.dumps(started), file=out, flush=True)
+            return
+        size = f"{_count(plan.brokers, 'broker')}, {_count(plan.shards, 'shard')} each"
+        lines = [f"Turnstile is up: {size} (pid {os.getpid()})"]
+        lines += [f"  {endpoint.listener:<12} {endpoint}   broker {endpoint.broker}" for endpoint in plan.endpoints]
+        lines += [f"  {'admin':<12} {admin}"]
+        lines += [f"  {'data':<12} {plan.data_dir}{'   (temporary, removed at the end)' if self._temporary else ''}"]
+        lines += [f"  {'limit':<12} {name} = {value}" for name, value in limits.items()]
+        if not limits:
+            lines += [f"  {'limits':<12} none set: turnstile config set kafka_connections_max_per_ip 50"]
+        print("\n".join(lines), file=out, flush=True)
+
+
+def _make_data_dir(path: Path | None) -> Path:
+    if path is None:
+        return Path(tempfile.mkdtemp(prefix="turnstile-"))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as fault:
+        raise CannotStart(f"cannot use {path} as the data directory: {fault.strerror}") from None
+    return path.absolute()
+
+
+def _lock(data_dir: Path) -> int:
+    """Holds the data directory for as long as this process lives, its children included."""
+    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 32).decode().strip() or "another process"
+        os.close(descriptor)
+        raise CannotStart(
+            f"{data_dir} is in use by a running cluster (pid {holder}); end it with 'turnstile down', "
+            "or give another --data-dir"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def _cluster_id(data_dir: Path) -> str:
+    """The id clients are told: made once for a data directory, 22 characters of base64 as Kafka's are."""
+    path = data_dir / "cluster-id"
+    if not path.exists():
+        path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
+    return path.read_text().strip()
+
+
+def _await_ready(read_end: int, processes: int) -> dict[str, Any]:
+    """Waits until every process has reported; returns the coordinator's report."""
+    deadline = time.monotonic() + _READY_WITHIN_S
+    answer: dict[str, Any] = {}
+    received = b""
+    ready = 0
+    ended = False
+    while ready < processes:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise CannotStart(
+                f"{processes - ready} of {processes} processes did not come up within {_READY_WITHIN_S:.0f} s"
+            )
+        if signal.sigtimedwait(ENDING, 0):
+            raise CannotStart("stopped before it was up")
+        # Asked before the pipe is looked into, where a process may have said why it ended.
+        ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
+        if not select.select([read_end], [], [], 0 if ended else min(left, 0.1))[0]:
+            if ended:
+                raise CannotStart("a process ended while starting; it said why above")
+            continue
+        received += os.read(read_end, 65536)
+        *lines, received = received.split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            if "fault" in report:
+                raise CannotStart(report["fault"])
+            answer |= report
+            ready += 1
+    if ended:
+        raise CannotStart("a process ended while starting; it said why above")
+    return answer
+
+
+def _end_reports(read_end: int, write_end: int) -> None:
+    """Everybody has reported: what restarted processes report goes nowhere, as nobody reads it and a pipe fills up."""
+    os.close(read_end)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, write_end, inheritable=False)
+    os.close(null)
+
+
+def _tell(sentence: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may be reading any more; the cluster goes on
+        print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,85 @@
+"""What a cluster consists of, decided once by the supervisor and inherited by every process it forks."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ListenerSpec:
+    """A listener as asked for: `name`, and where broker 0 binds it. Broker b binds `port + b`, or any port when it is 0."""
+
+    name: str
+    host: str
+    port: int
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListenerEndpoint:
+    """Where one broker's listener can be reached, the port being the one really bound."""
+
+    broker: int
+    listener: str
+    host: str
+    port: int
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+@dataclass
+class ClusterPlan:
+    """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
+
+    `static` are the settings of the command line, keyed as shards.changes.static_settings makes them.
+    """
+
+    brokers: int
+    shards: int
+    data_dir: Path
+    cluster_id: str
+    endpoints: list[ListenerEndpoint]
+    admin: tuple[str, int]
+    admin_token: str | None = None
+    static: dict[str, str] = field(default_factory=dict)
+    topics: list[tuple[str, int]] = field(default_factory=list)
+    # Open in the supervisor and in every child until it keeps only its own.
+    client_sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = field(default_factory=dict)
+    mesh_sockets: dict[tuple[int, int], socket.socket] = field(default_factory=dict)
+    admin_socket: socket.socket | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        return self.data_dir / "run"
+
+    @property
+    def journal_dir(self) -> Path:
+        return self.data_dir / "journal"
+
+    def endpoints_of(self, listener: str) -> list[ListenerEndpoint]:
+        """The endpoint of each broker on one listener, by broker id."""
+        return [endpoint for endpoint in self.endpoints if endpoint.listener == listener]
+
+    def about(self) -> dict[str, Any]:
+        """What the admin API tells of the cluster as a whole."""
+        return {
+            "cluster_id": self.cluster_id,
+            "data_dir": str(self.data_dir),
+            "brokers": self.brokers,
+            "shards": self.shards,
+            "listeners": [
+                {"broker": each.broker, "name": each.listener, "address": str(each)} for each in self.endpoints
+            ],
+        }
+
+    def members(self) -> list[tuple[int, int]]:
+        """(broker, shard) of every shard process."""
+        return [(broker, shard) for broker in range(self.brokers) for shard in range(self.shards)]
+
+
+COORDINATOR_MEMBER = (-1, -1)

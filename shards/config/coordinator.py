@@ -1,0 +1,296 @@
+"""One versioned configuration for the whole cluster: changed in one place, in force everywhere before anyone is told.
+
+K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
+K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
+    been killed because it did not within the deadline; one that comes back gets the whole state before it serves.
+K3  What a caller was told is durable (store.D1); a caller that goes away does not stop a push half way.
+
+A change waits also for shards that are not connected just now: after a coordinator restart they may be alive, and
+admitting by the old limits, until they have found the new coordinator.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import trio
+
+from shards.config.changes import Change, ConfigState, check_together, quotas_delta, settings_delta, users_delta
+from shards.config.store import Store
+from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+
+Member = tuple[int, int]  # broker, shard
+PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
+ACK_DEADLINE_S = 2.0
+PING_DEADLINE_S = 0.3
+DEATH_DEADLINE_S = 1.0
+
+
+class Shards(Protocol):
+    """How the coordinator reaches its shards."""
+
+    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = ...) -> Any:
+        """Raises PeerLost, DeadlineExceeded or RemoteError."""
+
+    def kill(self, member: Member) -> None:
+        """Have the process ended at once, if it is there; its supervisor starts another."""
+
+
+class _Link:
+    """A connected shard. `version` is what it acknowledged; pushes to it go one after the other."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.lost = trio.Event()
+        self.turn = trio.Lock()
+
+
+class Coordinator:
+    """Owns the State. The lead of its process calls `connected` and `disconnected` as links come and go."""
+
+    def __init__(
+        self,
+        store: Store,
+        shards: Shards,
+        members: Sequence[Member],
+        *,
+        static: Mapping[str, str] | None = None,
+        wall_clock: Callable[[], float] = time.time,
+        deadline_s: float = ACK_DEADLINE_S,
+        stored: Callable[[int, list[Change]], None] = lambda version, delta: None,
+        acknowledged: Callable[[int, list[Change]], None] = lambda version, delta: None,
+    ) -> None:
+        """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
+        version of its own. `stored(version, delta)` is told before any shard is, `acknowledged(version, delta)`
+        when the change is in force everywhere, before its caller is. Raises ConfigInvalid when they contradict what is stored."""
+        self._store = store
+        self._shards = shards
+        self.members = tuple(members)
+        self._wall_clock = wall_clock
+        self._deadline_s = deadline_s
+        self._stored = stored
+        self._acknowledged = acknowledged
+        self._links: dict[Member, _Link] = {}
+        self._changing = trio.Lock()
+        self._progress = trio.Event()
+        brokers = 1 + max(broker for broker, _ in self.members)
+        self.state = ConfigState(brokers, static or {}, store.records(), store.version)
+        check_together(brokers, self.state.static, self.state.settings)
+        self._note_static()
+
+    def _note_static(self) -> None:
+        before, now = self._store.static(), self.state.static
+        named = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+        if named or not self.state.version:
+            changes = [("static", key, before.get(key), now.get(key)) for key in named]
+            text = json.dumps(now, sort_keys=True)
+            self.state.version = self._store.commit(self._wall_clock(), "turnstile up", changes, static=text)
+
+    # ---- shards come and go
+
+    async def connected(self, member: Member) -> None:
+        """A shard's link is up: bring it to the present. Returns when it acknowledged, or is gone again."""
+        link = self._links[member] = _Link()
+        async with link.turn:
+            version = self.state.version
+            await self._send(member, link, version, self.state.dump(), whole=True)
+
+    def disconnected(self, member: Member) -> None:
+        """The shard's link ended."""
+        link = self._links.pop(member, None)
+        if link is not None:
+            link.lost.set()
+            self._note_progress()
+
+    def describe_shards(self) -> dict[Member, int | None]:
+        """The configuration version each shard acknowledged, None for one that is not connected."""
+        return {m: self._links[m].version if m in self._links else None for m in self.members}
+
+    async def ask_all(self, method: str, *args: Any, timeout_s: float = 2.0) -> dict[Member, Any]:
+        """What every connected shard answers; one that doesn't answer, or doesn't serve this, is left out."""
+        answers: dict[Member, Any] = {}
+
+        async def ask(member: Member) -> None:
+            try:
+                answers[member] = await self._shards.request(member, method, *args, timeout_s=timeout_s)
+            except (PeerLost, DeadlineExceeded, RemoteError):
+                return
+
+        async with trio.open_nursery() as nursery:
+            for member in list(self._links):
+                nursery.start_soon(ask, member)
+        return dict(sorted(answers.items()))
+
+    # ---- what may be asked of it; all return only when every shard has applied the change (K2)
+
+    async def alter_settings(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only)
+
+    async def alter_quotas(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[{entity type: name or None}, {key: value or None}]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: quotas_delta(self.state, changes), validate_only)
+
+    async def alter_users(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: users_delta(self.state, changes), validate_only)
+
+    async def alter_topic_configs(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only)
+
+    async def create_topics(
+        self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
+    ) -> list[list[str]]:
+        """[name, partitions or -1, configs]. Returns [error name or "", message] for each."""
+        return await self._per_topic(who, lambda: create_topics(self.state, wanted), validate_only)
+
+    async def create_partitions(
+        self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
+    ) -> list[list[str]]:
+        """[name, total]. Returns [error name or "", message] for each."""
+        return await self._per_topic(who, lambda: create_partitions(self.state, wanted), validate_only)
+
+    async def delete_topics(self, who: str, names: Sequence[str]) -> list[list[str]]:
+        """Returns [error name or "", message] for each."""
+        return await self._per_topic(who, lambda: delete_topics(self.state, names), False)
+
+    def allocate_producer_ids(self, count: int) -> int:
+        """The first of `count` producer ids that nobody got before, nor will again."""
+        return self._store.allocate("producer_id", count)
+
+    def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+        """The last changes, latest first."""
+        return self._store.history(most, before)
+
+    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+        """Offer the methods to shards: `serve(name, function(peer, *args))`, as Mesh.serve takes them."""
+
+        def without_peer(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda peer, *args: function(*args)
+
+        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_topic_configs", "create_topics",
+                     "create_partitions", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
+            serve(name, without_peer(getattr(self, name)))
+
+    # ---- how
+
+    async def _alter(self, who: str, make: Callable[[], list[Change]], validate_only: bool) -> int:
+        if validate_only:
+            make()
+            return self.state.version
+        async with self._changing:
+            await self._commit_and_push(who, make())
+            return self.state.version
+
+    async def _per_topic(
+        self, who: str, make: Callable[[], tuple[list[Change], list[list[str]]]], validate_only: bool
+    ) -> list[list[str]]:
+        if validate_only:
+            return make()[1]
+        async with self._changing:
+            delta, results = make()
+            await self._commit_and_push(who, delta)
+            return results
+
+    async def _commit_and_push(self, who: str, delta: list[Change]) -> None:
+        if delta:
+            told = [(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
+            self.state.version = self._store.commit(self._wall_clock(), who, told)
+            self.state.put(delta)
+            self._stored(self.state.version, delta)
+        with trio.CancelScope(shield=True):  # K3; the deadline bounds it
+            await self._push(self.state.version, delta)
+        if delta:
+            self._acknowledged(self.state.version, delta)
+
+    async def _push(self, version: int, delta: list[Change]) -> None:
+        """Until K2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
+
+        A shard enforces a version only together with its peers, so one that is stuck holds the others up: whoever does
+        not even answer is ended first, and the others get the same time again.
+        """
+        async with trio.open_nursery() as nursery:
+            if delta:
+                for member, link in self._links.items():
+                    nursery.start_soon(self._send_delta, member, link, version, delta)
+            late = await self._wait_for(self.members, version)
+            if late:
+                silent = await self._silent(late)
+                await self._end(silent)
+                await self._end(await self._wait_for([member for member in late if member not in silent], version))
+            nursery.cancel_scope.cancel()
+
+    async def _wait_for(self, members: Sequence[Member], version: int) -> list[Member]:
+        """Those that have not acknowledged the version by the deadline."""
+
+        def behind() -> list[Member]:
+            return [m for m in members if m not in self._links or self._links[m].version < version]
+
+        with trio.move_on_after(self._deadline_s):
+            while behind():
+                await self._progress.wait()
+        return behind()
+
+    async def _silent(self, members: Sequence[Member]) -> list[Member]:
+        """Those that do not answer; that they don't know the question is an answer."""
+        silent: list[Member] = []
+
+        async def ask(member: Member) -> None:
+            try:
+                await self._shards.request(member, "ping", timeout_s=PING_DEADLINE_S)
+            except RemoteError:
+                return
+            except (PeerLost, DeadlineExceeded):
+                silent.append(member)
+
+        async with trio.open_nursery() as nursery:
+            for member in members:
+                nursery.start_soon(ask, member)
+        return silent
+
+    async def _end(self, members: Sequence[Member]) -> None:
+        """Shards that do not acknowledge may not go on admitting."""
+        for member in members:
+            self._shards.kill(member)
+        with trio.move_on_after(DEATH_DEADLINE_S):
+            for member in members:
+                if member in self._links:
+                    await self._links[member].lost.wait()
+
+    async def _send_delta(self, member: Member, link: _Link, version: int, delta: list[Change]) -> None:
+        async with link.turn:
+            # Otherwise something before it did not arrive, or the whole state did with this change in it.
+            if link.version == version - 1:
+                await self._send(member, link, version, delta, whole=False)
+
+    async def _send(self, member: Member, link: _Link, version: int, delta: list[Change], *, whole: bool) -> None:
+        parts = list(_parts(delta))
+        try:
+            for number, part in enumerate(parts):
+                more = number < len(parts) - 1
+                await self._shards.request(member, "apply", version, part, whole, more, timeout_s=30.0)
+        except (PeerLost, DeadlineExceeded, RemoteError):
+            return  # it stays behind: `_push` ends it, or its successor connects
+        link.version = max(link.version, version)
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        self._progress.set()
+        self._progress = trio.Event()
+
+
+def _parts(delta: list[Change]) -> Iterator[list[list[Any]]]:
+    """The delta in pieces of about PART_BYTES, at least one."""
+    part: list[list[Any]] = []
+    size = 0
+    for change in delta:
+        size += len(json.dumps(change))
+        part.append(list(change))
+        if size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part or size == 0:
+        yield part

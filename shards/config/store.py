@@ -1,0 +1,139 @@
+"""The coordinator's memory: one SQLite file in the data directory.
+
+D1  `commit` returns after its transaction is in the write-ahead log: what it was told survives `kill -9` of the process
+    (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
+D2  The version only rises, also across restarts; an allocated number is never given out again.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shards.config.changes import Change
+from shards.errors import CannotStart, CannotStore
+
+HISTORY_KEPT = 10_000
+_TABLES = """
+CREATE TABLE IF NOT EXISTS record (kind TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS history
+    (version INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, changes TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_PUT_RECORD = "INSERT INTO record VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+_PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+
+
+class Store:
+    """Records, the version they are at, its history, and counters that only rise. Not for several threads."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or makes the file. Raises CannotStart when it can't be used."""
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_TABLES)
+            self.version = int(self._meta("version") or 0)
+        except sqlite3.Error as error:
+            raise CannotStart(f"{path} can't be used: {error}") from None
+
+    def records(self) -> list[Change]:
+        """Everything that is stored now."""
+        return [(kind, key, json.loads(text)) for kind, key, text in self._db.execute("SELECT * FROM record")]
+
+    def commit(
+        self, at: float, who: str, changes: Iterable[tuple[str, str, Any, Any]], *, static: str | None = None
+    ) -> int:
+        """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds.
+
+        Changes of kind `static` are history only: the command line says them anew at every start. Raises CannotStore when
+        the disk won't have it; nothing is changed then.
+        """
+        changes = list(changes)
+        version = self.version + 1
+        with _Transaction(self._db):
+            for kind, key, _, new in changes:
+                if kind == "static":
+                    continue
+                if new is None:
+                    self._db.execute("DELETE FROM record WHERE kind = ? AND key = ?", (kind, key))
+                else:
+                    self._db.execute(_PUT_RECORD, (kind, key, _json(new)))
+            told = [[kind, key, *(_secret(kind, value) for value in (old, new))] for kind, key, old, new in changes]
+            self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (version, at, who, _json(told)))
+            self._db.execute("DELETE FROM history WHERE version <= ?", (version - HISTORY_KEPT,))
+            self._put_meta("version", str(version))
+            if static is not None:
+                self._put_meta("static", static)
+        self.version = version
+        return version
+
+    def static(self) -> dict[str, str]:
+        """The command line's settings at the last start that changed them."""
+        found: dict[str, str] = json.loads(self._meta("static") or "{}")
+        return found
+
+    def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+        """The last changes, latest first: {"version", "at", "who", "changes": [[kind, key, old, new]]}."""
+        rows = self._db.execute(
+            "SELECT * FROM history WHERE version < ? ORDER BY version DESC LIMIT ?", (before or 2**62, most)
+        )
+        return [
+            {"version": version, "at": at, "who": who, "changes": json.loads(changes)}
+            for version, at, who, changes in rows
+        ]
+
+    def allocate(self, name: str, count: int) -> int:
+        """The first of `count` numbers that nobody got before; durable before it returns. Raises CannotStore."""
+        first = int(self._meta(name) or 0)
+        with _Transaction(self._db):
+            self._put_meta(name, str(first + count))
+        return first
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _meta(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def _put_meta(self, name: str, value: str) -> None:
+        self._db.execute(_PUT_META, (name, value))
+
+
+class _Transaction:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise CannotStore(_sentence(error)) from None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self._db.execute("COMMIT")
+                return
+        except sqlite3.OperationalError as fault:
+            error = fault
+        if self._db.in_transaction:  # a full disk may have rolled it back already
+            self._db.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise CannotStore(_sentence(error)) from None
+
+
+def _sentence(error: sqlite3.OperationalError) -> str:
+    return f"The change can't be stored: {error}."
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _secret(kind: str, value: Any) -> Any:
+    """Credentials do not go into the history, only which mechanisms there are."""
+    return sorted(value) if kind == "user" and isinstance(value, Mapping) else value

@@ -1,0 +1,94 @@
+"""Token buckets: KIP-599's for controller mutations, and an exact one for connection rates per core."""
+
+import math
+
+from shards.limits.rate import DEFAULT_WINDOW, Window
+from shards.limits.throttle import bucket_throttle_ms
+
+
+class TokenBucket:
+    """KIP-599's bucket: refilled at the quota, holding at most quota * all windows, and it may go below zero.
+
+    A new one is full. The quota is told at every call, so a change of it takes effect at once: tokens are kept, and
+    clipped to the new burst by the next refill. Source: TokenBucket (Apache Kafka).
+    """
+
+    __slots__ = ("_now_ms", "_tokens", "window")
+
+    def __init__(self, window: Window = DEFAULT_WINDOW) -> None:
+        self.window = window
+        self._tokens = math.inf  # clipped to the burst by the first refill
+        self._now_ms = 0
+
+    def tokens(self, quota_per_s: float, *, now_ms: int) -> float:
+        """Tokens there are after a refill; below zero: the quota is exhausted."""
+        burst = self._burst(quota_per_s)
+        self._tokens = min(burst, self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0))
+        self._now_ms = now_ms
+        return self._tokens
+
+    def record(self, amount: float, quota_per_s: float, *, now_ms: int) -> None:
+        """Take `amount` tokens, whether they are there or not; a negative amount gives back, up to the burst."""
+        self._tokens = min(self._burst(quota_per_s), self.tokens(quota_per_s, now_ms=now_ms) - amount)
+
+    def charge(self, amount: float, quota_per_s: float, *, now_ms: int) -> int:
+        """Take `amount` and answer the milliseconds until the bucket is back at zero (KIP-599, permissive)."""
+        self.record(amount, quota_per_s, now_ms=now_ms)
+        return bucket_throttle_ms(self.tokens(quota_per_s, now_ms=now_ms), quota_per_s)
+
+    def peek(self, quota_per_s: float, *, now_ms: int) -> float:
+        """What `tokens` would answer, without refilling."""
+        return min(self._burst(quota_per_s), self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0))
+
+    def idle_since_ms(self) -> int:
+        """When it was last refilled."""
+        return self._now_ms
+
+    def _burst(self, quota_per_s: float) -> float:
+        return self.window.samples * (self.window.size_ms / 1000.0) * quota_per_s
+
+
+class ConnectionBucket:
+    """`kafka_connection_rate_limit` on one core: `per_s` tokens a second, and at most one second's worth of them.
+
+    Redpanda keeps whole milliseconds per token and so turns 700/s into 1,000/s. Here the unit is a 1/1000 of a token,
+    of which `per_s` fall due each millisecond: integers, no remainder dropped.
+    """
+
+    __slots__ = ("_milli", "_now_ms", "per_s")
+
+    def __init__(self, per_s: int, *, now_ms: int) -> None:
+        """Full. `per_s` is at least 1."""
+        if per_s < 1:
+            raise ValueError(f"a connection rate of {per_s} per second lets nobody in; it must be at least 1")
+        self.per_s = per_s
+        self._milli = per_s * 1000
+        self._now_ms = now_ms
+
+    def take(self, *, now_ms: int, most_ms: int = 100) -> int | None:
+        """Milliseconds until a token is there (0: now), which is then taken; None, and nothing taken, beyond `most_ms`.
+
+        Whoever waits has its token set aside, so waiters are served in the order they came.
+        """
+        self._refill(now_ms)
+        missing = 1000 - self._milli
+        wait_ms = 0 if missing <= 0 else -(-missing // self.per_s)
+        if wait_ms > most_ms:
+            return None
+        self._milli -= 1000
+        return wait_ms
+
+    def change(self, per_s: int, *, now_ms: int) -> None:
+        """Another rate from now on; tokens are kept, up to one second's worth of the new rate."""
+        self._refill(now_ms)
+        self.per_s = per_s
+        self._milli = min(self._milli, per_s * 1000)
+
+    def full(self, *, now_ms: int) -> bool:
+        """Whether forgetting this bucket and making a new one would make no difference."""
+        self._refill(now_ms)
+        return self._milli == self.per_s * 1000
+
+    def _refill(self, now_ms: int) -> None:
+        self._milli = min(self.per_s * 1000, self._milli + (now_ms - self._now_ms) * self.per_s)
+        self._now_ms = now_ms

@@ -1,0 +1,171 @@
+"""Client quotas: who is metered under what, and how long to throttle. One meter per quota type.
+
+Q1  Before the first quota of a type is set, nothing of that type is recorded.
+Q2  After that every client is recorded under its key (`precedence.py`), with or without a quota of its own; a client
+    whose key changes goes on with whatever history the other key has.
+Q3  Whether a record violates is decided with the record in it; only strict mutations are decided before.
+
+Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager (Apache Kafka).
+"""
+
+from typing import Generic, NamedTuple, TypeVar
+
+from shards.limits.bucket import TokenBucket
+from shards.limits.precedence import Entity, Key, QuotaTable
+from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
+from shards.limits.throttle import INT_MAX, LONG_MAX, bucket_throttle_ms, java_round
+
+PRODUCE = "producer_byte_rate"
+FETCH = "consumer_byte_rate"
+REQUEST = "request_percentage"
+MUTATION = "controller_mutation_rate"
+
+IDLE_MS = 3_600_000  # Kafka drops a sensor nobody used for an hour
+_MOST_KNOWN = 100_000
+_PERCENT_PER_NANO = 100.0 / 1e9
+
+
+class Charged(NamedTuple):
+    """The answer to a record: whether it was accepted (only a strict mutation can be refused), and the throttle."""
+
+    accepted: bool
+    throttle_ms: int
+
+
+WITHIN = Charged(True, 0)
+
+Sensor = TypeVar("Sensor", Rate, TokenBucket)
+
+
+class _ClientQuotaManager(Generic[Sensor]):
+    """A quota table, and a sensor for each key that was ever recorded."""
+
+    sensor: type[Sensor]
+
+    def __init__(self, table: QuotaTable | None = None, *, window: Window = DEFAULT_WINDOW) -> None:
+        self.table = QuotaTable() if table is None else table
+        self.window = window
+        self.sensors: dict[Key, Sensor] = {}
+        self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # what `_resolve` found at `_version`
+        self._version = self.table.version
+
+    def update(self, entity: Entity, value: float | None) -> None:
+        """Set or remove a quota; it holds from the next record on. ValueError for an entity that can have none."""
+        self.table.update(entity, value)
+
+    def expire(self, *, now_ms: int, idle_ms: int = IDLE_MS) -> int:
+        """Drop sensors that nothing was recorded in for `idle_ms`; how many. Bounds memory."""
+        idle = [key for key, sensor in self.sensors.items() if now_ms - (sensor.idle_since_ms() or 0) >= idle_ms]
+        for key in idle:
+            del self.sensors[key]
+        self._known.clear()
+        return len(idle)
+
+    def _resolve(self, user: str, client_id: str) -> tuple[Sensor, float | None]:
+        """The sensor and the limit of a client, looked up anew after a change of any quota."""
+        if self._version != self.table.version or len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+            self._version = self.table.version
+        client = (user, client_id)
+        found = self._known.get(client)
+        if found is None:
+            key = self.table.key(user, client_id)
+            sensor = self.sensors.get(key)
+            if sensor is None:
+                sensor = self.sensors[key] = self.sensor(self.window)
+            found = self._known[client] = (sensor, self.table.limit(key))
+        return found
+
+
+class ProduceQuotaManager(_ClientQuotaManager[Rate]):
+    """`producer_byte_rate`: what was produced stays recorded when it is throttled; the throttle has no cap."""
+
+    sensor = Rate
+    max_throttle_ms = INT_MAX
+
+    def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
+        """Count `amount`; the client is to be muted for `throttle_ms` after it is answered."""
+        if not self.table.in_use:
+            return WITHIN
+        sensor, limit = self._resolve(user, client_id)
+        throttle = sensor.charge(amount, limit, now_ms=now_ms, max_ms=self.max_throttle_ms)
+        return Charged(True, throttle) if throttle else WITHIN
+
+    def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
+        """Count without asking (Kafka's recordNoThrottle): the next `record` takes it into account."""
+        if self.table.in_use:
+            self._resolve(user, client_id)[0].record(amount, now_ms=now_ms)
+
+    def rate(self, user: str, client_id: str, *, now_ms: int) -> float:
+        """The current rate of this client's key, per second; 0.0 if nothing is recorded."""
+        sensor = self.sensors.get(self.table.key(user, client_id))
+        return 0.0 if sensor is None else sensor.peek(now_ms=now_ms)
+
+
+class FetchQuotaManager(ProduceQuotaManager):
+    """`consumer_byte_rate`: a throttled fetch is answered empty, so its bytes are taken back at the same instant."""
+
+    def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
+        """Count `amount` bytes about to be sent; with a throttle, send none of them."""
+        charged = super().record(user, client_id, amount, now_ms=now_ms)
+        if charged.throttle_ms:
+            self.take_back(user, client_id, amount, now_ms=now_ms)
+        return charged
+
+    def take_back(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
+        """Uncount, as when the request quota throttles a fetch whose bytes were within their own quota."""
+        self.record_unthrottled(user, client_id, -amount, now_ms=now_ms)
+
+    def most_at_once(self, user: str, client_id: str) -> float | None:
+        """Bytes beyond which a single fetch would surely be throttled; None: any number."""
+        limit = self.table.match(user, client_id).limit
+        samples, size_ms = self.window
+        return None if limit is None else limit * (samples - 1) * (size_ms / 1000)
+
+
+class ClientRequestQuotaManager(ProduceQuotaManager):
+    """`request_percentage`: handler time, in percent of one thread; the throttle is at most one window."""
+
+    def __init__(self, table: QuotaTable | None = None, *, window: Window = DEFAULT_WINDOW) -> None:
+        super().__init__(table, window=window)
+        self.max_throttle_ms = window.size_ms
+
+    def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
+        """Count `amount` milliseconds of handler time, to the nanosecond."""
+        return super().record(user, client_id, java_round(amount * 1e6) * _PERCENT_PER_NANO, now_ms=now_ms)
+
+    def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
+        """Count milliseconds without asking, as Kafka does with the network thread's share."""
+        super().record_unthrottled(user, client_id, java_round(amount * 1e6) * _PERCENT_PER_NANO, now_ms=now_ms)
+
+
+class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
+    """`controller_mutation_rate` (KIP-599): partitions created or deleted, against a token bucket."""
+
+    sensor = TokenBucket
+
+    def record(self, user: str, client_id: str, amount: float, *, strict: bool, now_ms: int) -> Charged:
+        """Strict: refused, and not recorded, while the bucket is below zero; permissive: recorded, and throttled.
+
+        So a strict record may empty the bucket far below zero and is yet not throttled: the next one pays.
+        """
+        if not self.table.in_use:
+            return WITHIN
+        bucket, limit = self._resolve(user, client_id)
+        quota = float(LONG_MAX) if limit is None else limit  # what Kafka refills an unlimited client's bucket with
+        if not strict:
+            throttle = bucket.charge(amount, quota, now_ms=now_ms)
+            return Charged(True, throttle) if throttle else WITHIN
+        tokens = bucket.tokens(quota, now_ms=now_ms)
+        if tokens < 0:
+            return Charged(False, bucket_throttle_ms(tokens, quota))
+        bucket.record(amount, quota, now_ms=now_ms)
+        return WITHIN
+
+    def tokens(self, user: str, client_id: str, *, now_ms: int) -> float | None:
+        """Tokens left for this client's key; None without a quota."""
+        match = self.table.match(user, client_id)
+        if match.limit is None or match.key is None:
+            return None
+        bucket = self.sensors.get(match.key)
+        return (TokenBucket(self.window) if bucket is None else bucket).peek(match.limit, now_ms=now_ms)

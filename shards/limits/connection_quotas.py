@@ -1,0 +1,325 @@
+"""The reference gate: caps and creation rates on new connections, in Kafka's order, under whatever time it is told.
+
+One acceptor per listener takes its connects one after the other, in the order they came:
+
+G1  Record in the broker's rate (not the inter-broker listener), then in the listener's. Wait for the larger delay, at
+    most one window; nothing shortens or lengthens it once it runs, and after it the rate is not asked again.
+G2  Then wait for a slot: of the listener's `max.connections`, then of the broker's (not the inter-broker listener).
+    Whatever frees a slot or moves a cap wakes the waiters at that instant, first come, first served.
+G3  Then the address's rate: if it is violated, take the record back from all three and refuse.
+G4  Then the address's cap: over it, refuse; the rates keep the record.
+G5  An inter-broker connection that takes the broker over its cap closes the oldest connection of another listener,
+    which here is the one idle longest.
+G6  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its close.
+
+The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as DESIGN
+section 4 has them: a token of the core's bucket before G1, `kafka_connections_max` before G2, the tighter cap in G4.
+Things due at the same instant happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402,
+KIP-612. Time is whole milliseconds and never goes back.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+
+from shards.limits.bucket import ConnectionBucket
+from shards.limits.connection_settings import ConnectionSettings
+from shards.limits.rate import Rate
+from shards.limits.throttle import INT_MAX
+
+ADMITTED = "admitted"
+REFUSED = "refused"
+WAITING = "waiting"
+
+_CORE_WAIT_MS = 100
+
+
+class IncomingConnection:
+    """One connect and its answer: `outcome` None until decided, then `at_ms`, and `reason` unless admitted."""
+
+    __slots__ = ("acceptor", "at_ms", "gone", "ip", "open", "outcome", "reason")
+
+    def __init__(self, acceptor: "Acceptor", ip: str) -> None:
+        self.acceptor = acceptor
+        self.ip = ip
+        self.outcome: str | None = None
+        self.at_ms = 0
+        self.reason: str | None = None
+        self.open = False
+        self.gone = False  # closed by its client before it was decided
+
+
+class Acceptor:
+    """A listener: its rate, its count, and the connect that blocks it, with those behind."""
+
+    __slots__ = ("behind", "busy", "cap", "count", "exempt", "name", "quota", "rate")
+
+    def __init__(self, name: str, rate: Rate) -> None:
+        self.name = name
+        self.rate = rate
+        self.quota: int | None = None
+        self.cap: int | None = None
+        self.count = 0
+        self.exempt = False  # from the broker-wide rate and cap
+        self.busy: IncomingConnection | None = None
+        self.behind: deque[IncomingConnection] = deque()
+
+
+class ConnectionQuotas:
+    """All listeners of one broker. Call `advance` (or anything else that takes the time) with times that never fall."""
+
+    def __init__(self, settings: ConnectionSettings, *, inter_broker: str | None = None) -> None:
+        """ValueError if `inter_broker` is not one of the settings' listeners."""
+        if inter_broker is not None and inter_broker not in settings.listeners:
+            raise ValueError(f"the inter-broker listener {inter_broker} is not one of {', '.join(settings.listeners)}")
+        window = settings.window
+        self.acceptors = {name: Acceptor(name, Rate(window)) for name in settings.listeners}
+        self.count = 0
+        self.count_of: dict[str, int] = {}
+        self._window = window
+        self._rate = Rate(window)
+        self._ip_rates: dict[str, Rate] = {}
+        self._ip_quotas: dict[str, int] = {}
+        self._ip_quota: int | None = None
+        self._buckets: dict[str, ConnectionBucket] = {}
+        self.due: list[tuple[int, int, str, IncomingConnection]] = []  # a heap of (when, order, which wait, whose)
+        self._order = 0
+        self._parked: dict[IncomingConnection, None] = {}  # waiting for a slot, longest first
+        self._oldest: deque[IncomingConnection] | None = (
+            None  # admitted on listeners that are not exempt; closed ones linger
+        )
+        if inter_broker is not None and len(self.acceptors) > 1:
+            self.acceptors[inter_broker].exempt = True
+            self._oldest = deque()
+        self.configure(settings, now_ms=0)
+
+    def configure(self, settings: ConnectionSettings, *, now_ms: int) -> None:
+        """Other limits from now on, for the same listeners and windows."""
+        self.settings = settings
+        self._quota = settings.broker.rate
+        self._cap = settings.broker.cap
+        self._refuse_above = settings.refuse_above.cap
+        self._same_ip_cap = settings.same_for_all_ips
+        self._ip_cap = settings.ip_default.cap
+        self._core_rates = settings.limits_core_rate
+        for name, limits in settings.listener.items():
+            self.acceptors[name].cap, self.acceptors[name].quota = limits
+        self._wake(now_ms)
+
+    def set_ip_rate(self, ip: str | None, per_s: int | None) -> None:
+        """Quota `connection_creation_rate` of an address (None: the default entity); None removes it.
+
+        INT_MAX is no quota, as in Kafka; given to an address it exempts that address from the default.
+        """
+        if ip is None:
+            self._ip_quota = per_s
+        elif per_s is None:
+            self._ip_quotas.pop(ip, None)
+        else:
+            self._ip_quotas[ip] = per_s
+
+    def connect(self, connection: IncomingConnection, *, now_ms: int) -> None:
+        """A client connects; `connection` is decided at once, or by a later call."""
+        acceptor = connection.acceptor
+        if acceptor.busy is not None:
+            acceptor.behind.append(connection)
+        elif self._core_rates:
+            self._take_core_token(connection, acceptor, now_ms)
+        else:
+            self._record(connection, acceptor, now_ms)
+
+    def close(self, connection: IncomingConnection, *, now_ms: int) -> None:
+        """A client closes. Before it was decided: the acceptor, which can't know, still goes through all of it."""
+        if connection.open:
+            self._release(connection)
+            if self._parked:
+                self._wake(now_ms)
+        elif connection.outcome is None:
+            connection.gone = True
+
+    def advance(self, *, now_ms: int) -> None:
+        """Let every delay that ends until `now_ms` end, in order."""
+        due = self.due
+        while due and due[0][0] <= now_ms:
+            at_ms, _, wait, connection = heappop(due)
+            acceptor = connection.acceptor
+            if wait == "held":
+                self._check_again(connection, acceptor, at_ms)
+                continue
+            acceptor.busy = None
+            if wait == "core":
+                self._record(connection, acceptor, at_ms)
+            elif wait == "late":
+                _decide(connection, REFUSED, at_ms, "core_rate")
+            else:
+                self._enter(connection, acceptor, at_ms)
+            self._go_on(acceptor, at_ms)
+
+    def finish(self) -> None:
+        """Let time run on until nothing more can happen; what is then undecided will never be, and says so."""
+        while self.due:
+            self.advance(now_ms=self.due[0][0])
+        for acceptor in self.acceptors.values():
+            if acceptor.busy is not None:
+                for connection in (acceptor.busy, *acceptor.behind):
+                    connection.outcome = WAITING
+                    connection.reason = self._full(acceptor)
+
+    def _go_on(self, acceptor: Acceptor, now_ms: int) -> None:
+        """The acceptor takes what came while it was blocked, until something blocks it again."""
+        while acceptor.behind and acceptor.busy is None:
+            self.connect(acceptor.behind.popleft(), now_ms=now_ms)
+
+    def _wake(self, now_ms: int) -> None:
+        """Everybody who waits for a slot looks again, longest waiting first; only then do the freed acceptors go on.
+
+        One pass is enough: what a waiter takes and gives back in it (G4) helps nobody who looked before.
+        """
+        woken = list(self._parked)
+        self._parked.clear()
+        for connection in woken:
+            connection.acceptor.busy = None
+            self._enter(connection, connection.acceptor, now_ms)
+        for connection in woken:
+            self._go_on(connection.acceptor, now_ms)
+
+    def _take_core_token(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
+        owner, per_s = self.settings.core_rate_of(connection.ip)
+        if per_s is None:
+            return self._record(connection, acceptor, now_ms)
+        bucket = self._buckets.get(owner)
+        if bucket is None:
+            bucket = self._buckets[owner] = ConnectionBucket(per_s, now_ms=now_ms)
+        elif bucket.per_s != per_s:
+            bucket.change(per_s, now_ms=now_ms)
+        wait_ms = bucket.take(now_ms=now_ms, most_ms=_CORE_WAIT_MS)
+        if wait_ms == 0:
+            return self._record(connection, acceptor, now_ms)
+        acceptor.busy = connection
+        if wait_ms is None:
+            return self._wait("late", connection, now_ms + _CORE_WAIT_MS)
+        return self._wait("core", connection, now_ms + wait_ms)
+
+    def _record(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
+        """G1."""
+        delay_ms = acceptor.rate.charge(1, acceptor.quota, now_ms=now_ms)
+        if not acceptor.exempt:
+            broker_ms = self._rate.charge(1, self._quota, now_ms=now_ms)
+            if broker_ms > delay_ms:
+                delay_ms = broker_ms
+        if delay_ms:
+            acceptor.busy = connection
+            self._wait("rate", connection, now_ms + min(delay_ms, self._window.size_ms))
+        else:
+            self._enter(connection, acceptor, now_ms)
+
+    def _enter(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
+        """G2 to G4, as far as they go now."""
+        if self._refuse_above is not None and self.count >= self._refuse_above:
+            return _decide(connection, REFUSED, now_ms, "broker_cap")
+        if self._full(acceptor):
+            acceptor.busy = connection
+            self._parked[connection] = None
+            return None
+        if (self._ip_quotas or self._ip_quota is not None) and not self._within_ip_rate(connection, acceptor, now_ms):
+            return None
+        return self._admit_within_ip_cap(connection, acceptor, now_ms)
+
+    def _within_ip_rate(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> bool:
+        """G3. Nothing is recorded for an address without a quota, but what was recorded before still counts."""
+        ip = connection.ip
+        quota = self._ip_quotas.get(ip, self._ip_quota)
+        if quota is None or quota == INT_MAX:
+            return True
+        rate = self._ip_rates.get(ip)
+        if rate is None:
+            rate = self._ip_rates[ip] = Rate(self._window)
+        delay_ms = rate.charge(1, quota, now_ms=now_ms, max_ms=self._window.size_ms)
+        if not delay_ms:
+            return True
+        rate.record(-1, now_ms=now_ms)
+        if not acceptor.exempt:
+            self._rate.record(-1, now_ms=now_ms)
+        acceptor.rate.record(-1, now_ms=now_ms)
+        if self.settings.recheck:
+            self._wait("held", connection, now_ms + delay_ms)
+        else:
+            _decide(connection, REFUSED, now_ms, "ip_rate")
+        return False
+
+    def _check_again(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
+        """KIP-612's text, `turnstile.ip.rate.recheck`: after its delay an address may be within its rate again.
+
+        Its acceptor has long gone on, so this connection can't wait: without a slot it is refused.
+        """
+        quota = self._ip_quotas.get(connection.ip, self._ip_quota)
+        rate = self._ip_rates[connection.ip]
+        if quota is not None and rate.charge(1, quota, now_ms=now_ms):
+            rate.record(-1, now_ms=now_ms)
+            return _decide(connection, REFUSED, now_ms, "ip_rate")
+        acceptor.rate.record(1, now_ms=now_ms)
+        if not acceptor.exempt:
+            self._rate.record(1, now_ms=now_ms)
+        full = self._full(acceptor)
+        if full or (self._refuse_above is not None and self.count >= self._refuse_above):
+            return _decide(connection, REFUSED, now_ms, full or "broker_cap")
+        return self._admit_within_ip_cap(connection, acceptor, now_ms)
+
+    def _admit_within_ip_cap(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
+        """G4, then admit, then G5."""
+        ip = connection.ip
+        count = self.count_of.get(ip, 0)
+        cap = self._ip_cap if self._same_ip_cap else self.settings.ip_cap(ip).cap
+        if cap is not None and count >= cap:
+            return _decide(connection, REFUSED, now_ms, "ip_cap")
+        self.count_of[ip] = count + 1
+        self.count += 1
+        acceptor.count += 1
+        connection.open = True
+        connection.outcome = ADMITTED
+        connection.at_ms = now_ms
+        if connection.gone:
+            self._release(connection)
+        elif self._oldest is not None:
+            self._keep_order(connection, acceptor)
+        return None
+
+    def _keep_order(self, connection: IncomingConnection, acceptor: Acceptor) -> None:
+        """G5: remember who came when on the other listeners, and close the oldest of those if need be."""
+        oldest = self._oldest
+        assert oldest is not None
+        if not acceptor.exempt:
+            if len(oldest) > 2 * self.count + 1000:
+                oldest = self._oldest = deque(kept for kept in oldest if kept.open)
+            oldest.append(connection)
+        elif self._cap is not None and self.count > self._cap:
+            while oldest:
+                first = oldest.popleft()
+                if first.open:
+                    return self._release(first)
+        return None
+
+    def _release(self, connection: IncomingConnection) -> None:
+        connection.open = False
+        count = self.count_of.pop(connection.ip) - 1
+        if count:
+            self.count_of[connection.ip] = count
+        self.count -= 1
+        connection.acceptor.count -= 1
+
+    def _full(self, acceptor: Acceptor) -> str | None:
+        """Which cap leaves this listener no slot; the broker's where both do, as its own may only be inherited."""
+        if self._cap is not None and self.count >= self._cap and not acceptor.exempt:
+            return "broker_cap"
+        if acceptor.cap is not None and acceptor.count >= acceptor.cap:
+            return "listener_cap"
+        return None
+
+    def _wait(self, what: str, connection: IncomingConnection, until_ms: int) -> None:
+        self._order += 1
+        heappush(self.due, (until_ms, self._order, what, connection))
+
+
+def _decide(connection: IncomingConnection, outcome: str, at_ms: int, reason: str) -> None:
+    connection.outcome = outcome
+    connection.at_ms = at_ms
+    connection.reason = reason

@@ -1,0 +1,83 @@
+"""Quota entities and keys: what may be set on whom, spelled one way, with Kafka 4.1's own messages for what may not.
+
+An entity maps types (`user`, `client-id`, `ip`) to names, None being the default of that type. `user` and `client-id`
+combine; `ip` stands alone. Source: ClientQuotaControlManager of Kafka 4.1, whose answers these are.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from shards.limits.config_types import INT_MAX, LONG_MAX
+from shards.limits.errors import ConfigInvalid
+from shards.limits.overrides import normalise_ip
+
+Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type
+
+TYPES = ("user", "client-id", "ip")
+_LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
+    "connection_creation_rate": INT_MAX,
+    "producer_byte_rate": LONG_MAX,
+    "consumer_byte_rate": LONG_MAX,
+    "request_percentage": None,
+    "controller_mutation_rate": None,
+}
+IP_KEYS = ("connection_creation_rate",)
+CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+
+
+def entity_of(types_to_names: Mapping[str, str | None]) -> Entity:
+    """The entity, checked. Raises ConfigInvalid with Kafka's message (INVALID_REQUEST)."""
+    if not types_to_names:
+        raise _refused("quota entity", "Invalid empty client quota entity")
+    found: dict[str, str | None] = {}
+    for kind, name in types_to_names.items():
+        if kind not in TYPES:
+            raise _refused(kind, f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise _refused(kind, f"Empty {kind} not supported")
+        found[kind] = name
+    if "ip" in found:
+        if len(found) > 1:
+            raise _refused("quota entity", "Invalid quota entity combination, IP entity shouldnot be combined with "
+                           "User or ClientId")  # fmt: skip
+        name = found["ip"]
+        if name is not None:
+            try:
+                found["ip"] = normalise_ip(name)
+            except ValueError:
+                raise _refused("ip", f"{name} is not a valid IP or resolvable host.") from None
+    return tuple(sorted(found.items()))
+
+
+def check_quota(entity: Entity, key: str, value: float) -> None:
+    """Raises ConfigInvalid with Kafka's message when `key` can't be `value` for this entity."""
+    keys = IP_KEYS if entity[0][0] == "ip" else CLIENT_KEYS
+    if key not in keys:
+        raise _refused(key, f"Invalid configuration key {key}")
+    if not value > 0:  # also refuses NaN
+        raise _refused(key, f"Quota {key} must be greater than 0")
+    largest = _LARGEST[key]
+    if largest is None:
+        return
+    if value > largest:
+        kind = "an INT" if largest == INT_MAX else "a LONG"
+        raise _refused(key, f"Proposed value for {key} is too large for {kind}.")
+    if abs(value % 1.0) > 1e-6:
+        raise _refused(key, f"{key} cannot be a fractional value.")
+
+
+def key_of_entity(entity: Entity) -> str:
+    """The record key: canonical JSON, e.g. `{"ip":"10.0.0.1"}`, `{"user":null}`."""
+    return json.dumps(dict(entity), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def entity_of_key(key: str) -> Entity:
+    """The entity of a record key; nothing is checked."""
+    return tuple(sorted(json.loads(key).items()))
+
+
+def _refused(name: str, message: str) -> ConfigInvalid:
+    error = ConfigInvalid(name, None, message, error="INVALID_REQUEST")
+    error.args = (message,)  # Kafka's own sentence, word for word
+    return error

@@ -1,0 +1,166 @@
+"""Kafka's sampled rate: what was recorded over the last windows, per second.
+
+The last `window.samples` windows count. Kafka keeps one sample more than that, for the window that overlaps the far
+end. What follows from its rules and is easy to get wrong:
+
+R1  A sample starts at a record, not on a grid. It is complete, and the next one starts, at the first record that is
+    `window.size_ms` or more after its start.
+R2  A sample is obsolete when its *last* record is `samples * size_ms` old. Measuring clears obsolete samples and starts
+    them anew at that instant, with nothing in them. So a measurement without a record changes later ones (`peek` is
+    for those who only look).
+R3  The time divided by reaches back to the oldest start. Whole windows missing to `samples - 1` are added to it, and it
+    is at least 1 ms. So a burst of quota * (samples - 1) windows passes at once.
+
+Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of milliseconds that never goes back.
+"""
+
+from typing import NamedTuple
+
+from shards.limits.throttle import INT_MAX, throttle_ms
+
+_NEVER = 2**62
+
+
+class Window(NamedTuple):
+    """`quota.window.num` samples of `quota.window.size.seconds` each; both at least 1."""
+
+    samples: int = 11
+    size_ms: int = 1000
+
+
+DEFAULT_WINDOW = Window()
+
+
+class Rate:
+    """A sampled rate of whole or fractional amounts."""
+
+    __slots__ = ("_at", "_clear_at", "_last", "_oldest", "_rest", "_start", "_starts", "_values", "_whole", "window")
+
+    def __init__(self, window: Window = DEFAULT_WINDOW) -> None:
+        self.window = window
+        self._values: list[float] = []  # one entry per sample, in the order Kafka adds them up
+        self._starts: list[int] = []
+        self._last: list[int] = []  # of each sample's last record
+        self._whole = True  # until a fraction is recorded, and the order of adding matters
+        self._at = 0  # the sample being recorded into
+        self._start = -_NEVER  # its start
+        self._oldest = _NEVER  # the least of all starts
+        self._clear_at = _NEVER  # when the first of the *other* samples is obsolete
+        self._rest: float = 0  # what the others hold, while all is whole
+
+    def record(self, amount: float, *, now_ms: int) -> None:
+        """Count `amount` at `now_ms`; a negative amount takes back. Nothing is measured, so nothing is cleared."""
+        if now_ms - self._start >= self.window.size_ms:
+            self._advance(now_ms)
+            self._derive()
+        self._values[self._at] = value = self._values[self._at] + amount
+        self._last[self._at] = now_ms
+        if value.__class__ is float:
+            self._whole = False
+
+    def charge(self, amount: float, quota_per_s: float | None, *, now_ms: int, max_ms: int = INT_MAX) -> int:
+        """Count `amount`, then measure: the milliseconds to throttle for, 0 within quota (None: no quota), capped."""
+        samples, size_ms = self.window
+        if now_ms - self._start >= size_ms:
+            self._advance(now_ms)
+            self._clear(now_ms)
+        elif now_ms >= self._clear_at:
+            self._last[self._at] = now_ms
+            self._clear(now_ms)
+        at = self._at
+        self._last[at] = now_ms
+        self._values[at] = value = self._values[at] + amount
+        if value.__class__ is float:
+            self._whole = False
+        if quota_per_s is None:
+            return 0
+        window_ms = now_ms - self._oldest
+        missing = samples - 1 - window_ms // size_ms
+        window_ms = window_ms + missing * size_ms if missing > 0 else window_ms or 1
+        rate = (self._rest + value if self._whole else self._total()) / (window_ms / 1000.0)
+        if rate <= quota_per_s:
+            return 0
+        return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
+
+    def undo(self, amount: float, *, at_ms: int) -> None:
+        """Take back what was recorded at `at_ms` out of the sample it went into; nothing if that one counts no more.
+
+        A negative `record`, as Kafka takes back, goes into the current sample and so outlives what it takes back.
+        """
+        kept = [(start, self._last[i], i) for i, start in enumerate(self._starts) if start <= at_ms]
+        if kept:
+            index = max(kept)[2]
+            self._values[index] = value = self._values[index] - amount
+            self._whole = self._whole and value.__class__ is int
+            self._derive()
+
+    def measure(self, *, now_ms: int) -> float:
+        """Per second, over the window that ends now. Clears obsolete samples, as Kafka's measuring does."""
+        if not self._values:
+            self._advance(now_ms)
+        self._clear(now_ms)
+        return self._total() / (self._stretched(now_ms - self._oldest) / 1000.0)
+
+    def peek(self, *, now_ms: int) -> float:
+        """What `measure` would answer, without changing anything: for metrics and explanations."""
+        expire_ms = self.window.samples * self.window.size_ms
+        kept = [i for i, last in enumerate(self._last) if now_ms - last < expire_ms]
+        total = 0.0
+        for i in kept:
+            total += self._values[i]
+        oldest = min((self._starts[i] for i in kept), default=now_ms)
+        return total / (self._stretched(now_ms - oldest) / 1000.0)
+
+    def idle_since_ms(self) -> int | None:
+        """When something was last recorded or cleared; None if never."""
+        return max(self._last, default=None)
+
+    def _advance(self, now_ms: int) -> None:
+        """Start the next sample, over the oldest one once the ring is full (R1); `_derive` has to follow."""
+        values = self._values
+        if values:
+            self._at = (self._at + 1) % (self.window.samples + 1)
+        if self._at >= len(values):
+            values.append(0)
+            self._starts.append(now_ms)
+            self._last.append(now_ms)
+        else:
+            values[self._at] = 0
+            self._starts[self._at] = self._last[self._at] = now_ms
+
+    def _clear(self, now_ms: int) -> None:
+        """R2, for every sample, the current one too."""
+        obsolete_ms = now_ms - self.window.samples * self.window.size_ms
+        if min(self._last) <= obsolete_ms:
+            for i, last in enumerate(self._last):
+                if last <= obsolete_ms:
+                    self._values[i] = 0
+                    self._starts[i] = self._last[i] = now_ms
+        self._derive()
+
+    def _derive(self) -> None:
+        """What `charge` needs to know of all samples, kept because it changes once a window.
+
+        The current sample's last record is the latest of all, so it is the least only where it is alone.
+        """
+        at, last = self._at, self._last
+        self._start = self._starts[at]
+        self._oldest = min(self._starts)
+        self._clear_at = min(last) + self.window.samples * self.window.size_ms if len(last) > 1 else _NEVER
+        if self._whole:
+            self._rest = sum(self._values) - self._values[at]
+
+    def _total(self) -> float:
+        """Added one by one in Kafka's order: `sum` rounds fractions differently from Python 3.12 on."""
+        total = 0.0
+        for value in self._values:
+            total += value
+        return total
+
+    def _stretched(self, elapsed_ms: int) -> int:
+        """R3."""
+        samples, size_ms = self.window
+        missing = samples - 1 - elapsed_ms // size_ms
+        if missing > 0:
+            elapsed_ms += missing * size_ms
+        return elapsed_ms if elapsed_ms > 0 else 1

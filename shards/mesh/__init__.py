@@ -1,0 +1,1 @@
+"""Links between processes: epoll callbacks, frames, messages, calls."""

@@ -1,0 +1,226 @@
+"""Client quotas across the shards of a broker: who is metered where, and what a request is charged.
+
+Each (user, client-id) that is metered under one key has one sensor, at the home of that key. Every other shard asks the
+home for each request it charges, so a client on many connections of many shards is limited as one, to the byte. No
+grants are handed out ahead: a request that is charged is about to be answered, and one call to another process is small
+beside it, while a grant would have to be taken back before the throttle that is reported could be the right one.
+
+Q1  While no quota of a kind was ever set, a request costs one look at a flag.
+Q2  The sensor of a key lives on one shard only. A shard that starts again begins with empty sensors, as a broker does.
+Q3  A changed quota holds for the first request charged after the change has returned.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from shards.config.image import ClusterImage
+from shards.errors import DeadlineExceeded, PeerLost
+from shards.limits.average import Average
+from shards.limits.client_quota_managers import (
+    FETCH,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    Charged,
+    ClientRequestQuotaManager,
+    ControllerMutationQuotaManager,
+    FetchQuotaManager,
+    ProduceQuotaManager,
+)
+from shards.limits.precedence import Match, QuotaTable
+from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
+from shards.tokens.homes import home_of
+
+KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
+_METHOD = "charge"
+
+Request = Callable[..., Awaitable[Any]]
+"""mesh.request: (peer, method, *args) -> value."""
+
+
+class Metered(NamedTuple):
+    """A Charged, and when its home recorded it (ms); 0: nothing was recorded."""
+
+    accepted: bool
+    throttle_ms: int
+    at_ms: int
+
+
+UNMETERED: Final = Metered(True, 0, 0)
+
+
+class ShardedQuotas:
+    """The sensors at home here, and the way to the others. `now_ms()` is the machine's monotonic clock."""
+
+    def __init__(
+        self, me: int, shards: int, image: ClusterImage, *, request: Request, now_ms: Callable[[], int]
+    ) -> None:
+        self._me = me
+        self._shards = shards
+        self._image = image
+        self._request = request
+        self._now_ms = now_ms
+        self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
+        self._throttles: dict[tuple[str, str, str], Average] = {}
+        self._mutation_rates: dict[tuple[str, str], Rate] = {}
+        self._began = False
+        self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
+
+    def _build(self, window: Window, mutations: Window) -> None:
+        self.produce = ProduceQuotaManager(window=window)
+        self.fetch = FetchQuotaManager(window=window)
+        self.request = ClientRequestQuotaManager(window=window)
+        self.mutation = ControllerMutationQuotaManager(window=mutations)
+        self._exempt = Rate(window)
+        self._meters: dict[str, Any] = {
+            PRODUCE: self.produce,
+            FETCH: self.fetch,
+            REQUEST: self.request,
+            MUTATION: self.mutation,
+        }
+
+    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+        """Offers the sensors at home here to the other shards."""
+        serve(_METHOD, lambda peer, *args: list(self._charge_here(*args)))
+
+    def image_changed(self) -> None:
+        """Takes over the quotas of the view's version (Q3); the first time, the windows too, which never change."""
+        if not self._began:
+            self._began = True
+            windows = [
+                Window(
+                    self._image.get(f"{whose}quota.window.num"),
+                    1000 * self._image.get(f"{whose}quota.window.size.seconds"),
+                )
+                for whose in ("", "controller.")
+            ]
+            self._build(*windows)
+        for kind in KINDS:
+            now = {
+                entity: quotas[kind]
+                for entity, quotas in self._image.quotas.items()
+                if kind in quotas and entity[0][0] != "ip"
+            }
+            before, table = self._known[kind], self._meters[kind].table
+            for entity in before.keys() | now.keys():
+                if before.get(entity) != now.get(entity):
+                    table.update(dict(entity), now.get(entity))
+            self._known[kind] = now
+
+    def in_use(self, kind: str) -> bool:
+        """Whether anybody is metered for this kind."""
+        table: QuotaTable = self._meters[kind].table
+        return table.in_use
+
+    def match(self, kind: str, user: str, client_id: str) -> Match:
+        """Which quota holds for a client, and the key it is metered under."""
+        table: QuotaTable = self._meters[kind].table
+        return table.match(user, client_id)
+
+    def charge(self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False) -> Any:
+        """Records `amount` (bytes, handler ms, partitions): a Metered, or a coroutine of one when its home is elsewhere."""
+        table: QuotaTable = self._meters[kind].table
+        if not table.in_use:
+            return UNMETERED
+        home = self._home(kind, table, user, client_id)
+        if home == self._me:
+            return self._charge_here(kind, user, client_id, amount, strict)
+        return self._charge_there(home, kind, user, client_id, amount, strict)
+
+    def rates_here(self, user: str, client_id: str) -> dict[str, float]:
+        """The present rate of each kind this client is metered for at home here; for mutations, the tokens left."""
+        now_ms = self._now_ms()
+        found = {}
+        for kind in KINDS:
+            table: QuotaTable = self._meters[kind].table
+            if not table.in_use or self._home(kind, table, user, client_id) != self._me:
+                continue
+            if kind == MUTATION:
+                tokens = self.mutation.tokens(user, client_id, now_ms=now_ms)
+                if tokens is not None:
+                    found[kind] = tokens
+            else:
+                found[kind] = self._meters[kind].rate(user, client_id, now_ms=now_ms)
+        return found
+
+    def expire(self) -> None:
+        """Lets go of sensors that nobody used for an hour, as Kafka does."""
+        for kind, meter in self._meters.items():
+            meter.expire(now_ms=self._now_ms())
+            gone = [key for key in self._throttles if key[0] == kind and key[1:] not in meter.sensors]
+            for key in gone:
+                del self._throttles[key]
+        for client in self._mutation_rates.keys() - self.mutation.sensors.keys():
+            del self._mutation_rates[client]
+
+    def most_at_once(self, user: str, client_id: str) -> float | None:
+        """Bytes beyond which a single fetch would surely be throttled; None: any number."""
+        return self.fetch.most_at_once(user, client_id) if self.fetch.table.in_use else None
+
+    def record_exempt(self, handler_ms: float) -> None:
+        """Handler time of a request that no quota applies to; measured while request quotas are in use, as in Kafka."""
+        if self.request.table.in_use:
+            self._exempt.record(handler_ms / 10, now_ms=self._now_ms())
+
+    def exempt_percent(self) -> float | None:
+        """The handler time of exempt requests here, in percent of one thread; None while no request quota is in use."""
+        return self._exempt.peek(now_ms=self._now_ms()) if self.request.table.in_use else None
+
+    def mutation_rates(self, most: int) -> list[tuple[str, str, float]]:
+        """(user, client-id, mutations per second) of at most `most` sensors at home here."""
+        now_ms = self._now_ms()
+        return [
+            (user, client_id, rate.peek(now_ms=now_ms))
+            for (user, client_id), rate in itertools.islice(self._mutation_rates.items(), most)
+        ]
+
+    def describe(self, most: int) -> list[tuple[str, str, str, float, float | None]]:
+        """(kind, user, client-id, rate or tokens left, average throttle in ms) of at most `most` sensors at home here."""
+        now_ms = self._now_ms()
+        told: list[tuple[str, str, str, float, float | None]] = []
+        for kind in KINDS:
+            meter = self._meters[kind]
+            for (user, client_id), sensor in itertools.islice(meter.sensors.items(), most - len(told)):
+                if kind == MUTATION:
+                    limit = meter.table.limit((user, client_id))
+                    value = 0.0 if limit is None else sensor.peek(limit, now_ms=now_ms)
+                else:
+                    value = sensor.peek(now_ms=now_ms)
+                throttles = self._throttles.get((kind, user, client_id))
+                told.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
+        return told
+
+    def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
+        return home_of("\0".join((kind, *table.key(user, client_id))), self._shards)
+
+    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Metered:
+        now_ms = self._now_ms()
+        if kind == FETCH and amount < 0:
+            self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
+            return UNMETERED
+        meter = self._meters[kind]
+        charged: Charged
+        if kind == MUTATION:
+            charged = meter.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+            if charged.accepted:
+                rates, client = self._mutation_rates, meter.table.key(user, client_id)
+                rates.setdefault(client, Rate(meter.window)).record(amount, now_ms=now_ms)
+        else:
+            charged = meter.record(user, client_id, amount, now_ms=now_ms)
+        if charged.throttle_ms:
+            key = (kind, *meter.table.key(user, client_id))
+            average = self._throttles.setdefault(key, Average(meter.window))
+            average.record(charged.throttle_ms, now_ms=now_ms)
+        return Metered(*charged, now_ms)
+
+    async def _charge_there(
+        self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
+    ) -> Metered:
+        try:
+            return Metered(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
+        except (PeerLost, DeadlineExceeded):
+            # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
+            return UNMETERED

@@ -1,0 +1,1 @@
+"""Connection creation rates (KIP-612) across the shards of a broker."""

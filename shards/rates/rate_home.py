@@ -1,0 +1,161 @@
+"""The rates that are at home on this shard: those of addresses, and at one shard of a broker those of its listeners.
+
+H1  Nothing is decided while the memory of what an earlier home knew is incomplete: asks wait in `_parked`.
+H2  Every answer carries the version it was given under, and when its units were recorded.
+H3  All that changes a window is told to `journal`, in the order in which it does. So whoever has the journal can do the
+    arithmetic again and see that no unit was recorded beyond a quota (docs/journal.md has the shapes):
+      grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
+      grant    ... violated                  an address asked for more and was over its quota; that was taken back at once
+      grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
+      grant    pool started remembered       the windows of all pools that begin so start anew, from [at_ms, key, units]
+      reclaim  pool from tokens at_ms        units recorded at `at_ms` were not used
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from shards.config.image import ClusterImage
+from shards.limits.rate import Window
+from shards.limits.throttle import INT_MAX
+from shards.rates.listener_throttle import ListenerThrottle
+from shards.rates.windows import Windows
+
+Post = Callable[[int, tuple[Any, ...]], None]
+Record = Callable[[str, dict[str, Any], int], None]
+"""record(kind, detail, version): an event for the journal, and the configuration it came about under."""
+
+_REMEMBERED_PER_EVENT = 2048
+
+
+class RateHome:
+    """That of shard `me`. `post(peer, item)` queues an answer; `block(listener, until_ms)` tells every shard that a
+    listener must not accept; `journal` is H3."""
+
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        listeners: tuple[str, ...],
+        image: ClusterImage,
+        post: Post,
+        block: Callable[[str, int], None],
+        journal: Record,
+    ) -> None:
+        self.complete = False
+        self.version = 0
+        self._me = me
+        self._shards = shards
+        self._listeners = listeners
+        self._image = image
+        self._post = post
+        self._block = block
+        self._journal = journal
+        self._parked: list[tuple[int, str, int, int]] = []
+        self._violated = "", 0  # by whom and when a quota was last violated
+        self._anew = ""  # the windows that begin so start from what `resume` brings
+        self.start(Window())
+
+    def start(self, window: Window) -> None:
+        """Empty windows of this shape; before the first `resume`, as it never changes while a cluster runs."""
+        self.window = window
+        self.windows = Windows(window)
+        self.gate = ListenerThrottle(self._listeners, window, self._shards, self._answer)
+
+    def forget_listeners(self) -> None:
+        """Nothing is decided for anybody before `resume` has brought what the listeners' windows are to hold."""
+        self.gate.forget_rates()
+        self.complete = False
+        self._anew = "listener:"
+
+    def record(self, key: str, *, now_ms: int) -> int | None:
+        """One connection of this very shard: as `Waiter.recorded` is told; None: ask, and wait for the answer."""
+        if not self.complete:
+            return None
+        if not key.startswith("listener:"):
+            return self._ask_window(self._me, key, 1, 0, now_ms)[1]
+        until_ms = self.gate.ask_one(key[9:], now_ms=now_ms)
+        if until_ms is None:
+            return None
+        self._granted(self._me, key, 1, now_ms)
+        if not until_ms:
+            return 0
+        self._block(key[9:], until_ms)
+        return until_ms - now_ms
+
+    def asked(self, peer: int, now_ms: int, key: str, units: int, more: int) -> None:
+        """A shard has `units` connections, and could use as many `more` soon."""
+        if not self.complete:
+            self._parked.append((peer, key, units, more))
+        elif key.startswith("listener:"):
+            self.gate.ask(peer, key[9:], units, more, now_ms=now_ms)
+        else:
+            within, delay_ms, spare = self._ask_window(peer, key, units, more, now_ms)
+            self._post(peer, ("within", key, within, units - within, delay_ms, spare, now_ms, self.version))
+
+    def undo(self, peer: int, now_ms: int, key: str, units: int, at_ms: int) -> None:
+        """Units recorded at `at_ms` were not used."""
+        detail = {"pool": f"rate:{key}", "from": peer, "tokens": units, "at_ms": at_ms}
+        self._journal("reclaim", detail, self.version)
+        if key.startswith("listener:"):
+            self.gate.undo(key[9:], units, at_ms=at_ms)
+        else:
+            self.windows.undo(key[3:], units, at_ms=at_ms)
+
+    def count(self, peer: int, now_ms: int, listener: str, units: int) -> None:
+        """See Rates.count."""
+        self.gate.advance(now_ms=now_ms)
+        pool = f"rate:listener:{listener}"
+        detail = {"pool": pool, "to": peer, "tokens": units, "at_ms": now_ms, "charged": False}
+        self._journal("grant", detail, self.version)
+        self.gate.record(listener, units, now_ms=now_ms)
+
+    def forget(self, peer: int) -> None:
+        """A shard died: nobody there waits any more."""
+        self.gate.forget(peer)
+        self._parked = [ask for ask in self._parked if ask[0] != peer]
+
+    def resume(self, remembered: list[tuple[int, str, int]], now_ms: int) -> None:
+        """The memory is complete: count it, oldest first, then answer who asked meanwhile."""
+        self._started(self._anew, remembered)
+        self._anew = ""
+        for at_ms, key, units in remembered:
+            if key.startswith("listener:"):
+                self.gate.record(key[9:], units, now_ms=at_ms)
+            else:
+                self.windows.record(key[3:], units, now_ms=at_ms)
+        self.complete = True
+        parked, self._parked = self._parked, []
+        for peer, key, units, more in parked:
+            self.asked(peer, now_ms, key, units, more)
+
+    def _ask_window(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
+        ip = key[3:]
+        quota = self._image.quota_for_ip(ip)
+        if quota is None or quota >= INT_MAX:
+            return units, 0, 0  # without a quota nothing is recorded
+        within, delay_ms, spare = self.windows.ask(ip, units, more, quota, self._shards, now_ms=now_ms)
+        if within == units:
+            self._granted(peer, key, within + spare, now_ms)
+        elif within or (key, now_ms) != self._violated:
+            # Once for each ms is enough: what a violation leaves behind is that the window was looked at then.
+            self._violated = key, now_ms
+            detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
+            self._journal("grant", detail, self.version)
+        return within, delay_ms, spare
+
+    def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:
+        self._granted(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)
+        self._post(peer, ("go", listener, units, until_ms, spare, at_ms, self.version))
+        if until_ms:
+            self._block(listener, until_ms)
+
+    # H3
+
+    def _granted(self, peer: int, key: str, units: int, at_ms: int) -> None:
+        self._journal("grant", {"pool": f"rate:{key}", "to": peer, "tokens": units, "at_ms": at_ms}, self.version)
+
+    def _started(self, what: str, remembered: list[tuple[int, str, int]]) -> None:
+        for start in range(0, len(remembered) or 1, _REMEMBERED_PER_EVENT):
+            some = remembered[start : start + _REMEMBERED_PER_EVENT]
+            detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}
+            self._journal("grant", detail, self.version)

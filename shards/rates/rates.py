@@ -1,0 +1,268 @@
+"""Connection creation rates across shards (KIP-612): what the accept path asks, and what travels to answer it.
+
+A rate's window lives at its home: an address's at the home of its key, those of the broker and of all its listeners
+together at the home of "rate:broker" (listener_throttle.py
+says why). Any other shard is a holder: it asks for a unit per connection,
+all of one pass in one message, and may hold spare units that are already recorded at the home.
+
+    holder -> home   ask key units more | unused key units when | count listener units
+    home -> holder   within address units over delay spare when version | go listener units until spare when version
+                     blocked listener until
+    rate_memory.py   spent key units | tell round what | recent round last [when key units]...
+
+R1  A unit is recorded at the home before its connection goes on: so no number of shards admits more than one gate would.
+R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
+R3  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick` only.
+R4  With a home that died go its unanswered asks, which are asked again, and spare units, which are void. Unused units of
+    a dead holder stay recorded, and leave with their sample. Both are on the safe side.
+Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
+and deliver nothing of an earlier incarnation (mesh.py, M1 and M2).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from shards.config.image import ClusterImage
+from shards.limits.rate import Window
+from shards.limits.throttle import INT_MAX
+from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
+from shards.rates.rate_home import RateHome, Record
+from shards.rates.rate_memory import Entry, RateMemory
+from shards.tokens.homes import home_of
+
+__all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates"]
+
+NAME: Final = "rates"
+"""The first field of each message, which tells it from those of the tokens."""
+_ITEMS_PER_MESSAGE: Final = 2048
+_LARGEST_BATCH: Final = 64
+
+
+class Rates:
+    """The rates of one shard, `me` of `shards`. `send(peer, message)` hands over a message; `blocked(listener, until_ms)` is
+    told until when a listener must not accept, and must not call back; `journal`: rate_home.py, H3.
+
+    `gated`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address has a quota.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        listeners: tuple[str, ...],
+        image: ClusterImage,
+        *,
+        send: Callable[[int, tuple[Any, ...]], None],
+        blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
+        journal: Record = lambda kind, detail, version: None,
+    ) -> None:
+        self.me: Final = me
+        self.shards: Final = shards
+        self.gated = False
+        self.limits_ips = False
+        self.gate_home: Final = home_of("rate:broker", shards)
+        self._listeners: Final = listeners
+        self._image = image
+        self._send = send
+        self._blocked = blocked
+        self._outbox: dict[int, list[tuple[Any, ...]]] = {}
+        self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
+        self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
+        self._shares = Allowances(self._post)
+        self._here = RateHome(me, shards, listeners, image, self._post, self._block_all, journal)
+        self._memory = RateMemory(me, shards, self._home, self._post, self._resume)
+        self._handlers: dict[str, Callable[..., None]] = {
+            "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
+            "go": self._go, "blocked": self._block, "spent": self._memory.spent, "tell": self._memory.tell,
+            "recent": self._memory.heard,
+        }  # fmt: skip
+
+    # The accept path
+
+    def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
+        """Record one connection of `listener:NAME` or `ip:ADDRESS`: as `Waiter.recorded` is told, or None: it will be."""
+        share = self._shares.get(key)
+        if share is not None and share.use(now_ms):
+            self._memory.used(key, 1, share.home, now_ms=now_ms)
+            return 0
+        home = self._home(key) if share is None else share.home
+        if home == self.me and (share is None or not share.waiters):
+            wait_ms = self._here.record(key, now_ms=now_ms)
+            if wait_ms is not None:
+                if not wait_ms or key.startswith("listener:"):
+                    self._memory.used(key, 1, home, now_ms=now_ms)
+                return wait_ms
+        self._shares.wait(key, home, waiter, now_ms)
+        if home == self.me:
+            self._local.append(("ask", key, 1, 0))
+        else:
+            self._shares.ask(key)
+        return None
+
+    def count(self, listener: str, units: int, *, now_ms: int) -> None:
+        """Tell a listener's rate without asking. -1: the connection violated its address's rate, which takes back what
+        was recorded for it elsewhere; +1: held for that, it gets in after all."""
+        if self.gated:
+            self._memory.used(f"listener:{listener}", units, self.gate_home, now_ms=now_ms)
+            self._post(self.gate_home, ("count", listener, units))
+
+    def has_quota(self, ip: str) -> bool:
+        """Whether connections of this address have to be recorded."""
+        quota = self._image.quota_for_ip(ip)
+        return quota is not None and quota < INT_MAX
+
+    def batch(self, listener: str) -> int:
+        """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. One second's
+        worth while none is delayed, as that makes few messages of many; 10 ms' worth while they are."""
+        quota = self._here.gate.tightest(listener)
+        if quota is None:
+            return _LARGEST_BATCH
+        return max(1, min(_LARGEST_BATCH, int(quota / 100 if listener in self._delayed else quota)))
+
+    # Configuration, peers, time
+
+    def apply(self, version: int, *, now_ms: int) -> None:
+        """The view has become `version`: its quotas hold from here on, and nothing granted under another is left (R2)."""
+        image, here = self._image, self._here
+        here.gate.advance(now_ms=now_ms)  # what was due is due under the version that ends
+        here.version = version
+        window = Window(image.get("quota.window.num"), image.get("quota.window.size.seconds") * 1000)
+        if window != here.window:
+            here.start(window)
+            self._memory.start(window)
+        self._shares.void()
+        quota = image.rate_of("broker").rate
+        quotas = {name: image.rate_of(f"listener:{name}").rate for name in self._listeners}
+        here.gate.configure(quota, quotas, image.inter_broker_listener if len(self._listeners) > 1 else None)
+        self.limits_ips = image.limits_ip_rates
+        gated = quota is not None or any(each is not None for each in quotas.values())
+        if gated and not self.gated and self.me == self.gate_home and here.complete:
+            here.forget_listeners()
+            self._memory.ask_again(now_ms=now_ms)
+        self.gated = gated
+        self._memory.configured(now_ms=now_ms)
+
+    def observe(self, listener: str, total: int, *, now_ms: int) -> None:
+        """How many connections a listener has taken so far, told now and then: what a rate that is switched on starts
+        from, as Kafka records these also without a quota."""
+        self._memory.observe(f"listener:{listener}", total, count=not self.gated, now_ms=now_ms)
+
+    def peer_up(self, peer: int) -> None:
+        """An incarnation of a peer can be sent to."""
+        self._outbox[peer] = []
+        self._memory.peer_up(peer)
+        self._shares.home_up(peer)
+
+    def peer_down(self, peer: int, *, now_ms: int) -> None:
+        """A peer is dead (R4)."""
+        self._outbox.pop(peer, None)
+        self._here.forget(peer)
+        self._shares.home_down(peer, now_ms)
+        self._memory.peer_down(peer, now_ms=now_ms)
+
+    def receive(self, peer: int, items: list[Any], *, now_ms: int) -> None:
+        """The items of a message from a peer."""
+        for item in items:
+            self._handlers[item[0]](peer, now_ms, *item[1:])
+
+    def next_ms(self) -> int | None:
+        """When `advance` has something to do."""
+        gate_ms, expires_ms = self._here.gate.next_ms(), self._shares.next_ms()
+        if gate_ms is None or expires_ms is None:
+            return gate_ms if expires_ms is None else expires_ms
+        return min(gate_ms, expires_ms)
+
+    def advance(self, *, now_ms: int) -> None:
+        """What is due by now: acceptors that go on, grants that expire."""
+        self._here.gate.advance(now_ms=now_ms)
+        self._shares.expire(now_ms)
+
+    def tick(self, *, now_ms: int) -> None:
+        """Deadlines; about four times a second."""
+        self._memory.tick(now_ms=now_ms)
+        self._shares.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
+
+    @property
+    def busy(self) -> bool:
+        """Whether `flush` has something to do."""
+        return bool(self._local or self._shares.asking or any(self._outbox.values()))
+
+    def flush(self, *, now_ms: int) -> None:
+        """Ends a pass: tells waiters what was decided here, and sends what was queued, one message for each peer."""
+        while self._local:
+            local, self._local = self._local, []
+            self.receive(self.me, local, now_ms=now_ms)
+        self._shares.flush()
+        self._memory.flush()
+        for peer, items in self._outbox.items():
+            if items:
+                self._outbox[peer] = []
+                for start in range(0, len(items), _ITEMS_PER_MESSAGE):
+                    self._send(peer, (NAME, items[start : start + _ITEMS_PER_MESSAGE]))
+
+    def describe(self, most: int = 1000, *, now_ms: int) -> dict[str, Any]:
+        """Connections a second of the addresses at home here, the latest to connect first; and how many wait here."""
+        return {"waiting": self._shares.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
+
+    # Answers
+
+    def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, *grant: int) -> None:
+        share = self._shares.answered(key, now_ms)
+        self._tell(share, key, units, 0, grant[1], now_ms)
+        for _ in range(over):
+            waiter = share.next()
+            if waiter is not None:
+                waiter.recorded(key, delay_ms)
+        self._grant(key, *grant)
+
+    def _go(self, peer: int, now_ms: int, listener: str, units: int, until_ms: int, *grant: int) -> None:
+        key = f"listener:{listener}"
+        share = self._shares.answered(key, now_ms)
+        self._tell(share, key, units, 0, grant[1], now_ms)
+        if until_ms:
+            self._tell(share, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
+        else:
+            self._delayed.discard(listener)
+        self._grant(key, *grant)
+
+    def _tell(self, share: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
+        """Recorded units for as many waiters; what nobody waits for any more goes back."""
+        unused = 0
+        for _ in range(units):
+            waiter = share.next()
+            if waiter is None:
+                unused += 1
+                continue
+            share.used += 1
+            self._memory.used(key, 1, share.home, now_ms=now_ms)
+            waiter.recorded(key, wait_ms)
+        if unused:
+            self._post(share.home, ("unused", key, unused, at_ms))
+
+    def _grant(self, key: str, spare: int, at_ms: int, version: int) -> None:
+        self._shares.grant(key, spare, at_ms, current=version >= self._here.version)
+
+    def _block(self, peer: int, now_ms: int, listener: str, until_ms: int) -> None:
+        self._delayed.add(listener)
+        self._blocked(listener, until_ms)
+
+    # Parts
+
+    def _home(self, key: str) -> int:
+        return self.gate_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
+
+    def _resume(self, remembered: list[Entry], now_ms: int) -> None:
+        self._here.resume(remembered, now_ms)
+
+    def _block_all(self, listener: str, until_ms: int) -> None:
+        for items in self._outbox.values():
+            items.append(("blocked", listener, until_ms))
+        self._delayed.add(listener)
+        self._blocked(listener, until_ms)
+
+    def _post(self, peer: int, item: tuple[Any, ...]) -> None:
+        """Queues an item for the end of the pass; dropped when the peer is down."""
+        if peer == self.me:
+            self._local.append(item)
+        elif peer in self._outbox:
+            self._outbox[peer].append(item)

@@ -1,0 +1,94 @@
+"""Connection rates of addresses, at their home.
+
+W1  A unit is recorded here before anybody acts on it, and a violating one is taken back at once, as Kafka does.
+W2  Spare units are granted only up to half of what the quota allows, so what is recorded ahead of its use never pushes
+    a rate over its quota. Unused, it is taken back out of the very sample it went into.
+W3  Memory: an address is forgotten one or two spans after its last record, when its window has nothing left to say.
+"""
+
+from typing import Final
+
+from shards.limits.rate import Rate, Window
+
+SHOWN_MS: Final = 3_600_000  # Kafka drops an address's sensor after an hour without a record
+SHOWN_MOST: Final = 1000
+
+
+def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
+    """Units that may be recorded now without the rate passing half of its quota; 0 for a window of one sample."""
+    samples, size_ms = rate.window
+    return max(0, int((quota_per_s / 2 - rate.peek(now_ms=now_ms)) * ((samples - 1) * size_ms / 1000.0)))
+
+
+class Windows:
+    """The rate of each address whose home is here."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self._rates: dict[str, Rate] = {}
+        self._older: dict[str, Rate] = {}  # not used since the last turn
+        self._turn_ms = 0
+        self._shown: dict[str, int] = {}  # when each address last recorded, least recent first
+
+    def ask(
+        self, ip: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
+    ) -> tuple[int, int, int]:
+        """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
+        units, at most `more`, were recorded on top. `sharers`: among how many shards the headroom is to do."""
+        rate = self._rate(ip, now_ms)
+        for within in range(units):
+            delay_ms = rate.charge(1, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
+            if delay_ms:
+                rate.record(-1, now_ms=now_ms)
+                # The others ask at the same instant of the same window: the answer is the same.
+                return within, delay_ms, 0
+        spare = 0
+        if more:
+            spare = min(more, headroom(rate, quota_per_s, now_ms=now_ms) // sharers)
+            if spare:
+                rate.record(spare, now_ms=now_ms)
+        return units, 0, spare
+
+    def record(self, ip: str, units: int, *, now_ms: int) -> None:
+        """Count what was decided elsewhere: by an earlier home."""
+        self._rate(ip, now_ms).record(units, now_ms=now_ms)
+
+    def undo(self, ip: str, units: int, *, at_ms: int) -> None:
+        """Units recorded at `at_ms` were not used."""
+        rate = self._rates.get(ip) or self._older.get(ip)
+        if rate is not None:
+            rate.undo(units, at_ms=at_ms)
+
+    def describe(self, most: int, *, now_ms: int) -> list[tuple[str, float]]:
+        """(address, connections a second) of those that recorded within the last hour, the latest first."""
+        found: list[tuple[str, float]] = []
+        for ip, last_ms in reversed(self._shown.items()):
+            if now_ms - last_ms > SHOWN_MS or len(found) == most:
+                break
+            rate = self._rates.get(ip) or self._older.get(ip)
+            found.append((ip, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._rates) + len(self._older)
+
+    def _rate(self, ip: str, now_ms: int) -> Rate:
+        if now_ms >= self._turn_ms:
+            self._turn(now_ms)
+        shown = self._shown
+        shown.pop(ip, None)
+        shown[ip] = now_ms
+        if len(shown) > SHOWN_MOST:
+            del shown[next(iter(shown))]
+        rate = self._rates.get(ip)
+        if rate is None:
+            rate = self._rates[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
+        return rate
+
+    def _turn(self, now_ms: int) -> None:
+        """W3: a sample counts until `samples` sizes after its last record; after a whole span without one, none does."""
+        span_ms = (self.window.samples + 1) * self.window.size_ms
+        if now_ms >= self._turn_ms + span_ms:
+            self._rates = {}
+        self._older, self._rates = self._rates, {}
+        self._turn_ms = now_ms + span_ms

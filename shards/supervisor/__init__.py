@@ -1,0 +1,1 @@
+"""The processes of a cluster: what it consists of, the sockets they inherit, and restarting what dies."""

@@ -1,0 +1,96 @@
+"""Binds what a cluster listens on, before any process is forked, so that a restarted process finds its sockets open."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from shards.config.cluster_plan import COORDINATOR_MEMBER, ListenerEndpoint, ListenerSpec
+from shards.errors import CannotStart
+
+_BACKLOG = 4096
+
+
+def bind_clients(
+    specs: Sequence[ListenerSpec], brokers: int, shards: int
+) -> tuple[list[ListenerEndpoint], dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]]:
+    """One socket per shard for each listener of each broker, sharing its port (SO_REUSEPORT).
+
+    Raises CannotStart with one sentence when a port is taken or an address is not of this machine.
+    """
+    endpoints: list[ListenerEndpoint] = []
+    sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = {
+        (broker, shard): [] for broker in range(brokers) for shard in range(shards)
+    }
+    for broker in range(brokers):
+        for spec in specs:
+            port = spec.port + broker if spec.port else 0
+            what = f"listener {spec.name} of broker {broker}"
+            if port:
+                bind_tcp(spec.host, port, what, shared=False).close()  # SO_REUSEPORT alone would join a stranger's port
+            first = bind_tcp(spec.host, port, what, shared=True)
+            port = first.getsockname()[1]
+            endpoint = ListenerEndpoint(broker, spec.name, spec.host, port, spec.options)
+            endpoints.append(endpoint)
+            for shard in range(shards):
+                sock = first if shard == 0 else bind_tcp(spec.host, port, what, shared=True)
+                sock.listen(_BACKLOG)
+                sockets[broker, shard].append((endpoint, sock))
+    return endpoints, sockets
+
+
+def bind_tcp(host: str, port: int, what: str, *, shared: bool) -> socket.socket:
+    """A bound TCP socket, not yet listening. Raises CannotStart naming `what`, the address and the reason."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if family == socket.AF_INET6 and host != "::":
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        sock.bind((host, port))
+    except (OSError, OverflowError) as fault:
+        sock.close()
+        raise CannotStart(f"cannot listen on {host}:{port} for {what}: {_why(fault)}") from None
+    return sock
+
+
+def _why(fault: OSError | OverflowError) -> str:
+    match getattr(fault, "errno", None):
+        case errno.EADDRINUSE:
+            return "the port is in use; choose another with --port, or stop what listens there"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address"
+        case errno.EACCES:
+            return "ports below 1024 need more rights than this user has"
+        case None:
+            return "a port is a number from 0 to 65535"
+        case _:
+            return str(getattr(fault, "strerror", fault)) or str(fault)
+
+
+class RunDir:
+    """Unix sockets of the mesh, reached through an open directory so that no data directory's path is too long for them."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._path = path
+
+    def address(self, member: tuple[int, int]) -> str:
+        """The address to dial for a member, valid in every process that inherited this object."""
+        name = "coordinator.sock" if member == COORDINATOR_MEMBER else f"b{member[0]}s{member[1]}.sock"
+        return f"/proc/self/fd/{self._fd}/{name}"
+
+    def bind(self, members: Sequence[tuple[int, int]]) -> dict[tuple[int, int], socket.socket]:
+        sockets = {}
+        for member in members:
+            address = self.address(member)
+            (self._path / address.rsplit("/", 1)[1]).unlink(missing_ok=True)
+            sock = sockets[member] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.bind(address)
+            sock.listen(512)
+        return sockets

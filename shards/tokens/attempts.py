@@ -1,0 +1,125 @@
+"""Connections that wait for a token: in which pool, in which order, and whether the pool's home knows of them.
+
+A1  An attempt waits in one pool at a time, the first of its pools of which it holds no token, and is in that pool's
+    queue just as long. Tickets rise along a queue.
+A2  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them known as one borrow.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from shards.tokens.pool import Admitted, Refused, TokenWaiter
+
+
+class Attempt:
+    """A connection in flight: it holds a token of each of pools[:index] and waits for one of pools[index].
+
+    A decided one (`decision` not None) is in no queue; it waits only for its waiter to be told.
+    """
+
+    __slots__ = ("asked", "deadline_s", "decision", "index", "pools", "ticket", "waiter")
+
+    def __init__(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
+        self.pools = pools
+        self.waiter = waiter
+        self.index = 0
+        self.ticket = 0
+        self.asked = False
+        self.deadline_s: float | None = None  # set by the first tick that finds it waiting
+        self.decision: Admitted | Refused | None = None
+
+    @property
+    def key(self) -> str:
+        """The pool it waits for."""
+        return self.pools[self.index]
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The pools it holds a token of while it waits."""
+        return self.pools[: self.index]
+
+
+class Queues:
+    """Who waits, by pool."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[Attempt]] = {}
+        self._unasked: dict[str, None] = {}
+        self._ticket = 0
+
+    @property
+    def unasked(self) -> bool:
+        """Whether take_unasked() has something to return."""
+        return bool(self._unasked)
+
+    def join(self, attempt: Attempt, index: int) -> None:
+        """The attempt waits for pools[index], behind everybody who waits for it."""
+        self._ticket += 1
+        attempt.index = index
+        attempt.ticket = self._ticket
+        attempt.asked = False
+        self._queues.setdefault(attempt.key, deque()).append(attempt)
+        self._unasked[attempt.key] = None
+
+    def leave(self, attempt: Attempt) -> None:
+        """The attempt gives up its place; if it was asked for, the home has to be told."""
+        queue = self._queues[attempt.key]
+        queue.remove(attempt)
+        if not queue:
+            del self._queues[attempt.key]
+
+    def pop(self, key: str, up_to_ticket: int | None = None) -> Attempt | None:
+        """The first in a queue; None if nobody waits there, or the first has a later ticket."""
+        queue = self._queues.get(key)
+        if queue is None or (up_to_ticket is not None and queue[0].ticket > up_to_ticket):
+            return None
+        attempt = queue.popleft()
+        if not queue:
+            del self._queues[key]
+        return attempt
+
+    def take_unasked(self) -> list[str]:
+        """The pools for which somebody waits whom the home may not know of."""
+        keys = list(self._unasked)
+        self._unasked.clear()
+        return keys
+
+    def ask(self, key: str) -> tuple[int, int, int]:
+        """How many wait whom the home did not know of, and their first and last ticket: it is told now."""
+        count = first = last = 0
+        for attempt in reversed(self._queues.get(key, ())):
+            if attempt.asked:
+                break
+            attempt.asked = True
+            count += 1
+            first = attempt.ticket
+            last = last or first
+        return count, first, last
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """The home of these pools died: it knows of nobody, and the time to wait for it begins anew."""
+        for key in keys:
+            self._unasked[key] = None
+            for attempt in self._queues[key]:
+                attempt.asked = False
+                attempt.deadline_s = None
+
+    def pools(self) -> list[str]:
+        """The pools somebody waits for."""
+        return list(self._queues)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._queues
+
+    def __iter__(self) -> Iterator[Attempt]:
+        for queue in self._queues.values():
+            yield from queue
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold."""
+        for key, queue in self._queues.items():
+            tickets = [attempt.ticket for attempt in queue]
+            assert tickets and tickets == sorted(tickets)
+            assert all(attempt.key == key and attempt.decision is None for attempt in queue)
+            asked = [attempt.asked for attempt in queue]
+            assert asked == sorted(asked, reverse=True)

@@ -1,0 +1,149 @@
+"""Pools at their home: the numbers, who has tokens, and who waits for one. When they change is ledger.py's business."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from shards.limits.caps import CapRule
+from shards.tokens.pool import Pool
+
+
+class HomePoolMode(Enum):
+    """What holders may do with tokens they don't use."""
+
+    OPEN = "open"  # cache them
+    RECLAIMING = "reclaiming"  # they were asked to send them home, and not all have answered
+    TIGHT = "tight"  # nobody caches any: what is out is in use, or on the way
+
+
+# "Dry" is no token free while somebody waits, or more out than the cap allows.
+TRANSITIONS: Final = (
+    (HomePoolMode.OPEN, HomePoolMode.RECLAIMING),  # dry
+    (HomePoolMode.OPEN, HomePoolMode.TIGHT),  # dry, and no holder has any
+    (HomePoolMode.RECLAIMING, HomePoolMode.TIGHT),  # all have answered
+    (
+        HomePoolMode.TIGHT,
+        HomePoolMode.RECLAIMING,
+    ),  # more out than the cap allows: connections in flight give theirs up, too
+    (HomePoolMode.TIGHT, HomePoolMode.OPEN),  # half empty, or no cap any more
+)
+
+
+class HomePool(Pool):
+    """A pool at its home.
+
+    granted  tokens out to other shards: the sum of what the ledger has for each
+    mode     whether holders may cache; `tight` is True unless it is OPEN
+    """
+
+    __slots__ = ("granted", "mode")
+
+    def __init__(self, key: str, rule: CapRule) -> None:
+        super().__init__(key, rule)
+        self.granted = 0
+        self.mode = HomePoolMode.OPEN
+
+    @property
+    def out(self) -> int:
+        """Tokens that are not free: in use at home, or granted."""
+        return self.in_use + self.granted
+
+    def may_cache(self, shards: int) -> bool:
+        """Whether holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
+        cap = self.rule.cap
+        return self.mode is HomePoolMode.OPEN and (cap is None or cap > shards)
+
+    def is_roomy(self, shards: int) -> bool:
+        """Whether a tight pool may be cached again: it is half empty."""
+        cap = self.rule.cap
+        return cap is None or (cap > shards and 2 * self.out <= cap)
+
+    def enter(self, mode: HomePoolMode) -> None:
+        """Changes the mode; anything but a transition of the table is a bug."""
+        if mode is self.mode:
+            return
+        if (self.mode, mode) not in TRANSITIONS:
+            raise RuntimeError(f"{self.key}: {self.mode.value} can't become {mode.value}")
+        self.mode = mode
+        self.tight = mode is not HomePoolMode.OPEN
+
+
+class Want:
+    """A borrow that was not served in full: `count` connections of `peer` wait, with tickets from `first` to `last`."""
+
+    __slots__ = ("arrival", "count", "first", "last", "peer")
+
+    def __init__(self, peer: int, count: int, first: int, last: int, arrival: int) -> None:
+        self.peer = peer
+        self.count = count
+        self.first = first
+        self.last = last
+        self.arrival = arrival  # rises with every Want of this ledger
+
+
+class Contention:
+    """A pool somebody waits for, or whose holders were asked and have not all answered.
+
+    wants     first come, first served
+    awaiting  how many answers to `reclaim` each shard still owes
+    covered   the probe that is under way speaks for wants up to this arrival; 0 for none
+    """
+
+    __slots__ = ("awaiting", "covered", "wants")
+
+    def __init__(self) -> None:
+        self.wants: deque[Want] = deque()
+        self.awaiting: dict[int, int] = {}
+        self.covered = 0
+
+
+class Grants:
+    """Tokens that are out to other shards, by shard and pool: what each was granted and has not given back."""
+
+    def __init__(self, others: Iterable[int]) -> None:
+        self._of: dict[int, dict[str, int]] = {shard: {} for shard in others}
+
+    def add(self, shard: int, account: HomePool, n: int) -> None:
+        """n more tokens are out to a shard."""
+        of = self._of[shard]
+        of[account.key] = of.get(account.key, 0) + n
+        account.granted += n
+
+    def take_back(self, shard: int, account: HomePool, n: int) -> None:
+        """A shard gave n tokens back; more than it was granted is a bug."""
+        of = self._of[shard]
+        left = of.get(account.key, 0) - n
+        if left < 0:
+            raise RuntimeError(f"{account.key}: shard {shard} gives back {-left} tokens more than it was granted")
+        if left:
+            of[account.key] = left
+        else:
+            del of[account.key]
+        account.granted -= n
+
+    def drop(self, shard: int) -> dict[str, int]:
+        """Forgets a shard; returns what it had, for its accounts to be put right."""
+        lost, self._of[shard] = self._of[shard], {}
+        return lost
+
+    def holds(self, shard: int, key: str) -> bool:
+        """Whether a shard has tokens of a pool."""
+        return key in self._of[shard]
+
+    def holders(self, key: str) -> list[int]:
+        """The shards that have tokens of a pool."""
+        return [shard for shard, of in self._of.items() if key in of]
+
+    def of(self, key: str) -> dict[int, int]:
+        """Tokens of a pool, by shard."""
+        return {shard: of[key] for shard, of in self._of.items() if key in of}
+
+    def check(self, accounts: Mapping[str, HomePool]) -> None:
+        """Raises AssertionError unless every grant is of an account, and every account's sum is right."""
+        sums = dict.fromkeys(accounts, 0)
+        for of in self._of.values():
+            for key, n in of.items():
+                assert n > 0, key
+                sums[key] += n
+        assert sums == {key: account.granted for key, account in accounts.items()}

@@ -1,0 +1,131 @@
+"""The other shards as the token protocol sees them: incarnations, what to send, and which version each has applied.
+
+A message is (session, items); an item is (kind, arguments...). All items of a pass go out in one message per peer.
+
+    holder -> home   borrow key waiting up_to first last | withdraw key ticket | give key n
+                     report key n | reclaimed key n | probed number
+    home -> holder   grant key n loose last | refuse key last cap name version | reclaim key revoke | probe number
+    both             sync version | synced version
+
+E1  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair are the same,
+    and a message of another session (sent by, or meant for, an earlier incarnation) is dropped.
+E2  A peer is unknown until it is up or down, and up until it is down. Nothing is sent to one that is not up, and its
+    outbox dies with it. Shards start as unknown: a home must not believe it heard everybody before it did.
+E3  `sync version` follows every report that version made necessary, on the same link. So who heard the sync of all live
+    peers (`floor`) knows all use, and who got `synced` from all has told all.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+Item = tuple[Any, ...]
+Message = tuple[int, list[Item]]
+NEVER: Final = -1  # the version of a peer that has not told
+_ITEMS_PER_MESSAGE: Final = 2048  # so that a million reports are many bounded frames
+
+
+class Peers:
+    """The other shards of this broker, and the queue of items from this shard to itself (`local`)."""
+
+    def __init__(self, me: int, shards: int, epoch: int) -> None:
+        self._me: Final = me
+        self._epoch: Final = epoch
+        self._session: dict[int, int] = {}
+        self._outbox: dict[int, list[Item]] = {}
+        self._gives: dict[tuple[int, str], int] = {}  # place in the outbox of this pass's give, so that many are one
+        self.local: deque[Item] = deque()
+        others = [shard for shard in range(shards) if shard != me]
+        self.synced = dict.fromkeys(others, NEVER)  # what each live or unknown peer has applied
+        self.acked = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
+        self._floor: float = min(self.synced.values(), default=float("inf"))
+
+    # Incarnations
+
+    def is_up(self, peer: int) -> bool:
+        """True for this shard itself and for peers that can be sent to."""
+        return peer in self._session or peer == self._me
+
+    def up(self, peer: int, epoch: int) -> None:
+        """An incarnation of a peer can be sent to."""
+        self._session[peer] = max(self._epoch, epoch)
+        self._outbox[peer] = []
+        self.synced[peer] = self.acked[peer] = NEVER
+        self._floor = NEVER
+
+    def down(self, peer: int) -> None:
+        """A peer is dead: nobody waits for it any more."""
+        self._session.pop(peer, None)
+        self._outbox.pop(peer, None)
+        self._forget_gives(peer)
+        self.synced.pop(peer, None)
+        self.acked.pop(peer, None)
+        self._floor = min(self.synced.values(), default=float("inf"))
+
+    def fresh(self, peer: int, message: Message) -> bool:
+        """Whether a message comes from the peer's present incarnation and is meant for ours."""
+        return message[0] == self._session.get(peer)
+
+    # Versions
+
+    @property
+    def floor(self) -> float:
+        """The version that every live peer has applied and reported for: NEVER while one is unknown."""
+        return self._floor
+
+    def heard_sync(self, peer: int, version: int) -> None:
+        """A peer has applied a version; its reports came before."""
+        self.synced[peer] = version
+        self._floor = min(self.synced.values())
+
+    def agreed(self, version: int) -> bool:
+        """Whether every live peer has applied this version, and answered that it heard of ours."""
+        return self._floor >= version and all(acked >= version for acked in self.acked.values())
+
+    # What is to be sent
+
+    def post(self, peer: int, item: Item) -> None:
+        """Queues an item for the end of the pass; dropped when the peer is not up."""
+        if peer == self._me:
+            self.local.append(item)
+        elif peer in self._outbox:
+            self._outbox[peer].append(item)
+
+    def post_all(self, item: Item) -> None:
+        """Queues an item for every peer that is up."""
+        for box in self._outbox.values():
+            box.append(item)
+
+    def give(self, peer: int, key: str, n: int) -> None:
+        """Queues n tokens for their home; all of one pass and pool become one item, where the first was."""
+        box = self._outbox.get(peer)
+        if box is None:
+            return
+        at = self._gives.get((peer, key))
+        if at is None:
+            self._gives[peer, key] = len(box)
+            box.append(("give", key, n))
+        else:
+            box[at] = ("give", key, box[at][2] + n)
+
+    def report(self, peer: int, key: str, n: int) -> None:
+        """Queues a report. Gives from now on may be of the reported tokens, so they must come after it."""
+        self._gives.pop((peer, key), None)
+        self.post(peer, ("report", key, n))
+
+    def flush(self, send: Callable[[int, Message], None]) -> None:
+        """Sends what was queued; once per pass."""
+        self._gives.clear()
+        for peer, box in list(self._outbox.items()):  # a copy: sending to a peer that doesn't keep up may end its link
+            if box and peer in self._outbox:
+                self._outbox[peer] = []
+                session = self._session[peer]
+                for start in range(0, len(box), _ITEMS_PER_MESSAGE):
+                    send(peer, (session, box[start : start + _ITEMS_PER_MESSAGE]))
+
+    def queued(self, peer: int) -> list[Item]:
+        """The items of this pass so far, for describe() and tests."""
+        return self._outbox.get(peer, [])
+
+    def _forget_gives(self, peer: int) -> None:
+        self._gives = {place: at for place, at in self._gives.items() if place[0] != peer}

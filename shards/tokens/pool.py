@@ -1,0 +1,147 @@
+"""A pool as one shard sees it, whether it is at home here (ledger.py) or elsewhere (cache.py).
+
+Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
+
+P1  A connection may take a token of a pool here at once, if and only if in_use < limit.
+P2  A token given back to a pool that is `tight` is somebody else's business: the home has to hear of it.
+
+All pools of a shard are in one Table, so that a decision costs one look-up per pool.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from shards.limits.caps import CapRule
+
+NO_LIMIT: Final = 1 << 62
+
+
+class Admitted:
+    """The decision to let a connection in; there is one, ADMITTED, so that deciding allocates nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ADMITTED"
+
+
+ADMITTED: Final = Admitted()
+
+
+class Refused(NamedTuple):
+    """The decision to turn a connection away: by which pool, under which rule of which configuration version.
+
+    `unavailable`: not by the rule; the pool's home did not answer within the deadline.
+    """
+
+    pool: str
+    rule: CapRule
+    version: int
+    unavailable: bool = False
+
+
+class TokenWaiter(Protocol):
+    """Who asked for tokens and has to wait; compared by identity, so it must be hashable."""
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        """The decision, once, unless cancelled first. May call take(), release() and cancel()."""
+
+
+class Pool:
+    """What take() and release() need to know of a pool.
+
+    in_use  tokens held by connections of this shard, open or in flight
+    limit   how many there may be without asking: NO_LIMIT when the pool has no cap
+    peak    the highest in_use since the last sweep; what was never needed may go home
+    away    1 if tokens here were granted by another shard and are worth nothing elsewhere, 0 if not
+    """
+
+    __slots__ = ("away", "in_use", "key", "limit", "peak", "rule", "tight")
+
+    def __init__(self, key: str, rule: CapRule) -> None:
+        self.key = key
+        self.rule = rule
+        self.in_use = 0
+        self.limit = 0
+        self.peak = 0
+        self.tight = False
+        self.away = 0
+
+
+class Totals(NamedTuple):
+    """Tokens of all pools on one shard, and how many pools it knows."""
+
+    in_use: int
+    cached: int
+    pools: int
+
+
+class Table:
+    """The pools one shard knows, running totals over them, and the wheel that visits each once per turn.
+
+    The wheel exists because a sweep over a million pools at once would stop the loop for a second: each tick visits
+    only those that were put on it one turn ago.
+    """
+
+    TICKS: Final = 16
+
+    def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
+        self.rule_of = rule_of
+        self.pools: dict[str, Pool] = {}
+        self.in_use = 0  # tokens in use, all pools
+        self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
+        self.away_held = 0  # tokens granted to this shard in such pools
+        self._wheel: deque[list[Pool]] = deque([] for _ in range(self.TICKS))
+        self._next_turn_s: float | None = None
+
+    def add(self, pool: Pool) -> None:
+        """Makes a pool known; it will be visited after one turn of the wheel."""
+        self.pools[pool.key] = pool
+        self._wheel[-1].append(pool)
+
+    def keep(self, pool: Pool) -> None:
+        """Puts a pool that was just visited back on the wheel."""
+        self._wheel[-1].append(pool)
+
+    def due(self, now_s: float, turn_s: float) -> list[Pool]:
+        """The pools whose turn it is; the caller keeps them, or deletes them from `pools`."""
+        if self._next_turn_s is None:
+            self._next_turn_s = now_s + turn_s / self.TICKS
+        found: list[Pool] = []
+        for _ in range(self.TICKS):  # a late tick catches up at most one turn
+            if now_s < self._next_turn_s:
+                break
+            self._next_turn_s += turn_s / self.TICKS
+            self._wheel.append([])
+            found += self._wheel.popleft()
+        else:
+            self._next_turn_s = now_s + turn_s / self.TICKS
+        return found
+
+    def occupy(self, pool: Pool, n: int = 1) -> None:
+        """Takes n tokens of one pool, off the fast path."""
+        pool.in_use += n
+        pool.peak = max(pool.peak, pool.in_use)
+        self.in_use += n
+        self.away_in_use += n * pool.away
+
+    def vacate(self, pool: Pool, n: int = 1) -> None:
+        """Gives n tokens of one pool back, off the fast path; the home hears of it from the caller."""
+        pool.in_use -= n
+        self.in_use -= n
+        self.away_in_use -= n * pool.away
+
+    def totals(self) -> Totals:
+        """Three sums, kept as tokens move: cheap at any number of pools. Counts as cached what capped pools cache."""
+        return Totals(self.in_use, self.away_held - self.away_in_use, len(self.pools))
+
+    def check(self) -> None:
+        """Raises AssertionError when a running total is not the sum of its parts."""
+        pools = self.pools.values()
+        assert self.in_use == sum(pool.in_use for pool in pools)
+        assert self.away_in_use == sum(pool.in_use * pool.away for pool in pools)
+        assert all(pool.in_use >= 0 for pool in pools)
+        swept = [pool for tick in self._wheel for pool in tick]
+        assert len(swept) == len(self.pools)
+        assert all(self.pools.get(pool.key) is pool for pool in swept)

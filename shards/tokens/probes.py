@@ -1,0 +1,59 @@
+"""Probes: one question to many holders, whose answers prove that nothing they sent before is still on the way.
+
+F1  One probe is under way at a time, so however many refusals wait, they cost one question per holder and round trip.
+F2  Pools that need a probe while one is under way get the next.
+"""
+
+from collections.abc import Callable
+
+from shards.tokens.peers import Peers
+
+
+class Probes:
+    """The probes of one home. Which pools need one, and what it then proves, is R1 of refusals.py."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._wanted: dict[str, None] = {}
+        self._number = 0
+        self._keys: list[str] = []
+        self._awaiting: set[int] = set()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether begin() has something to do."""
+        return bool(self._wanted) and not self._awaiting
+
+    def want(self, key: str) -> None:
+        """A pool needs the next probe."""
+        self._wanted[key] = None
+
+    def begin(self, cover: Callable[[str], list[int]]) -> None:
+        """Asks the holders of all pools that need a probe; `cover` names a pool's, none if it needs none any more."""
+        if self._awaiting:
+            return
+        keys, wanted, self._wanted = [], self._wanted, {}
+        for key in wanted:
+            holders = cover(key)
+            if holders:
+                keys.append(key)
+                self._awaiting.update(holders)
+        if keys:
+            self._keys = keys
+            self._number += 1
+            for peer in sorted(self._awaiting):
+                self._peers.post(peer, ("probe", self._number))
+
+    def answered(self, peer: int, number: int) -> list[str]:
+        """The pools for which everybody has now answered."""
+        return self.lost(peer) if number == self._number else []
+
+    def lost(self, peer: int) -> list[str]:
+        """The same; a peer that died has nothing on the way."""
+        if peer not in self._awaiting:
+            return []
+        self._awaiting.discard(peer)
+        if self._awaiting:
+            return []
+        keys, self._keys = self._keys, []
+        return keys

@@ -1,0 +1,88 @@
+"""Refusing those who wait for a pool at home here, once it is proven that all of its cap is in use.
+
+R1  Somebody is refused only after a probe: every holder with tokens was tight before the question was sent, and has
+    answered since. Take the instant the question was sent: what was not in use then was on its way home, has arrived
+    before the answers, and went to connections that had arrived before that instant; and still nothing is free. So
+    all of the cap was in use then, by open connections or by those admitted ahead. Who came later is not covered by
+    the answers: there is a next probe. One probe serves all pools and all who wait, so a refusal is cheap in a storm.
+R2  A home of which no other shard has tokens needs none, once it has read what it granted itself.
+"""
+
+from collections.abc import Callable, Container, MutableMapping
+
+from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode
+from shards.tokens.peers import Peers
+from shards.tokens.probes import Probes
+
+
+class Refusals:
+    """One ledger's: `contended` and `blocked` are its own, `account(key)` its account of a pool.
+
+    `version`: of the rules in force. Whoever lets tokens rise otherwise than by a grant, or may have a grant come back,
+    sets `covered` of the contention to 0: the probe under way then proves nothing.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        grants: Grants,
+        contended: MutableMapping[str, Contention],
+        blocked: Container[str],
+        account: Callable[[str], HomePool],
+    ) -> None:
+        self.version = 0
+        self.probes = Probes(peers)
+        self._peers = peers
+        self._grants = grants
+        self._contended = contended
+        self._blocked = blocked
+        self._account = account
+
+    def consider(self, account: HomePool, contention: Contention) -> None:
+        """Somebody waits, and nothing is free."""
+        if not self._may_refuse(account):
+            return
+        if account.granted or self._peers.local:
+            self.probes.want(account.key)
+        else:
+            self._refuse(account, contention, contention.wants[-1].arrival)
+
+    def confirm(self) -> None:
+        """Ends the pass: asks for the probe that refusals need, unless one is under way."""
+        if self.probes.wanted:
+            self.probes.begin(self._cover)
+
+    def confirmed(self, account: HomePool, contention: Contention) -> None:
+        """All holders have answered: refuses who was covered and is not served."""
+        covered, contention.covered = contention.covered, 0
+        if covered and self._may_refuse(account):
+            self._refuse(account, contention, covered)
+
+    def _cover(self, key: str) -> list[int]:
+        """Notes for whom the probe speaks that begins now; returns who has to be asked. If nobody, that is an answer."""
+        contention = self._contended.get(key)
+        if contention is None or not contention.wants or not self._may_refuse(self._account(key)):
+            return []
+        holders = self._grants.holders(key)
+        last = contention.wants[-1].arrival
+        if holders:
+            contention.covered = last
+        else:
+            self._refuse(self._account(key), contention, last)
+        return holders
+
+    def _may_refuse(self, account: HomePool) -> bool:
+        return account.mode is HomePoolMode.TIGHT and not account.rule.wait and account.key not in self._blocked
+
+    def _refuse(self, account: HomePool, contention: Contention, covered: int) -> None:
+        """Refuses everybody who waits and arrived no later than `covered`: nothing is free (L3)."""
+        last: dict[int, int] = {}
+        wants = contention.wants
+        while wants and wants[0].arrival <= covered:
+            want = wants.popleft()
+            last[want.peer] = want.last
+        rule = account.rule
+        for peer, ticket in last.items():
+            self._peers.post(peer, ("refuse", account.key, ticket, rule.cap, rule.name, self.version))
+        if not wants and not contention.awaiting:
+            self._contended.pop(account.key, None)

@@ -1,0 +1,330 @@
+"""Tokens for new connections: what the accept path asks, and what travels between shards to answer it.
+
+One shard's part of DESIGN section 3. It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py).
+Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is entered while another is
+half done.
+
+T1  A connection holds a token of each of its pools, taken in the order given, and gives back exactly those.
+T2  Decided here, at once: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap of 0,
+    or by a home of which no other shard has a token. Everything else waits for an answer (refusals.py says why).
+T3  A version is done when every live peer has applied it and knows all use here, and nothing that any pool of ours has
+    out beyond its cap is held by anything but an open connection. So no shard admits beyond it any more once all are
+    done. While a home is down, what a change would have revoked is discarded here.
+T4  Who waits for a home that does not answer within the deadline is refused as `unavailable`. A rule that lets wait
+    (KIP-402) has no deadline while the home is up.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from shards.limits.caps import CapRule
+from shards.tokens.attempts import Attempt
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.describe import describe
+from shards.tokens.home_pool import HomePool
+from shards.tokens.ledger import Granted, Ledger, Lost, Returned
+from shards.tokens.peers import Message, Peers
+from shards.tokens.pool import ADMITTED, Admitted, Pool, Refused, Table, TokenWaiter, Totals
+from shards.tokens.waiting import Waiting
+
+__all__ = ["ADMITTED", "Admitted", "Refused", "TokenWaiter", "Tokens", "Totals"]
+
+
+class Tokens:
+    """The tokens of one shard, `me` of `shards`, in its incarnation `epoch` (rising with every start of any shard).
+
+    `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_down`. On both sides
+    `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
+    Counted since the start: `decided_home`, `decided_cached`, `decided_rpc` (connections decided without asking, from
+    tokens granted earlier, by asking), `borrows`, `reclaims` (of pools at home here), `refused`.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        *,
+        epoch: int,
+        send: Callable[[int, Message], None],
+        rule_of: Callable[[str], CapRule],
+        version: int = 0,
+        ttl_s: float = 10.0,
+        deadline_s: float = 1.0,
+        lump: int = 16,
+        on_grant: Granted | None = None,
+        on_reclaim: Returned | None = None,
+        on_loss: Lost | None = None,
+    ) -> None:
+        self.me: Final = me
+        self.shards: Final = shards
+        self.version = version
+        self.decided_home = self.decided_cached = self.decided_rpc = 0
+        self.refused = 0
+        self._send = send
+        self._rule_of = rule_of
+        self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
+        self._deadline_s = deadline_s
+        self._table = Table(rule_of)
+        self._peers = Peers(me, shards, epoch)
+        self._cache = Cache(shards, self._table, self._peers)
+        self._ledger = Ledger(me, shards, self._table, self._peers)
+        self._ledger.refusals.version = self._ledger.barrier = version
+        self._ledger.on_grant = on_grant
+        self._ledger.on_reclaim = on_reclaim
+        self._ledger.on_loss = on_loss
+        self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
+        self._waiting.version = version
+        self._ledger.in_flight = self._waiting.in_flight
+        self._applied: deque[tuple[int, Callable[[], None]]] = deque()
+        self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
+        self._handlers: dict[str, Callable[..., None]] = {
+            "borrow": self._ledger.borrow,
+            "withdraw": self._ledger.withdraw,
+            "give": self._ledger.give,
+            "report": self._ledger.report,
+            "reclaimed": self._ledger.reclaimed,
+            "probed": self._ledger.probed,
+            "grant": self._waiting.granted,
+            "refuse": self._waiting.refuse,
+            "reclaim": self._waiting.reclaim,
+            "probe": self._answer_probe,
+            "sync": self._sync,
+            "synced": self._synced,
+        }
+
+    @property
+    def borrows(self) -> int:
+        """How often a home was asked for tokens, each time for everybody who had come to wait for a pool."""
+        return self._waiting.borrows
+
+    @property
+    def reclaims(self) -> int:
+        """How often pools at home here ran dry and had their cached tokens called in."""
+        return self._ledger.reclaims
+
+    # Connections
+
+    def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush()."""
+        known = self._table.pools
+        away = 0
+        for key in pools:
+            pool = known.get(key)
+            if pool is None or pool.in_use >= pool.limit:
+                return self._take_slowly(pools, pools.index(key), away, waiter)
+            pool.in_use = in_use = pool.in_use + 1
+            if in_use > pool.peak:
+                pool.peak = in_use
+            away += pool.away
+        table = self._table
+        table.in_use += len(pools)
+        if away:
+            table.away_in_use += away
+            self.decided_cached += 1
+        else:
+            self.decided_home += 1
+        return ADMITTED
+
+    def release(self, pools: tuple[str, ...]) -> None:
+        """Gives back what an admitted connection took: the same pools."""
+        known = self._table.pools
+        away = 0
+        tight = False
+        for key in pools:
+            pool = known[key]
+            pool.in_use -= 1
+            away += pool.away
+            if pool.tight:
+                tight = True
+        table = self._table
+        table.in_use -= len(pools)
+        table.away_in_use -= away
+        if tight:
+            for key in pools:
+                self._waiting.settle(known[key])
+
+    def force(self, key: str) -> None:
+        """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
+        used beyond the cap is known at the home by the end of the pass."""
+        pool = self._waiting.pool(key)
+        beyond = pool.in_use >= pool.limit
+        self._table.occupy(pool)
+        if not beyond:
+            return
+        if isinstance(pool, HomePool):
+            self._ledger.exceeded(pool)
+        elif isinstance(pool, HolderPool):
+            self._cache.exceed(pool)
+
+    def excess(self, key: str) -> int | None:
+        """Of a pool at home here: see Ledger.excess."""
+        return self._ledger.excess(key)
+
+    def cancel(self, waiter: TokenWaiter) -> None:
+        """The connection went away while it waited: it is not decided any more. Nothing happens if it is not waiting."""
+        admitted = self._waiting.cancel(waiter)
+        if admitted is not None:
+            self.release(admitted.pools)
+
+    # Configuration, peers, time
+
+    def apply(self, version: int, done: Callable[[], None], changed: Collection[str] | None = None) -> None:
+        """`rule_of` speaks for `version` from now on; `done` follows from flush(), when T3 holds.
+
+        `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
+        what keeps a change of something else from visiting every pool.
+        """
+        self.version = self._ledger.refusals.version = self._waiting.version = version
+        if changed is None or changed:
+            self._ledger.barrier = version
+            self._change_rules(changed)
+        self._peers.post_all(("sync", version))
+        self._applied.append((version, done))
+
+    def receive(self, peer: int, message: Message) -> None:
+        """A message from a peer, as it gave it to its `send`; tuples may have become lists."""
+        if self._peers.fresh(peer, message):
+            for item in message[1]:
+                self._handlers[item[0]](peer, *item[1:])
+
+    def peer_up(self, peer: int, epoch: int) -> None:
+        """An incarnation of a peer can be sent to: it is told what is used here of its pools."""
+        if self._peers.is_up(peer):
+            self.peer_down(peer)
+        self._peers.up(peer, epoch)
+        self._cache.rejoin(peer)
+        self._peers.post(peer, ("sync", self.version))
+        self._waiting.home_changed(peer)
+
+    def peer_down(self, peer: int) -> None:
+        """A peer is dead. What it held is free; what is cached of its pools stays good, unless a change is under way."""
+        self._peers.down(peer)
+        self._owed.pop(peer, None)
+        self._ledger.down(peer)
+        self._waiting.home_changed(peer)
+        if self._applied:
+            for share in self._cache.shares(peer):
+                self._waiting.discard(share)
+
+    def tick(self, now_s: float) -> None:
+        """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
+        for pool in self._table.due(now_s, self._turn_s):
+            if pool.key in self._waiting.queues or self._sweep(pool):
+                self._table.keep(pool)
+            else:
+                del self._table.pools[pool.key]
+        self._waiting.expire(now_s, self._deadline_s)
+
+    def flush(self) -> None:
+        """Ends a pass of the loop; call it once per pass, after everything else the pass did, also when it was only a
+        tick or a message.
+
+        Sends what the pass made necessary, as one message per peer, with one borrow per pool for all who came to wait
+        for it. Tells waiters what was decided, and calls what apply() was given when it is done; both may call back.
+        """
+        waiting = self._waiting
+        while True:
+            if self._peers.local:
+                item = self._peers.local.popleft()
+                self._handlers[item[0]](self.me, *item[1:])
+            elif waiting.revoked:
+                waiting.revoke()
+            elif waiting.queues.unasked:
+                waiting.ask()
+            elif waiting.decided:
+                self._tell(waiting.decided.popleft())
+            elif not ((self._applied or self._owed or self._ledger.blocked) and self._agree()):
+                self._ledger.confirm()
+                if not self._peers.local:
+                    break
+        self._peers.flush(self._send)
+
+    def totals(self) -> Totals:
+        """Tokens in use and cached here, and the pools this shard knows; cheap."""
+        return self._table.totals()
+
+    def describe(self, limit: int = 1000) -> dict[str, Any]:
+        """See describe.py."""
+        return describe(self._table, self._ledger, self.version, limit)
+
+    # Steps
+
+    def _take_slowly(
+        self, pools: tuple[str, ...], start: int, away: int, waiter: TokenWaiter
+    ) -> Admitted | Refused | None:
+        """As take(), from the first pool on that has nothing at hand; start tokens are taken, `away` of them cached."""
+        self._table.in_use += start
+        self._table.away_in_use += away
+        index, refused = self._waiting.climb(pools, start)
+        if refused is not None:
+            self._waiting.give_back(pools[:index])
+            self.refused += 1
+        elif index < len(pools):
+            self._waiting.wait(pools, index, waiter)
+            return None
+        self.decided_home += 1
+        return refused or ADMITTED
+
+    def _tell(self, attempt: Attempt) -> None:
+        if attempt.decision is not None and self._waiting.told(attempt):
+            self.decided_rpc += 1
+            self.refused += attempt.decision is not ADMITTED
+            attempt.waiter.decided(attempt.decision)
+
+    def _sweep(self, pool: Pool) -> bool:
+        if isinstance(pool, HomePool):
+            return self._ledger.sweep(pool)
+        return isinstance(pool, HolderPool) and self._cache.sweep(pool)
+
+    def _change_rules(self, changed: Collection[str] | None) -> None:
+        """Gives every pool its rule, and only then lets anybody be decided by them."""
+        pools: list[Pool] = []
+        for pool in self._table.pools.values():
+            if changed is None or pool.key in changed or pool.key.partition(":")[0] in changed:
+                rule = self._rule_of(pool.key)
+                if rule != pool.rule:
+                    pools.append(pool)
+                    if isinstance(pool, HomePool):
+                        self._ledger.change(pool, rule)
+                    elif isinstance(pool, HolderPool):
+                        self._cache.change(pool, rule)
+        for pool in pools:
+            if isinstance(pool, HomePool):
+                self._ledger.enforce(pool)
+            elif isinstance(pool, HolderPool):
+                if not self._peers.is_up(pool.home):
+                    self._waiting.discard(pool)
+                self._waiting.serve(pool)
+
+    def _answer_probe(self, peer: int, number: int) -> None:
+        self._peers.post(peer, ("probed", number))
+
+    def _sync(self, peer: int, version: int) -> None:
+        self._peers.heard_sync(peer, version)
+        self._owed[peer] = version
+
+    def _synced(self, peer: int, version: int) -> None:
+        self._peers.acked[peer] = version
+
+    def _agree(self) -> bool:
+        """Does what waited for peers to apply a version; True if there was anything to do."""
+        if self._ledger.blocked and self._peers.floor >= self._ledger.barrier:
+            self._ledger.unblock()
+            return True
+        if self._ledger.blocked or self._ledger.revoking:
+            return False  # a peer that was told now would have nothing to discard if this home died before it revokes
+        for peer in [peer for peer, version in self._owed.items() if version <= self.version]:
+            self._peers.post(peer, ("synced", self._owed.pop(peer)))
+        if self._applied and self._peers.agreed(self._applied[0][0]):
+            self._applied.popleft()[1]()
+            return True
+        return False
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant of any part does not hold; at the end of a pass."""
+        self._table.check()
+        self._cache.check()
+        self._ledger.check()
+        self._waiting.check()
+        assert not self._peers.local

@@ -1,0 +1,261 @@
+"""Connections that could not be decided at once: their way through their pools, one answer after the other.
+
+W1  A connection takes its pools in the order given. It holds a token of each pool before the one it waits for, and
+    nothing else; refused, withdrawn or restarted, it gives all of them back.
+W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
+    the last ticket it speaks for. Tokens that are here serve first; the home is told of every ticket that got one which
+    was not meant for it, or that waits no more.
+W3  What a home revokes because its cap was cut includes tokens of connections that still wait for another pool: they
+    start anew, so whoever is admitted after a change has all its tokens under it.
+"""
+
+from collections import deque
+from typing import Final
+
+from shards.limits.caps import CapRule
+from shards.tokens.attempts import Attempt, Queues
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_pool import HomePool
+from shards.tokens.homes import home_of
+from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
+from shards.tokens.pool import ADMITTED, Pool, Refused, Table, TokenWaiter
+
+
+class Waiting:
+    """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told."""
+
+    def __init__(
+        self, me: int, shards: int, table: Table, peers: Peers, cache: Cache, ledger: Ledger, lump: int
+    ) -> None:
+        self.version = 0
+        self.borrows = 0
+        self.decided: deque[Attempt] = deque()
+        self.revoked: list[tuple[str, int | None, int]] = []  # pool, whom to answer, cached tokens that go with it
+        self.queues = Queues()
+        self._me: Final = me
+        self._shards: Final = shards
+        self._table = table
+        self._peers = peers
+        self._cache = cache
+        self._ledger = ledger
+        self._lump: Final = lump
+        self._attempts: dict[TokenWaiter, Attempt] = {}
+
+    # A connection's way
+
+    def climb(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
+        """Takes from pools[start] on what is there to take: how many it holds then, and the refusal if that is sure."""
+        for index in range(start, len(pools)):
+            pool = self.pool(pools[index])
+            if pool.in_use < pool.limit:
+                self._table.occupy(pool)
+            else:
+                return index, self._refused_here(pool)
+        return len(pools), None
+
+    def wait(self, pools: tuple[str, ...], index: int, waiter: TokenWaiter) -> None:
+        """A connection that holds pools[:index] waits for the next."""
+        attempt = self._attempts[waiter] = Attempt(pools, waiter)
+        self.queues.join(attempt, index)
+
+    def cancel(self, waiter: TokenWaiter) -> Attempt | None:
+        """Forgets a waiter; returns its attempt if it was admitted and not yet told, so that it holds all tokens."""
+        attempt = self._attempts.pop(waiter, None)
+        if attempt is None or attempt.decision is not None:
+            return attempt if attempt is not None and attempt.decision is ADMITTED else None
+        self._withdraw(attempt)
+        return None
+
+    def in_flight(self) -> bool:
+        """Whether any connection of this shard is in flight."""
+        return bool(self._attempts)
+
+    def told(self, attempt: Attempt) -> bool:
+        """Whether the waiter of a decided attempt still wants to know; it is forgotten."""
+        if self._attempts.get(attempt.waiter) is not attempt:
+            return False
+        del self._attempts[attempt.waiter]
+        return True
+
+    def give_back(self, pools: tuple[str, ...]) -> None:
+        """A connection in flight gives back what it holds."""
+        for key in reversed(pools):
+            pool = self._table.pools[key]
+            self._table.vacate(pool)
+            self.settle(pool)
+
+    def settle(self, pool: Pool) -> None:
+        """A token of a pool was given back here: if the pool is tight, that is its home's business."""
+        if pool.tight:
+            if isinstance(pool, HolderPool):
+                self._cache.settle(pool)
+            elif isinstance(pool, HomePool):
+                self._ledger.freed(pool)
+
+    def expire(self, now_s: float, deadline_s: float) -> None:
+        """Refuses as unavailable who has waited for the deadline, and not because its rule lets it."""
+        late = []
+        for attempt in self.queues:
+            if attempt.deadline_s is None:
+                attempt.deadline_s = now_s + deadline_s
+            elif now_s >= attempt.deadline_s:
+                late.append(attempt)
+        for attempt in late:
+            pool = self.pool(attempt.key)
+            if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):
+                refused = Refused(attempt.key, pool.rule, self.version, True)
+                self._withdraw(attempt)
+                self._decide(attempt, refused)
+
+    # What homes say
+
+    def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
+        """n tokens came, for those who wait first; the home had tickets up to `last` in mind."""
+        if peer != self._me:
+            share = self._cache.granted(key, n, loose)
+            self.serve(share, last)
+            self._cache.settle(share)
+            return
+        served: list[Attempt] = []
+        while len(served) < n and (attempt := self.queues.pop(key)) is not None:
+            served.append(attempt)  # its token is counted as in use since it was granted
+        if len(served) < n:
+            account = self._ledger.account(key)
+            self._table.vacate(account, n - len(served))
+            self.settle(account)
+        self._go_on(served, last)
+
+    def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
+        """Nothing was free for those who wait with a ticket up to `last`."""
+        self.serve(self.pool(key), last)
+        refused = Refused(key, CapRule(cap, name), version)
+        while (attempt := self.queues.pop(key, last)) is not None:
+            self._decide(attempt, refused)
+
+    def reclaim(self, peer: int, key: str, revoke: bool) -> None:
+        """The home wants back what is cached, with `revoke` also what connections in flight hold."""
+        spare = 0 if peer == self._me else self._cache.tighten(key)
+        if revoke and self.in_flight():
+            self.revoked.append((key, peer, spare))
+        else:
+            self._peers.post(peer, ("reclaimed", key, spare))
+
+    def discard(self, share: HolderPool) -> None:
+        """The home can't revoke what a change may have made excess, so it is given up unasked."""
+        self._cache.discard(share)
+        self.revoked.append((share.key, None, 0))
+
+    def serve(self, pool: Pool, last: int = 0) -> None:
+        """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
+        nothing more. All are served before the first goes on: if it is then refused by its next pool, the token it
+        gives back goes home, and must not take with it what others wait for."""
+        served: list[Attempt] = []
+        while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
+            self._table.occupy(pool)
+            served.append(attempt)
+        self._go_on(served, last)
+
+    def home_changed(self, home: int) -> None:
+        """A home died or came up: it knows of nobody who waits for its pools, and expects no answer."""
+        self.revoked = [(key, peer if peer != home else None, spare) for key, peer, spare in self.revoked]
+        self.queues.forget([key for key in self.queues.pools() if self._home(key) == home])
+
+    # At the end of a pass
+
+    def ask(self) -> None:
+        """One borrow per pool for everybody who came to wait for it; homes that are not up are asked when they are."""
+        for key in self.queues.take_unasked():
+            self.serve(self.pool(key))
+            home = self._home(key)
+            if not self._peers.is_up(home):
+                continue
+            waiting, first, last = self.queues.ask(key)
+            if not waiting:
+                continue
+            self.borrows += 1
+            if home == self._me:
+                self._ledger.borrow(home, key, waiting, waiting, first, last)
+            else:
+                self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last))
+
+    def revoke(self) -> None:
+        """Whoever holds a token of a revoked pool while it waits for another gives back all it holds and starts anew."""
+        revoked, self.revoked = self.revoked, []
+        keys = {key for key, _, _ in revoked}
+        restarting = [attempt for attempt in self.queues if not keys.isdisjoint(attempt.taken)]
+        for attempt in restarting:
+            self._withdraw(attempt)
+        for key, peer, spare in revoked:
+            if peer is not None:
+                self._peers.post(peer, ("reclaimed", key, spare))
+        for attempt in restarting:
+            attempt.index = -1
+            self._climb_on(attempt)
+
+    # Steps
+
+    def pool(self, key: str) -> Pool:
+        """What this shard has of a pool, known from now on."""
+        pool = self._table.pools.get(key)
+        if pool is not None:
+            return pool
+        return self._ledger.account(key) if self._home(key) == self._me else self._cache.share(key)
+
+    def _home(self, key: str) -> int:
+        return home_of(key, self._shards)
+
+    def _refused_here(self, pool: Pool) -> Refused | None:
+        """The refusal, if no shard needs to be asked: by a cap of 0, or when only this very home has tokens out (and
+        none of them is a grant not yet read, whose waiter may be gone)."""
+        if pool.rule.wait:
+            return None
+        alone = isinstance(pool, HomePool) and not pool.granted and pool.key not in self._ledger.blocked
+        sure = pool.rule.cap == 0 or (alone and not self._peers.local)
+        return Refused(pool.key, pool.rule, self.version) if sure else None
+
+    def _go_on(self, served: list[Attempt], last: int) -> None:
+        for attempt in served:
+            if attempt.asked and attempt.ticket > last:
+                self._take_off(attempt)
+        for attempt in served:
+            self._climb_on(attempt)
+
+    def _climb_on(self, attempt: Attempt) -> None:
+        """The attempt got the token it waited for: on to its next pools."""
+        index, refused = self.climb(attempt.pools, attempt.index + 1)
+        if refused is not None:
+            attempt.index = index
+            self._decide(attempt, refused)
+        elif index == len(attempt.pools):
+            attempt.decision = ADMITTED
+            self.decided.append(attempt)
+        else:
+            self.queues.join(attempt, index)
+
+    def _decide(self, attempt: Attempt, refused: Refused) -> None:
+        attempt.decision = refused
+        self.give_back(attempt.taken)
+        self.decided.append(attempt)
+
+    def _withdraw(self, attempt: Attempt) -> None:
+        """The attempt waits no more, and holds nothing."""
+        self.queues.leave(attempt)
+        if attempt.asked:
+            self._take_off(attempt)
+        self.give_back(attempt.taken)
+        attempt.index = 0
+
+    def _take_off(self, attempt: Attempt) -> None:
+        """The home need not grant what was asked for this attempt."""
+        home = self._home(attempt.key)
+        if home == self._me:
+            self._ledger.withdraw(home, attempt.key, attempt.ticket)
+        else:
+            self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold; at the end of a pass."""
+        self.queues.check()
+        assert not self.decided and not self.revoked
+        assert set(self.queues) == set(self._attempts.values())

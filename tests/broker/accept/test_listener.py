@@ -1,0 +1,98 @@
+"""Accepting in batches, pausing, and what happens when there is no descriptor left."""
+
+import errno
+import os
+import socket
+
+import pytest
+
+from broker.accept import listener as listening
+from broker.accept.listener import Listener
+from shards.mesh.poller import Poller
+
+
+class Door:
+    """A listener over a real socket, with what it was told."""
+
+    def __init__(self):
+        self.poller = Poller()
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.arrived, self.shed, self.clients = [], [], []
+        self.listener = Listener(
+            self.sock, self.poller, lambda fd, ip, port: self.arrived.append(fd), lambda ip, port: self.shed.append(ip)
+        )
+        self.listener.start()
+
+    def knock(self):
+        self.clients.append(socket.create_connection(self.sock.getsockname()))
+
+    def passes(self):
+        while self.poller.run_pass():
+            pass
+
+    def fail_with(self, *faults):
+        """The next accepts fail, one for each of these."""
+        real, faults = self.sock._accept, list(faults)
+        self.listener._accept = lambda: (_ for _ in ()).throw(OSError(faults.pop(0), "")) if faults else real()
+
+    def close(self):
+        for fd in self.arrived:
+            os.close(fd)
+        for each in (*self.clients, self.sock):
+            each.close()
+        if self.listener._spare is not None:
+            os.close(self.listener._spare)
+        self.poller.close()
+
+
+@pytest.fixture
+def door():
+    door = Door()
+    yield door
+    door.close()
+
+
+def test_while_paused_nothing_is_accepted(door):
+    door.listener.pause()
+    door.knock()
+    door.passes()
+    assert not door.arrived
+    door.listener.start()
+    door.passes()
+    assert len(door.arrived) == 1
+
+
+@pytest.mark.parametrize("fault", [errno.ECONNABORTED, errno.EHOSTUNREACH, errno.ENOBUFS, errno.ENOMEM])
+def test_a_failure_that_is_not_ours_does_not_end_the_shard(door, fault):
+    door.knock()
+    door.fail_with(fault)
+    door.passes()
+    assert len(door.arrived) == 1
+
+
+def test_out_of_descriptors_a_connection_is_closed_and_told(door):
+    door.knock()
+    door.knock()
+    door.fail_with(errno.EMFILE)
+    door.passes()
+    assert door.shed == ["127.0.0.1"] and len(door.arrived) == 1
+
+
+def test_recovering_from_exhaustion_does_not_start_what_was_paused_meanwhile(door, monkeypatch):
+    def none_left():
+        raise OSError(errno.EMFILE, "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(listening, "_open_spare", none_left)
+        door.knock()
+        door.fail_with(errno.EMFILE)
+        door.passes()
+    assert door.shed == ["127.0.0.1"]
+    door.listener.pause()
+    door.listener.resume_after_exhaustion()
+    door.knock()
+    door.passes()
+    assert not door.arrived
+    door.listener.start()
+    door.passes()
+    assert len(door.arrived) == 1

@@ -1,0 +1,256 @@
+"""The admin API over a real socket: Redpanda's bodies, errors in one sentence, and the token."""
+
+from base64 import b64encode
+
+import pytest
+from direct import MEMBERS
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker.shard_counters import TopTalkers
+
+
+async def test_a_setting_goes_in_as_rpk_sends_it_and_comes_out_typed(api):
+    before = (await api.get("/v1/cluster_config/status"))[0]["config_version"]
+    status, body = await api.put("/v1/cluster_config", {"upsert": {"kafka_connections_max": "1000"}, "remove": []})
+    assert (status, body) == (200, {"config_version": before + 1})
+    assert await api.get("/v1/cluster_config?key=kafka_connections_max") == {"kafka_connections_max": 1000}
+    lists = {"kafka_connections_max_overrides": ["10.0.0.1:5", "[2001:db8::1]:7"], "turnstile.ip.rate.recheck": True}
+    assert (await api.put("/v1/cluster_config", {"upsert": lists}))[0] == 200
+    assert await api.get("/v1/cluster_config?include_defaults=false") == {"kafka_connections_max": 1000, **lists}
+    assert [shard.image.rule_of("ip:10.0.0.1").cap for shard in api.cluster.shards.values()] == [5, 5, 5]
+    assert (await api.put("/v1/cluster_config", {"remove": ["kafka_connections_max"]}))[0] == 200
+    assert await api.get("/v1/cluster_config?key=kafka_connections_max") == {"kafka_connections_max": None}
+
+
+async def test_everything_listed_is_in_the_schema_and_could_be_put_back(api):
+    values = await api.get("/v1/cluster_config")
+    schema = (await api.get("/v1/cluster_config/schema"))["properties"]
+    assert values.keys() == schema.keys()
+    types = {"integer": int, "number": (int, float), "boolean": bool, "string": str, "array": list}
+    for name, value in values.items():
+        assert value is None or isinstance(value, types[schema[name]["type"]]), name
+    live = {name: value for name, value in values.items() if not schema[name]["needs_restart"]}
+    status, body = await api.put("/v1/cluster_config?dry_run=true", {"upsert": live})
+    assert status == 200, body
+
+
+async def test_a_bad_value_is_a_400_that_names_the_setting_and_nothing_changes(api):
+    before = await api.get("/v1/cluster_config/status")
+    status, body = await api.put("/v1/cluster_config", {"upsert": {"kafka_connections_max": 5, "max.connections": 0}})
+    assert status == 400
+    assert body == {"max.connections": "max.connections cannot be '0': it must be at least 1 while the cluster runs."}
+    assert await api.get("/v1/cluster_config/status") == before
+    assert (await api.put("/v1/cluster_config", {"upsert": {"kafka_conections_max": 5}}))[1] == {
+        "kafka_conections_max": "kafka_conections_max is not a setting; did you mean kafka_connections_max?"
+    }
+    assert (await api.put("/v1/cluster_config", {"remove": ["nope"]}))[0] == 400
+
+
+@pytest.mark.parametrize("body", [[], {"upsert": []}, {"set": {}}, {"remove": "x"}, b"{", None, b"\xff\xfe"])
+async def test_a_body_of_another_shape_is_a_400(api, body):
+    status, answer = await api.put("/v1/cluster_config", body if body is not None else b"")
+    assert status == 400
+    assert answer
+
+
+async def test_a_brokers_own_value(api):
+    assert (await api.put("/v1/cluster_config?broker=1", {"upsert": {"max.connections": 7}}))[0] == 200
+    assert (await api.get("/v1/cluster_config?broker=1&key=max.connections"))["max.connections"] == 7
+    assert (await api.get("/v1/cluster_config?broker=0&key=max.connections"))["max.connections"] == 2**31 - 1
+    assert api.cluster.shards[1, 0].image.get("max.connections") == 7
+    assert api.cluster.shards[0, 0].image.get("max.connections") == 2**31 - 1
+    assert (await api.ask("GET", "/v1/cluster_config?broker=2"))[0] == 400
+
+
+async def test_history_tells_who_changed_what(api):
+    headers = {"X-Turnstile-Who": "turnstile config (alice)"}
+    await api.ask("PUT", "/v1/cluster_config", {"upsert": {"kafka_connections_max": 5}}, headers)
+    latest = (await api.get("/v1/config/history?limit=1"))["history"]
+    assert [entry["who"] for entry in latest] == ["turnstile config (alice) from 127.0.0.1"]
+    assert latest[0]["changes"] == [["setting", "/kafka_connections_max", None, "5"]]
+
+
+async def test_quotas_are_altered_listed_and_explained(api):
+    alter = [
+        {"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 20}},
+        {"entity": {"user": "alice", "client-id": None}, "set": {"producer_byte_rate": 1024, "request_percentage": 50}},
+        {"entity": {"client-id": "app"}, "set": {"consumer_byte_rate": 2048}},
+    ]
+    assert (await api.put("/v1/quotas", {"alter": alter}))[0] == 200
+    await api.put(
+        "/v1/quotas", {"alter": [{"entity": {"user": "alice", "client-id": None}, "remove": ["request_percentage"]}]}
+    )
+    assert (await api.get("/v1/quotas"))["quotas"] == [
+        {"entity": {"client-id": "app"}, "values": {"consumer_byte_rate": 2048.0}},
+        {"entity": {"client-id": None, "user": "alice"}, "values": {"producer_byte_rate": 1024.0}},
+        {"entity": {"ip": "10.0.0.1"}, "values": {"connection_creation_rate": 20.0}},
+    ]
+    api.cluster.answers["describe_quota"] = lambda member, user, client_id: {"producer_byte_rate": 10.0}
+    explained = await api.get("/v1/quotas/explain?user=alice&client-id=app")
+    assert explained["matched"] == {"user": "alice", "client-id": "<default>"}
+    assert explained["quotas"] == {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0}
+    assert explained["levels"]["consumer_byte_rate"] == {"user": None, "client-id": "app"}
+    assert explained["rates"] == {"producer_byte_rate": 30.0}
+    nobody = await api.get("/v1/quotas/explain?user=bob")
+    assert nobody["quotas"] == {}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"alter": {}}, {"alter": [{}]}, {"alter": [{"entity": 5}]}, {"alter": [{"entity": {}}]}]
+)
+async def test_a_quota_body_of_another_shape_is_refused(api, body):
+    status, answer = await api.put("/v1/quotas", body)
+    assert status == 400, answer
+    assert (await api.get("/v1/quotas"))["quotas"] == []
+
+
+async def test_refusals_by_everything_add_up(api):
+    for member, counters in api.admin.counters.items():
+        for _ in range(member[1] + 1):
+            counters.refused("EXTERNAL", "ip_cap")
+        counters.refused("INTERNAL", "broker_cap")
+        counters.admitted("EXTERNAL")
+    top_talkers = TopTalkers()
+    top_talkers.add("10.0.0.1", "ip_cap", 3)
+    api.cluster.answers["describe_refusals"] = lambda member: top_talkers.top()
+    by_reason = await api.get("/v1/refusals?by=reason")
+    assert {row["reason"]: row["count"] for row in by_reason["refusals"] if row["count"]} == {
+        "ip_cap": 4,
+        "broker_cap": 3,
+    }
+    assert (by_reason["total"], by_reason["admitted"]) == (7, 3)
+    for by in ("listener", "shard"):
+        assert sum(row["count"] for row in (await api.get(f"/v1/refusals?by={by}"))["refusals"]) == 7
+    by_ip = (await api.get("/v1/refusals?by=ip"))["refusals"]
+    assert by_ip == [{"ip": "10.0.0.1", "count": 9, "error": 0, "reasons": {"ip_cap": 9}}]
+    status, answer = await api.ask("GET", "/v1/refusals?by=colour")
+    assert (status, answer["message"]) == (400, "by cannot be 'colour': it must be one of ip, listener, reason, shard.")
+
+
+async def test_a_pools_tokens_are_put_together_from_its_home_and_its_holders(api):
+    at_home = {"pool": "ip:10.0.0.1", "cap": 50, "limit": "kafka_connections_max_per_ip", "in_use": 3, "free": 40,
+               "granted": {1: 7}, "mode": "open", "waiting": 0}  # fmt: skip
+    held = {"pool": "ip:10.0.0.1", "home": 0, "in_use": 2, "cached": 5, "tight": False}
+    tables = {
+        (0, 0): {"home": [at_home], "holds": [], "truncated": False},
+        (0, 1): {"home": [], "holds": [held], "truncated": True},
+        (1, 0): {"home": [{**at_home, "in_use": 9}], "holds": [], "truncated": False},
+    }
+    api.cluster.answers["describe_tokens"] = lambda member: tables[member]
+    tokens = await api.get("/v1/tokens")
+    assert [(pool["broker"], pool["in_use"], pool["cached"], pool["cap"]) for pool in tokens["pools"]] == [
+        (1, 9, 0, 50),
+        (0, 5, 5, 50),
+    ]
+    pool = tokens["pools"][1]
+    assert (pool["kind"], pool["key"], pool["home"], pool["limit"]) == (
+        "ip",
+        "10.0.0.1",
+        0,
+        "kafka_connections_max_per_ip",
+    )
+    assert pool["holders"] == [{"shard": 0, "in_use": 3, "cached": 0}, {"shard": 1, "in_use": 2, "cached": 5}]
+    assert tokens["truncated"]
+
+
+async def test_shards_and_health_follow_who_is_connected(api):
+    assert await api.get("/healthz") == {"status": "ok"}
+    api.cluster.lose((0, 1))
+    shards = (await api.get("/v1/shards"))["shards"]
+    assert [(row["broker"], row["shard"], row["state"]) for row in shards] == [
+        (0, 0, "up"),
+        (0, 1, "down"),
+        (1, 0, "up"),
+    ]
+    status, body = await api.ask("GET", "/healthz")
+    assert (status, body["missing"]) == (503, ["broker 0 shard 1"])
+
+
+async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
+    counters = api.admin.counters[0, 0]
+    counters.admitted("EXTERNAL")
+    counters.refused("EXTERNAL", "ip_cap")
+    counters.borrowed(80_000)
+    counters.accept_delayed("EXTERNAL", 250)
+    counters.add("throttle_ms_producer_byte_rate", 40)
+    api.cluster.answers["describe_gauges"] = lambda member: [["kafka_server_quota_tokens", {"user": 'a"\n'}, 1.5]]
+    families = {family.name: family for family in text_string_to_metric_families(await api.get("/metrics"))}
+    samples = {(s.name, tuple(sorted(s.labels.items()))): s.value for f in families.values() for s in f.samples}
+    shard = (("broker", "0"), ("shard", "0"))
+    assert samples["vectorized_kafka_rpc_connections_rejected_total", shard] == 1
+    assert samples["vectorized_kafka_rpc_active_connections", shard] == 1
+    assert samples["vectorized_kafka_rpc_connections_wait_rate_total", shard] == 1
+    refused = (("broker", "0"), ("listener", "EXTERNAL"), ("reason", "ip_cap"), ("shard", "0"))
+    assert samples["turnstile_connections_refused_total", refused] == 1
+    assert (
+        samples["turnstile_throttle_ms_total", (("broker", "0"), ("quota", "producer_byte_rate"), ("shard", "0"))] == 40
+    )
+    assert samples["turnstile_rpc_seconds_count", ()] == 1
+    assert samples["turnstile_rpc_seconds_bucket", (("le", "0.000128"),)] == 1
+    assert samples["turnstile_rpc_seconds_bucket", (("le", "6.4e-05"),)] == 0
+    listener = (("broker", "0"), ("listener", "EXTERNAL"))
+    assert samples["kafka_server_socket_server_metrics_connection_accept_throttle_time", listener] == 250
+    assert samples["kafka_server_quota_tokens", (("broker", "0"), ("user", 'a"\n'))] == 3.0
+    for name in ("connection_accept_rate", "broker_connection_accept_rate", "ip_connection_accept_throttle_time"):
+        assert f"kafka_server_socket_server_metrics_{name}" in families
+    assert {
+        "turnstile_config_version",
+        "turnstile_tokens",
+        "turnstile_decisions",
+        "turnstile_reclaims",
+    } <= families.keys()
+    assert "kafka_network_acceptor_acceptorblocked_percent" in families
+
+
+async def test_live_tells_how_many_a_refused_address_has_open_if_it_can(api):
+    api.cluster.answers["describe_refusals"] = lambda member: [
+        ("10.0.0.1", 3, 0, {"ip_cap": 3}),
+        ("10.0.0.2", 1, 0, {}),
+    ]
+    api.cluster.answers["describe_connections"] = lambda member: {"open": 2, "ips": 1, "top": [["10.0.0.1", 2]]}
+    assert [(row["ip"], row["open"]) for row in (await api.get("/v1/live"))["top_refused"]] == [
+        ("10.0.0.1", 6),
+        ("10.0.0.2", 0),
+    ]
+    api.cluster.answers["describe_connections"] = lambda member: {"open": 200, "ips": 150, "top": [["10.0.0.1", 2]]}
+    assert (await api.get("/v1/live"))["top_refused"][1]["open"] is None
+
+
+async def test_live_tells_what_a_display_shows(api):
+    api.admin.sampler.sample()
+    live = await api.get("/v1/live")
+    assert {"totals", "shards", "series", "top_refused", "limits", "version"} <= live.keys()
+    assert len(live["shards"]) == len(MEMBERS)
+    later = await api.get(f"/v1/live?since={live['series'][-1]['at']}")
+    assert later["series"] == []
+
+
+async def test_the_page_needs_nothing_from_elsewhere(api):
+    page = await api.get("/")
+    assert page.startswith("<!doctype html>")
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert "https://" not in page
+
+
+async def test_rpks_questions_about_features_are_a_404(api):
+    for name in ("enterprise", "license"):
+        assert (await api.ask("GET", f"/v1/features/{name}"))[0] == 404
+    assert (await api.ask("DELETE", "/v1/shards"))[0] == 405
+
+
+async def test_another_sites_page_cannot_end_the_cluster(api):
+    status, body = await api.ask("POST", "/v1/shutdown", b"")
+    assert (status, body["code"]) == (403, 403)
+
+
+async def test_with_a_token_nobody_else_gets_in(start_api):
+    api = await start_api(token="s3cret")
+    assert (await api.ask("GET", "/v1/shards"))[0] == 401
+    assert (await api.ask("PUT", "/v1/cluster_config", {"upsert": {}}))[0] == 401
+    assert (await api.ask("GET", "/healthz"))[0] == 200
+    basic = "Basic " + b64encode(b"any:s3cret").decode()
+    for header in ("Bearer s3cret", basic):
+        assert (await api.ask("GET", "/v1/shards", None, {"Authorization": header}))[0] == 200
+    wrong = "Basic " + b64encode(b"s3cret:").decode()
+    for header in ("Bearer s3cre", "Bearer", wrong, "Basic ???", ""):
+        assert (await api.ask("GET", "/v1/shards", None, {"Authorization": header}))[0] == 401

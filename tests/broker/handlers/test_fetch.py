@@ -1,0 +1,300 @@
+"""Fetch: what comes back and how much of it, the wait for more, other shards, sessions, ids and errors."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+from batches import batch, records_of, values_of, without_cut
+from shards_in_process import Broker
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from broker.log import reading
+from broker.log.segment import LogSegment
+from broker.protocol import codes, wire
+
+FETCH = 1
+VERSIONS = range(wire.APIS[FETCH].min_version, wire.APIS[FETCH].max_version + 1)
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    broker = Broker(tmp_path)
+    broker.put_topic("t", 64)
+    yield broker
+    for logs in broker.logs:
+        for log in logs._logs.values():
+            assert not log.waiters, "somebody still waits"
+    broker.close()
+
+
+def append(broker: Broker, number: int, *values: bytes) -> None:
+    broker.partitions[broker.homes("t", 64)[number]].log("t", number).append(batch(*values), NOW)
+
+
+def fetch(
+    broker: Broker,
+    offsets: dict[int, int],
+    *,
+    version: int = 12,
+    shard: int = 0,
+    wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    partition_max_bytes: int = 1 << 20,
+    topic: str = "t",
+    topic_id: int = 1,
+    **more: Any,
+) -> Any:
+    return broker.send(
+        shard,
+        FETCH,
+        version,
+        lambda types: types.FetchRequest(
+            max_wait=wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            forgotten_topics_data=(),
+            topics=[
+                types.FetchTopic(
+                    topic=topic,
+                    topic_id=UUID(int=topic_id),
+                    partitions=[
+                        types.FetchPartition(
+                            partition=number, fetch_offset=offset, partition_max_bytes=partition_max_bytes
+                        )
+                        for number, offset in offsets.items()
+                    ],
+                )
+            ],
+            **more,
+        ),
+    )
+
+
+def partitions_of(response: Any) -> list[Any]:
+    return list(response.responses[0].partitions)
+
+
+def values(response: Any) -> list[list[bytes]]:
+    return [values_of(without_cut(each.records or b"")) for each in partitions_of(response)]
+
+
+def sizes(response: Any) -> list[int]:
+    return [len(each.records or b"") for each in partitions_of(response)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_records_come_back_in_every_version(broker: Broker, version: int) -> None:
+    here, there = broker.at("t", 0), broker.at("t", 1)
+    append(broker, here, b"a", b"b")
+    append(broker, there, b"c")
+    response = await fetch(broker, {here: 0, there: 0}, version=version)
+    assert values(response) == [[b"a", b"b"], [b"c"]]
+    assert [each.high_watermark for each in partitions_of(response)] == [2, 1]
+    assert [each.last_stable_offset for each in partitions_of(response)] == [2, 1]
+
+
+def test_what_is_here_and_enough_is_answered_at_once(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    append(broker, here, b"a")
+    assert not inspect.isawaitable(fetch(broker, {here: 0}, wait_ms=500))
+    assert not inspect.isawaitable(fetch(broker, {here: 1}, wait_ms=0))
+
+
+async def test_a_fetch_at_the_end_waits_until_its_time_is_over(broker: Broker, autojump_clock: MockClock) -> None:
+    for number in (broker.at("t", 0), broker.at("t", 1)):
+        before = trio.current_time()
+        assert values(await fetch(broker, {number: 0}, wait_ms=500)) == [[]]
+        assert trio.current_time() - before == pytest.approx(0.5)
+
+
+async def test_an_append_ends_the_wait_wherever_it_happens(broker: Broker, autojump_clock: MockClock) -> None:
+    here, there = broker.at("t", 0), broker.at("t", 1)
+    for number, expected in ((here, [[b"new"], []]), (there, [[], [b"new"]])):
+        got: list[Any] = []
+        offsets = {each: broker.partitions[home].log("t", each).next_offset for home, each in enumerate((here, there))}
+
+        async def consume(offsets: dict[int, int], got: list[Any]) -> None:
+            got.append(await fetch(broker, offsets, wait_ms=60_000))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(consume, offsets, got)
+            await wait_all_tasks_blocked()
+            assert not got
+            append(broker, number, b"new")
+        assert values(got[0]) == expected
+    assert trio.current_time() < 1
+
+
+async def test_the_wait_is_for_min_bytes_over_all_partitions(broker: Broker, autojump_clock: MockClock) -> None:
+    here, there = broker.at("t", 0), broker.at("t", 1)
+    got: list[Any] = []
+
+    async def consume() -> None:
+        got.append(await fetch(broker, {here: 0, there: 0}, wait_ms=60_000, min_bytes=len(batch(b"one")) * 2))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(consume)
+        await wait_all_tasks_blocked()
+        append(broker, here, b"one")
+        await wait_all_tasks_blocked()
+        assert not got
+        append(broker, there, b"two")
+    assert values(got[0]) == [[b"one"], [b"two"]]
+
+
+async def test_a_client_waits_at_a_home_once_however_often_it_asks(broker: Broker, autojump_clock: MockClock) -> None:
+    there = broker.at("t", 1)
+    got: list[Any] = []
+
+    async def consume() -> None:
+        got.append(await fetch(broker, {there: 0}, wait_ms=1000))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(consume)
+            await wait_all_tasks_blocked()
+        assert len(broker.partitions[1].log("t", there).waiters) == 1
+        append(broker, there, b"new")
+    assert [values(each) for each in got] == [[[b"new"]]] * 5
+
+
+async def test_nobody_waits_longer_than_a_minute(broker: Broker, autojump_clock: MockClock) -> None:
+    before = trio.current_time()
+    await fetch(broker, {broker.at("t", 0): 0}, wait_ms=2**31 - 1)
+    assert trio.current_time() - before == pytest.approx(60)
+
+
+async def test_a_batch_larger_than_the_limits_still_comes_first(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    append(broker, here, b"x" * 5000)
+    append(broker, here, b"y")
+    assert values(fetch(broker, {here: 0}, max_bytes=10, partition_max_bytes=10)) == [[b"x" * 5000]]
+
+
+SIZE = len(batch(b"x" * 1000))  # of every batch in the next tests
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "expected"),
+    [
+        (1, [SIZE, 0, 0]),  # the first comes whole, and is all
+        (SIZE + 500, [SIZE + 500, 0, 0]),
+        (3 * SIZE, [3 * SIZE, 0, 0]),
+        (4 * SIZE - 1, [3 * SIZE, 0, 0]),  # not even one batch of the second fits
+        (4 * SIZE, [3 * SIZE, SIZE, 0]),
+        (5 * SIZE + 10, [3 * SIZE, 2 * SIZE + 10, 0]),
+        (7 * SIZE - 1, [3 * SIZE, 3 * SIZE, 0]),
+        (8 * SIZE - 1, [3 * SIZE, 3 * SIZE, 2 * SIZE - 1]),
+    ],
+)
+@pytest.mark.parametrize("homes", [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 1)])
+async def test_partitions_are_filled_in_order_and_the_last_batch_is_cut(
+    broker: Broker, homes: tuple[int, ...], max_bytes: int, expected: list[int]
+) -> None:
+    all_homes = broker.homes("t", 64)
+    numbers = [[n for n, home in enumerate(all_homes) if home == wanted][place] for place, wanted in enumerate(homes)]
+    for number in numbers:
+        for value in (b"0", b"1", b"2"):
+            append(broker, number, value * 1000)
+    response = fetch(broker, dict.fromkeys(numbers, 0), max_bytes=max_bytes, wait_ms=1)
+    response = await response if inspect.isawaitable(response) else response
+    assert sizes(response) == expected
+    whole = [[b"0" * 1000, b"1" * 1000, b"2" * 1000][: size // SIZE] for size in expected]
+    assert values(response) == whole, "what is not cut is as it was written"
+
+
+@pytest.mark.parametrize("home", [0, 1])
+async def test_partition_max_bytes_cuts_each(broker: Broker, home: int) -> None:
+    first, second = [number for number, at in enumerate(broker.homes("t", 64)) if at == home][:2]
+    for number in (first, second):
+        for _ in range(5):
+            append(broker, number, b"x" * 1000)
+    for asked, expected in ((SIZE + 1, [SIZE + 1] * 2), (3 * SIZE, [3 * SIZE] * 2), (10, [SIZE, 0]), (0, [SIZE, 0])):
+        response = fetch(broker, {first: 0, second: 0}, partition_max_bytes=asked, wait_ms=1)
+        response = await response if inspect.isawaitable(response) else response
+        assert sizes(response) == expected
+
+
+async def test_what_another_shard_forwards_at_most_ends_at_a_batch(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_FORWARDED_BYTES", 2 * SIZE + 10)
+    there = broker.at("t", 1)
+    for _ in range(5):
+        append(broker, there, b"x" * 1000)
+    assert sizes(await fetch(broker, {there: 0})) == [2 * SIZE], "a piece that nobody asked for would be charged"
+    assert sizes(await fetch(broker, {there: 0}, max_bytes=2 * SIZE + 5)) == [2 * SIZE + 5]
+
+
+async def test_a_reader_that_goes_on_behind_a_cut_batch_need_not_look_for_its_place(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = broker.at("t", 0)
+    for _ in range(20):
+        append(broker, here, b"x" * 1000)
+    assert sizes(fetch(broker, {here: 0}, partition_max_bytes=3 * SIZE + 100)) == [3 * SIZE + 100]
+    monkeypatch.setattr(LogSegment, "position_of", None)
+    for offset in range(3, 18, 3):
+        response = fetch(broker, {here: offset}, partition_max_bytes=3 * SIZE + 100)
+        assert records_of(without_cut(partitions_of(response)[0].records))[0].offset == offset
+
+
+async def test_out_of_range_tells_where_the_log_is(broker: Broker) -> None:
+    here, there = broker.at("t", 0), broker.at("t", 1)
+    for number in (here, there):
+        append(broker, number, b"a")
+        for offset in (2, -1):
+            response = fetch(broker, {number: offset}, wait_ms=500)
+            (partition,) = partitions_of(await response if inspect.isawaitable(response) else response)
+            assert (partition.error_code, partition.high_watermark) == (codes.OFFSET_OUT_OF_RANGE, 1)
+
+
+async def test_errors_are_answered_at_once(broker: Broker) -> None:
+    broker.put_topic("far", leaders=[1], topic_id=2)
+    for asked, code in (
+        ({"topic": "nope"}, codes.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"topic": "far"}, codes.NOT_LEADER_OR_FOLLOWER),
+        ({"version": 13, "topic_id": 9}, codes.UNKNOWN_TOPIC_ID),
+    ):
+        response = fetch(broker, {0: 0}, wait_ms=60_000, **asked)
+        assert partitions_of(response)[0].error_code == code
+
+
+async def test_a_lost_home_is_told_to_be_retried(broker: Broker) -> None:
+    del broker.peers[1]
+    response = await fetch(broker, {broker.at("t", 1): 0}, wait_ms=60_000)
+    assert partitions_of(response)[0].error_code == codes.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("home", [0, 1])
+async def test_a_topic_deleted_meanwhile_ends_the_wait(broker: Broker, home: int, autojump_clock: MockClock) -> None:
+    got: list[Any] = []
+
+    async def consume() -> None:
+        got.append(await fetch(broker, {broker.at("t", home): 0}, wait_ms=60_000))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(consume)
+        await wait_all_tasks_blocked()
+        broker.drop_topic("t")
+    assert partitions_of(got[0])[0].error_code == codes.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_sessions_are_refused_the_standard_way(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    assert fetch(broker, {here: 0}, session_id=0, session_epoch=0).session_id == 0
+    assert fetch(broker, {here: 0}, session_id=5, session_epoch=1).error_code == codes.FETCH_SESSION_ID_NOT_FOUND
+    wrong = fetch(broker, {here: 0}, session_id=0, session_epoch=3)
+    assert wrong.error_code == codes.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_aborted_transactions_are_a_list_for_who_reads_committed(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    assert partitions_of(fetch(broker, {here: 0}, isolation_level=1))[0].aborted_transactions == ()
+    assert partitions_of(fetch(broker, {here: 0}, isolation_level=0))[0].aborted_transactions is None

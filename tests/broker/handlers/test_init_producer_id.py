@@ -1,0 +1,73 @@
+"""Producer ids: unique, taken from blocks, and the next epoch for a producer that knows its id."""
+
+from typing import Any
+
+import trio
+from shards_in_process import DirectMesh
+
+from broker.handlers import init_producer_id
+from broker.handlers.init_producer_id import BLOCK, ProducerIds
+from broker.protocol import codes, wire
+from broker.serve.call import Call
+from shards.mesh.mesh import COORDINATOR
+
+
+class Coordinator:
+    """Gives blocks out one behind the other, each only after everybody else had a turn."""
+
+    def __init__(self, peers: dict[int, DirectMesh]) -> None:
+        self.given = 0
+        DirectMesh(COORDINATOR, peers).serve("allocate_producer_ids", self.allocate)
+
+    async def allocate(self, _peer: int, count: int) -> int:
+        first, self.given = self.given, self.given + count
+        await trio.lowlevel.checkpoint()
+        return first
+
+
+async def init(ids: ProducerIds, version: int = 4, transactional_id: str | None = None, **known: int) -> Any:
+    (route,) = init_producer_id.routes(ids)
+    types = wire.request_types(22, version)
+    request = types.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=0, **known)
+    response = route.function(request, Call(22, version))
+    return await response if hasattr(response, "__await__") else response
+
+
+def outcome(response: Any) -> tuple[int, int, int]:
+    return response.error_code, response.producer_id, response.producer_epoch
+
+
+async def test_everybody_gets_another_id_and_a_block_is_asked_for_once() -> None:
+    peers: dict[int, DirectMesh] = {}
+    coordinator = Coordinator(peers)
+    shards = [ProducerIds(DirectMesh(shard, peers)) for shard in range(2)]
+    got: list[int] = []
+
+    async def take(ids: ProducerIds) -> None:
+        got.append((await init(ids)).producer_id)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(BLOCK // 2 + 1):
+            for ids in shards:
+                nursery.start_soon(take, ids)
+    assert len(set(got)) == len(got) == BLOCK + 2
+    assert coordinator.given == 2 * BLOCK
+
+
+async def test_a_producer_that_knows_its_id_gets_its_next_epoch() -> None:
+    peers: dict[int, DirectMesh] = {}
+    Coordinator(peers)
+    ids = ProducerIds(DirectMesh(0, peers))
+    assert outcome(await init(ids, producer_id=41, producer_epoch=3)) == (codes.NONE, 41, 4)
+    assert outcome(await init(ids, producer_id=41, producer_epoch=32_766)) == (codes.NONE, 0, 0)
+    assert outcome(await init(ids, producer_id=41, producer_epoch=-1)) == (codes.INVALID_REQUEST, -1, -1)
+
+
+async def test_without_a_coordinator_it_is_to_be_tried_again() -> None:
+    ids = ProducerIds(DirectMesh(0, {}))
+    assert outcome(await init(ids, version=0)) == (codes.COORDINATOR_NOT_AVAILABLE, -1, -1)
+
+
+async def test_a_transactional_id_is_refused_for_good() -> None:
+    ids = ProducerIds(DirectMesh(0, {}))
+    assert outcome(await init(ids, transactional_id="x")) == (codes.UNSUPPORTED_VERSION, -1, -1)

@@ -1,0 +1,332 @@
+"""Frames however they arrive, answers in order, and connections that end while something is under way."""
+
+import socket
+import time
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.protocol import wire
+from broker.serve.connection import MOST_UNDER_WAY, Connection
+from broker.timers import Timers
+from shards.errors import ClientFault
+from shards.mesh.deferred import Deferred
+from shards.mesh.poller import Poller
+
+
+class Echo:
+    """The serving side of a connection, which answers each frame with itself; `slow` frames only when told to."""
+
+    listener = "PLAINTEXT"
+    max_frame_bytes = 1000
+    tls = None
+
+    def __init__(self, nursery=None, clock_ns=time.monotonic_ns):
+        self.poller = Poller(clock_ns=clock_ns)
+        self.ended = []
+        self.faults = []
+        self.frames = []
+        self.counted = []
+        self.laters = {}
+        self.timers = Timers(self.poller)
+        self.go = trio.Event()
+        if nursery is not None:
+            self.start_soon = nursery.start_soon
+
+    def answer(self, connection, frame):
+        self.frames.append(frame)
+        if frame.startswith(b"slow"):
+            return self._later(connection, frame)
+        if frame.startswith(b"later"):
+            answer = self.laters[frame] = Deferred()
+            return answer.map(framed)
+        if frame.startswith(b"bad"):
+            raise wire.BadFrame("bad")
+        if frame.startswith(b"mute"):
+            return None
+        return framed(frame)
+
+    def follows(self, frame):
+        return frame.startswith((b"later", b"fol"))
+
+    async def _later(self, connection, frame):
+        await self.go.wait()
+        if frame == b"slow end":
+            connection.parting = "unauthenticated"
+        return framed(frame)
+
+    def authentication(self):
+        return None
+
+    def answered(self, bytes_in, bytes_out):
+        self.counted.append((bytes_in, bytes_out))
+
+    def malformed(self, connection, why):
+        self.faults.append(why)
+
+    def closed(self, connection, why):
+        self.ended.append(why)
+
+
+def framed(body):
+    return len(body).to_bytes(4, "big") + body
+
+
+@contextmanager
+def serving():
+    echo = Echo()
+    client, connection = open_connection(echo)
+    try:
+        yield echo, client, connection
+    finally:
+        client.close()
+        connection.close()
+        echo.poller.close()
+
+
+@pytest.fixture
+def served():
+    with serving() as all_three:
+        yield all_three
+
+
+def open_connection(echo):
+    client, server = socket.socketpair()
+    client.setblocking(False)
+    return client, Connection(echo, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+
+
+def passes(echo):
+    while echo.poller.run_pass():
+        pass
+
+
+def received(client):
+    try:
+        return client.recv(1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+@given(
+    st.lists(st.binary(max_size=40).filter(lambda body: body[:3] not in (b"slo", b"bad", b"mut")), max_size=6),
+    st.data(),
+)
+def test_frames_are_the_same_however_they_are_cut(bodies, data):
+    stream = b"".join(map(framed, bodies))
+    at = 0
+    answers = b""
+    with serving() as (echo, client, _):
+        while at < len(stream):
+            step = data.draw(st.integers(1, len(stream) - at))
+            client.sendall(stream[at : at + step])
+            at += step
+            passes(echo)
+            answers += received(client)
+        assert echo.frames == bodies
+        assert answers == stream
+
+
+def test_an_oversized_frame_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall((1001).to_bytes(4, "big"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"]
+    assert client.recv(1) == b""
+
+
+def test_an_oversized_frame_that_comes_whole_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"x" * 1001))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"] and not echo.frames
+
+
+def test_somebody_unknown_gets_no_room_for_a_large_frame(served):
+    echo, client, connection = served
+    echo.max_frame_bytes = 100 << 20
+    connection.authentication = object()
+    client.sendall(((512 << 10) + 1).to_bytes(4, "big"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["oversized"]
+
+
+def test_a_negative_length_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(b"\xff\xff\xff\xff")
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.faults == ["negative length"]
+
+
+def test_a_frame_that_is_no_request_closes_the_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"bad") + framed(b"never served"))
+    passes(echo)
+    assert echo.ended == ["malformed"] and echo.frames == [b"bad"]
+
+
+def test_a_request_without_an_answer_is_followed_by_the_next(served):
+    echo, client, _ = served
+    client.sendall(framed(b"mute") + framed(b"one"))
+    passes(echo)
+    assert received(client) == framed(b"one")
+
+
+def test_every_request_is_counted_with_the_bytes_it_took_on_the_wire(served):
+    echo, client, _ = served
+    client.sendall(framed(b"mute") + framed(b"one"))
+    passes(echo)
+    assert echo.counted == [(8, 0), (7, 7)]
+
+
+def test_the_end_of_the_stream_is_reported_once(served):
+    echo, client, connection = served
+    client.close()
+    passes(echo)
+    connection.close()
+    assert echo.ended == ["client"]
+
+
+def test_an_answer_larger_than_the_socket_takes_goes_out_whole_and_first(served):
+    echo, client, connection = served
+    large = b"x" * 3_000_000
+    connection.send(large)
+    client.sendall(framed(b"next"))
+    got = b""
+    while len(got) < len(large) + 8:
+        passes(echo)
+        got += received(client)
+    assert got == large + framed(b"next")
+
+
+def test_those_that_may_follow_are_served_at_once_and_answered_in_order(served):
+    echo, client, connection = served
+    client.sendall(framed(b"later 1") + framed(b"later 2") + framed(b"fol 3") + framed(b"other") + framed(b"later 4"))
+    passes(echo)
+    assert echo.frames == [b"later 1", b"later 2", b"fol 3"], "what may not follow waits, and so does all behind it"
+    assert connection.busy
+    echo.laters[b"later 2"].resolve(b"two")
+    assert received(client) == b""
+    echo.laters[b"later 1"].resolve(b"one")
+    assert received(client) == framed(b"one") + framed(b"two") + framed(b"fol 3") + framed(b"other")
+    assert echo.frames[3:] == [b"other", b"later 4"]
+    echo.laters[b"later 4"].resolve(b"four")
+    assert received(client) == framed(b"four")
+    assert not connection.busy
+    assert [size for size, _ in echo.counted] == [11, 11, 9, 9, 11]
+
+
+def test_no_more_than_so_many_are_under_way(served):
+    echo, client, _ = served
+    bodies = [b"later %d" % number for number in range(MOST_UNDER_WAY + 3)]
+    client.sendall(b"".join(map(framed, bodies)))
+    passes(echo)
+    assert echo.frames == bodies[:MOST_UNDER_WAY]
+    for body in bodies[:MOST_UNDER_WAY]:
+        echo.laters[body].resolve(body)
+    assert echo.frames == bodies
+
+
+def test_answers_under_way_wait_for_one_that_the_socket_does_not_take(served):
+    echo, client, _ = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    echo.laters[b"later 1"].resolve(b"x" * (4 << 20))
+    echo.laters[b"later 2"].resolve(b"y")
+    found = bytearray()
+    while len(found) < (4 << 20) + 4 + 5:
+        found += received(client)
+        passes(echo)
+    assert bytes(found[-5:]) == framed(b"y")
+
+
+def test_what_is_under_way_when_its_client_leaves_is_answered_to_nobody(served):
+    echo, client, connection = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    client.close()
+    passes(echo)
+    assert echo.ended == ["client"]
+    for later in echo.laters.values():
+        later.resolve(b"nobody")
+    assert connection.closed and echo.counted == []
+
+
+def test_an_answer_that_fails_ends_its_connection(served):
+    echo, client, _ = served
+    client.sendall(framed(b"later 1") + framed(b"later 2"))
+    passes(echo)
+    echo.laters[b"later 1"].fail(ClientFault("PRODUCE_FAILED", "it failed"))
+    echo.laters[b"later 2"].resolve(b"two")
+    assert (echo.ended, echo.faults) == (["malformed"], ["it failed"])
+
+
+async def test_requests_behind_a_slow_one_wait_for_it():
+    async with trio.open_nursery() as nursery:
+        echo = Echo(nursery)
+        client, connection = open_connection(echo)
+        client.sendall(framed(b"slow") + framed(b"fast"))
+        passes(echo)
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.frames == [b"slow"] and received(client) == b""
+        echo.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert received(client) == framed(b"slow") + framed(b"fast")
+        connection.close()
+        client.close()
+        echo.poller.close()
+
+
+async def test_a_client_that_leaves_during_a_slow_request_is_closed_at_once():
+    async with trio.open_nursery() as nursery:
+        echo = Echo(nursery)
+        client, _ = open_connection(echo)
+        client.sendall(framed(b"slow"))
+        passes(echo)
+        client.close()
+        passes(echo)
+        assert echo.ended == ["client"]
+        echo.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.ended == ["client"]
+        echo.poller.close()
+
+
+@asynccontextmanager
+async def parting(nursery, **clock):
+    """A connection that has sent its last answer, which the client has not read yet."""
+    echo = Echo(nursery, **clock)
+    client, connection = open_connection(echo)
+    client.sendall(framed(b"slow end") + framed(b"never served"))
+    echo.go.set()
+    passes(echo)
+    await trio.testing.wait_all_tasks_blocked()
+    assert echo.ended == []
+    yield echo, client
+    assert echo.ended == ["unauthenticated"]
+    assert echo.counted == [(12, 12)]
+    connection.close()
+    client.close()
+    echo.poller.close()
+
+
+async def test_a_connection_that_ends_after_an_answer_waits_for_the_client_to_end_too(nursery):
+    async with parting(nursery) as (echo, client):
+        assert received(client) == framed(b"slow end")
+        assert received(client) == b"", "the end of the stream, not a reset"
+        client.sendall(framed(b"nor this"))
+        passes(echo)
+        assert echo.ended == []
+        client.shutdown(socket.SHUT_WR)
+        passes(echo)
+
+
+async def test_a_connection_that_ends_after_an_answer_does_not_wait_for_long(nursery, autojump_clock):
+    async with parting(nursery, clock_ns=lambda: int(trio.current_time() * 1e9)) as (echo, client):
+        nursery.start_soon(echo.timers.run)
+        await trio.sleep(1.1)
+        assert received(client) == framed(b"slow end")

@@ -1,0 +1,173 @@
+"""Changes: validated whole or refused whole, with a sentence that names setting, value and rule."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shards.config.changes import (
+    MAX_CHANGES,
+    ConfigState,
+    quotas_delta,
+    settings_delta,
+    shadowed,
+    static_settings,
+    users_delta,
+)
+from shards.config.cluster_plan import ListenerEndpoint
+from shards.limits.errors import ConfigInvalid
+
+
+def state(brokers: int = 2, static: dict[str, str] | None = None, **settings: str) -> ConfigState:
+    return ConfigState(
+        brokers, static or {}, [("setting", f"/{name.replace('__', '.')}", v) for name, v in settings.items()]
+    )
+
+
+def test_values_are_spelled_canonically_and_only_differences_remain():
+    delta = settings_delta(state(kafka_connections_max="5"), [
+        ["", "kafka_connections_max", " 5 "],
+        ["", "kafka_connections_max_overrides", '["10.0.0.1:5"]'],
+        ["1", "listener.name.EXTERNAL.max.connections", "07"],
+    ])  # fmt: skip
+    assert delta == [
+        ("setting", "/kafka_connections_max_overrides", "10.0.0.1:5"),
+        ("setting", "1/listener.name.external.max.connections", "7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (["", "kafka_connection_max", "5"], "kafka_connection_max is not a setting; did you mean kafka_conn"),
+        (["", "max_connections_per_ip", "5"], "did you mean max.connections.per.ip?"),
+        (["", "kafka_connections_max", "many"], "kafka_connections_max cannot be 'many': it must be a whole number"),
+        (["", "max.connections", "0"], "max.connections cannot be '0': it must be at least 1 while the cluster runs."),
+        (["", "listener.name.a.max.connections", "0"], "it must be at least 1"),
+        (["", "listener.name.a.num.partitions", "1"], "a listener can have its own max.connections, max.connection."),
+        (["", "max.connections.per.ip", "0"], "it can be zero only while max.connections.per.ip.overrides is set."),
+        (["", "num.io.threads", "17"], "a live change may at most halve or double it, and it is 8 now."),
+        (["", "num.partitions", "3"], "can't change while the cluster runs; start it with --set num.partitions=VALUE"),
+        (["2", "max.connections", "5"], "broker cannot be '2': this cluster has brokers 0 to 1."),
+        (["", "kafka_connections_max_overrides", "10.0.0.1"], "ip:number"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(change, sentence):
+    with pytest.raises(ConfigInvalid) as refused:
+        settings_delta(state(), [change])
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_zero_per_ip_needs_overrides_whichever_is_changed_last():
+    overrides = ["", "max.connections.per.ip.overrides", "10.0.0.1:5"]
+    zero = ["", "max.connections.per.ip", "0"]
+    now = state()
+    now.put(settings_delta(now, [zero, overrides]))
+    with pytest.raises(ConfigInvalid, match=r"max\.connections\.per\.ip cannot be '0'"):
+        settings_delta(now, [["", "max.connections.per.ip.overrides", None]])
+    with pytest.raises(ConfigInvalid):
+        settings_delta(now, [["1", "max.connections.per.ip.overrides", ""]])
+
+
+names = st.sampled_from(
+    ["kafka_connections_max", "max.connections", "max.connections.per.ip", "num.io.threads", "nope"]
+)
+values = st.sampled_from([None, "0", "5", "x"])
+changes = st.lists(st.tuples(st.sampled_from(["", "0", "1", "9"]), names, values), max_size=6)
+
+
+@given(changes, changes)
+def test_a_refused_request_changes_nothing_and_an_accepted_one_everything(first, second):
+    now = state()
+    try:
+        now.put(settings_delta(now, first))
+    except ConfigInvalid:
+        assert now.settings == {}
+    before = dict(now.settings)
+    try:
+        delta = settings_delta(now, second)
+    except ConfigInvalid:
+        assert now.settings == before
+        return
+    assert now.settings == before
+    now.put(delta)
+    for (broker, name), value in {(broker, name): value for broker, name, value in second}.items():
+        assert now.settings.get(f"{broker}/{name}") == value
+    assert settings_delta(now, second) == []
+
+
+def test_too_many_changes_at_once_are_refused():
+    with pytest.raises(ConfigInvalid, match="at most 10000 changes"):
+        settings_delta(state(), [["", "kafka_connections_max", "1"]] * (MAX_CHANGES + 1))
+
+
+def test_a_cluster_starts_with_what_its_endpoints_and_its_command_line_say():
+    endpoints = [
+        ListenerEndpoint(b, n, "127.0.0.1", 9092 + b, o) for b in (0, 1) for n, o in (("EXT", ()), ("S", ("sasl",)))
+    ]
+    static = static_settings([("max.connections", "0"), ("num.partitions", "4")], endpoints)
+    assert static["1/advertised.listeners"] == "EXT://127.0.0.1:9093,S://127.0.0.1:9093"
+    assert static["0/listener.security.protocol.map"] == "EXT:PLAINTEXT,S:SASL_PLAINTEXT"
+    assert static["/num.partitions"] == "4"
+    assert static["/max.connections"] == "0"
+    with pytest.raises(ConfigInvalid, match=r"names no listener of this cluster, which has EXT, S"):
+        static_settings([("listener.name.other.max.connections", "4")], endpoints)
+    with pytest.raises(ConfigInvalid, match=r"did you mean num\.partitions"):
+        static_settings([("num.partition", "4")])
+
+
+def test_a_live_value_that_overrules_the_command_line_is_pointed_out():
+    now = state(static={"/kafka_connections_max": "5", "/num.partitions": "2"}, kafka_connections_max="9")
+    assert shadowed(now) == [("kafka_connections_max", "5", "9")]
+
+
+# Answers of Kafka 4.1's own ClientQuotaControlManager to the same questions.
+@pytest.mark.parametrize(
+    ("entity", "key", "value", "message"),
+    [
+        ({}, "producer_byte_rate", 1.0, "Invalid empty client quota entity"),
+        ({"ip": "10.0.0.1"}, "connection_creation_rate", 0.0, "Quota connection_creation_rate must be greater than 0"),
+        ({"ip": "10.0.0.1"}, "connection_creation_rate", 5.5, "connection_creation_rate cannot be a fractional value."),
+        ({"ip": "10.0.0.1"}, "connection_creation_rate", 3e9,
+         "Proposed value for connection_creation_rate is too large for an INT."),
+        ({"ip": "10.0.0.1"}, "producer_byte_rate", 5.0, "Invalid configuration key producer_byte_rate"),
+        ({"ip": "no.such"}, "connection_creation_rate", 5.0, "no.such is not a valid IP or resolvable host."),
+        ({"ip": "10.0.0.1", "user": "u"}, "connection_creation_rate", 5.0,
+         "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"),
+        ({"user": "u", "client-id": ""}, "producer_byte_rate", 5.0, "Empty client-id not supported"),
+        ({"group": "g"}, "producer_byte_rate", 5.0, "Unhandled client quota entity type: group"),
+        ({"user": "u"}, "producer_byte_rate", 1e19, "Proposed value for producer_byte_rate is too large for a LONG."),
+        ({"user": "u"}, "request_percentage", -0.5, "Quota request_percentage must be greater than 0"),
+        ({"client-id": "c"}, "connection_creation_rate", 1.0, "Invalid configuration key connection_creation_rate"),
+    ],
+)  # fmt: skip
+def test_quotas_are_refused_in_kafkas_words(entity, key, value, message):
+    with pytest.raises(ConfigInvalid) as refused:
+        quotas_delta(state(), [[entity, {key: value}]])
+    assert str(refused.value) == message
+    assert refused.value.error == "INVALID_REQUEST"
+
+
+def test_quotas_are_set_merged_and_removed_per_entity():
+    now = state()
+    both = {"producer_byte_rate": 5, "request_percentage": 0.5}
+    now.put(quotas_delta(now, [[{"user": "a", "client-id": None}, both]]))
+    assert now.quotas == {'{"client-id":null,"user":"a"}': {"producer_byte_rate": 5.0, "request_percentage": 0.5}}
+    now.put(quotas_delta(now, [[{"client-id": None, "user": "a"}, {"producer_byte_rate": None}]]))
+    assert now.quotas == {'{"client-id":null,"user":"a"}': {"request_percentage": 0.5}}
+    now.put(quotas_delta(now, [[{"client-id": None, "user": "a"}, {"request_percentage": None, "unknown": None}]]))
+    assert now.quotas == {}
+
+
+def test_an_ip_entity_has_one_spelling():
+    delta = quotas_delta(state(), [[{"ip": "::ffff:10.0.0.1"}, {"connection_creation_rate": 5}]])
+    assert delta == [("quota", '{"ip":"10.0.0.1"}', {"connection_creation_rate": 5.0})]
+
+
+def test_credentials_come_and_go_by_mechanism():
+    now = state()
+    now.put(users_delta(now, [["alice", "PLAIN", {"h": "1"}], ["alice", "SCRAM-SHA-256", {"h": "2"}]]))
+    now.put(users_delta(now, [["alice", "PLAIN", None]]))
+    assert now.users == {"alice": {"SCRAM-SHA-256": {"h": "2"}}}
+    with pytest.raises(ConfigInvalid, match="no PLAIN credential"):
+        users_delta(now, [["alice", "PLAIN", None]])

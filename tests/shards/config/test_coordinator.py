@@ -1,0 +1,228 @@
+"""A change is told to be in force only when it is, whatever shards do; over direct calls, under a mock clock."""
+
+import json
+
+import pytest
+import trio
+from direct import Cluster
+
+from shards.config.changes import Change
+from shards.config.coordinator import PART_BYTES, _parts
+from shards.config.store import Store
+from shards.limits.errors import ConfigInvalid
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store(tmp_path / "cluster.sqlite")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def cluster(store):
+    return Cluster(store)
+
+
+async def set_cap(cluster: Cluster, value: str | None, who: str = "me") -> int:
+    return await cluster.coordinator.alter_settings(who, [["", "kafka_connections_max", value]])
+
+
+def caps(cluster: Cluster) -> list[int | None]:
+    return [shard.image.rule_of("broker").cap for shard in cluster.shards.values()]
+
+
+async def test_when_the_call_returns_every_shard_has_applied_it(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].delay_s = 0.5
+    before = cluster.coordinator.state.version
+    assert await set_cap(cluster, "7") == before + 1
+    assert caps(cluster) == [7, 7, 7]
+    assert cluster.versions() == {before + 1}
+
+
+async def test_a_refused_change_reaches_nobody_and_is_not_stored(cluster, store):
+    await cluster.start()
+    before = cluster.coordinator.state.version
+    with pytest.raises(ConfigInvalid):
+        await cluster.coordinator.alter_settings("me", [["", "kafka_connections_max", "7"], ["", "nope", "1"]])
+    assert caps(cluster) == [None] * 3
+    assert cluster.versions() == {before}
+    assert store.records() == []
+
+
+async def test_validating_only_changes_nothing(cluster):
+    await cluster.start()
+    await cluster.coordinator.alter_settings("me", [["", "kafka_connections_max", "7"]], True)
+    assert await cluster.coordinator.create_topics("me", [["t", 1, {}]], True) == [["", ""]]
+    assert caps(cluster) == [None] * 3
+    assert not cluster.coordinator.state.topics
+
+
+async def test_a_shard_that_does_not_acknowledge_is_killed_and_only_then_the_caller_told(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].stuck = True
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    await cluster.start((0, 1))
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_a_silent_shard_takes_none_of_the_peers_with_it_that_wait_for_it(cluster, nursery, autojump_clock):
+    """Shards enforce a version together: the peers of a stuck one can't acknowledge before it is gone."""
+    await cluster.start()
+    waiting = cluster.shards[0, 0]
+    waiting.stuck = True
+    cluster.shards[0, 1].silent = True
+    kill = cluster.kill
+
+    def kill_and_free_peers(member: tuple[int, int]) -> None:
+        kill(member)
+        for done in waiting.dones:
+            done()
+
+    cluster.kill = kill_and_free_peers
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    assert waiting.image.rule_of("broker").cap == 7
+
+
+async def test_a_change_waits_for_a_shard_that_is_on_its_way(cluster, nursery, autojump_clock):
+    """After a coordinator restart a shard may be alive and not yet connected: it must not be forgotten."""
+    await cluster.start((0, 0), (0, 1))
+    returned = []
+
+    async def change() -> None:
+        returned.append(await set_cap(cluster, "7"))
+
+    nursery.start_soon(change)
+    await trio.testing.wait_all_tasks_blocked()
+    assert returned == []
+    await cluster.start((1, 0))
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(returned) == 1
+    assert cluster.killed == []
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_a_shard_that_never_comes_is_killed_at_the_deadline(cluster, autojump_clock):
+    await cluster.start((0, 0), (0, 1))
+    began = trio.current_time()
+    await set_cap(cluster, "7")
+    assert trio.current_time() - began == pytest.approx(2.0)  # it is not there to be asked again
+    assert cluster.killed == [(1, 0)]
+
+
+async def test_a_shard_lost_during_a_push_gets_the_whole_state_when_it_is_back(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[1, 0].delay_s = 1.0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(set_cap, cluster, "7")
+        await trio.sleep(0.5)
+        cluster.lose((1, 0))
+        await cluster.start((1, 0))
+    assert cluster.killed == []
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_concurrent_changes_come_one_after_the_other(cluster, autojump_clock):
+    await cluster.start()
+    for n, shard in enumerate(cluster.shards.values()):
+        shard.delay_s = n / 10
+    versions: list[int] = []
+
+    async def change(value: int) -> None:
+        versions.append(await set_cap(cluster, str(value)))
+
+    before = cluster.coordinator.state.version
+    async with trio.open_nursery() as nursery:
+        for value in range(1, 8):
+            nursery.start_soon(change, value)
+    assert versions == list(range(before + 1, before + 8))
+    assert len(set(caps(cluster))) == 1
+    for shard in cluster.shards.values():
+        assert [version for version, _, _ in shard.parts] == list(range(before, before + 8))
+
+
+async def test_a_caller_that_goes_away_does_not_stop_the_push(cluster, autojump_clock):
+    await cluster.start()
+    for shard in cluster.shards.values():
+        shard.delay_s = 0.3
+    with trio.move_on_after(0.1):
+        await set_cap(cluster, "7")
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_the_same_value_again_is_no_new_version(cluster):
+    await cluster.start()
+    assert await set_cap(cluster, "7") == await set_cap(cluster, " 7 ")
+    assert len(cluster.coordinator.history()) == 2
+
+
+async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, store):
+    await cluster.start()
+    await cluster.coordinator.create_topics("me", [["t", 4, {}]])
+    version = await set_cap(cluster, "7")
+    second = Cluster(store)
+    assert second.coordinator.state.version == version
+    await second.start()
+    assert caps(second) == [7, 7, 7]
+    assert second.shards[0, 0].image.topics.partition_counts() == {"t": 4}
+    assert await set_cap(second, "8", who="admin") == version + 1
+    entry = second.coordinator.history(1)[0]
+    assert (entry["who"], entry["at"]) == ("admin", 1000.0)
+    assert entry["changes"] == [["setting", "/kafka_connections_max", "7", "8"]]
+
+
+async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(store):
+    first = Cluster(store, {"/kafka_connections_max": "5"})
+    await first.start()
+    assert caps(first) == [5, 5, 5]
+    version = await set_cap(first, "7")
+    assert caps(first) == [7, 7, 7]
+    same = Cluster(store, {"/kafka_connections_max": "5"})
+    assert same.coordinator.state.version == version
+    other = Cluster(store)
+    assert other.coordinator.state.version == version + 1
+    assert other.coordinator.history(1)[0]["changes"] == [["static", "/kafka_connections_max", "5", None]]
+
+
+async def test_a_large_state_arrives_in_parts_and_is_shown_whole(cluster, autojump_clock):
+    await cluster.start()
+    for batch in range(20):
+        await cluster.coordinator.create_topics("me", [[f"topic-{batch}-{n}", 20, {}] for n in range(500)])
+    await cluster.start((0, 0))
+    shard = cluster.shards[0, 0]
+    assert len(shard.parts) > 1
+    assert [more for _, _, more in shard.parts] == [True] * (len(shard.parts) - 1) + [False]
+    assert len(shard.image.topics) == 10_000
+
+
+def test_no_part_of_a_push_is_much_larger_than_the_bound():
+    delta: list[Change] = [("quota", str(n), {"k": 1.0}) for n in range(100_000)]
+    parts = list(_parts(delta))
+    assert [tuple(change) for part in parts for change in part] == delta
+    assert all(len(json.dumps(part)) < 1.2 * PART_BYTES for part in parts)
+    assert list(_parts([])) == [[]]
+
+
+async def test_shards_are_asked_together_and_who_does_not_answer_is_left_out(cluster):
+    await cluster.start()
+    del cluster.shards[0, 1]
+    answers = await cluster.coordinator.ask_all("describe_connections")
+    assert [(member, answer["open"]) for member, answer in answers.items()] == [((0, 0), 0), ((1, 0), 0)]
+    assert cluster.coordinator.describe_shards()[0, 0] == cluster.coordinator.state.version
+
+
+async def test_producer_ids_are_never_given_twice(cluster, store):
+    first = cluster.coordinator.allocate_producer_ids(1000)
+    assert Cluster(store).coordinator.allocate_producer_ids(1000) == first + 1000
+
+
+async def test_its_methods_are_served_without_the_peer_that_calls(cluster):
+    await cluster.start()
+    served = {}
+    cluster.coordinator.serve_on(served.__setitem__)
+    assert await served["create_topics"]((0, 0), "User:a", [["t", 2, {}]], False) == [["", ""]]
+    assert await served["delete_topics"]((0, 0), "User:a", ["t"]) == [["", ""]]
+    assert isinstance(served["allocate_producer_ids"]((0, 0), 5), int)

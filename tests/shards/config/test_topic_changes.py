@@ -1,0 +1,104 @@
+"""Topics: one answer each, in Kafka's words; leaders spread over the brokers."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shards.config.changes import ConfigState
+from shards.config.topic_changes import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    illegal_name,
+    topic_configs_delta,
+)
+from shards.limits.errors import ConfigInvalid
+
+
+def state(brokers: int = 3, static: dict[str, str] | None = None, **topics: int) -> ConfigState:
+    found = ConfigState(brokers, static or {})
+    found.put(create_topics(found, [[name, count, {}] for name, count in topics.items()])[0])
+    return found
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=20), st.integers(1, 5))
+def test_leaders_are_spread_evenly_however_topics_arrive(counts, brokers):
+    now = state(brokers)
+    for n, count in enumerate(counts):
+        now.put(create_topics(now, [[f"t{n}", count, {}]])[0])
+    leaders = Counter(leader for topic in now.topics.values() for leader in topic["leaders"])
+    per_broker = [leaders[broker] for broker in range(brokers)]
+    assert sum(per_broker) == sum(counts)
+    assert max(per_broker) - min(per_broker) <= 1
+
+
+def test_a_thousand_topics_are_created_at_once():
+    delta, results = create_topics(state(), [[f"t{n}", 3, {"retention.ms": "1000"}] for n in range(1000)])
+    assert len(delta) == 1000
+    assert set(map(tuple, results)) == {("", "")}
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "message"),
+    [
+        (["taken", 1, {}], "TOPIC_ALREADY_EXISTS", "Topic 'taken' already exists."),
+        (["a_b", 1, {}], "INVALID_TOPIC_EXCEPTION", "Topic 'a_b' collides with existing topic: a.b"),
+        (["no good", 1, {}], "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'no good' contains one or more"),
+        (["", 1, {}], "INVALID_TOPIC_EXCEPTION", "the empty string is not allowed"),
+        (["t", 0, {}], "INVALID_PARTITIONS", "non-positive"),
+        (["t", -2, {}], "INVALID_PARTITIONS", "non-positive"),
+        (["t", 20_000, {}], "POLICY_VIOLATION", "Excessively large"),
+        (["t", 1, {"retention.m": "5"}], "INVALID_CONFIG", "did you mean retention.ms?"),
+        (["t", 1, {"retention.ms": "x"}], "INVALID_CONFIG", "retention.ms cannot be 'x'"),
+        (["t", 1, {"retention.ms": None}], "INVALID_CONFIG", "must have a value"),
+    ],
+)
+def test_a_topic_that_cannot_be_is_answered_apart_from_its_neighbours(topic, error, message):
+    now = state()
+    now.put(create_topics(now, [["taken", 1, {}], ["a.b", 1, {}]])[0])
+    delta, results = create_topics(now, [topic, ["good", 2, {}]])
+    assert [name for _, name, _ in delta] == ["good"]
+    assert results[0][0] == error
+    assert message in results[0][1]
+    assert results[1] == ["", ""]
+
+
+def test_minus_one_partitions_means_the_clusters_default():
+    delta, _ = create_topics(state(static={"/num.partitions": "4"}), [["t", -1, {}]])
+    assert len(delta[0][2]["leaders"]) == 4
+
+
+def test_partitions_are_only_added():
+    now = state(t=3)
+    delta, results = create_partitions(now, [["t", 5], ["t", 3], ["t", 2], ["nope", 3]])
+    errors = [result[0] for result in results]
+    assert errors == ["", "INVALID_PARTITIONS", "INVALID_PARTITIONS", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert results[1][1] == "Topic already has 3 partition(s)."
+    before = now.topics["t"]
+    assert delta[0][2]["leaders"][:3] == before["leaders"]
+    assert len(delta[0][2]["leaders"]) == 5
+    assert delta[0][2]["id"] == before["id"]
+
+
+def test_deleting_answers_each_name():
+    delta, results = delete_topics(state(t=1), ["t", "nope"])
+    assert delta == [("topic", "t", None)]
+    assert [result[0] for result in results] == ["", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert delete_topics(state(static={"/delete.topic.enable": "false"}, t=1), ["t"])[0] == []
+
+
+def test_topic_configs_change_all_or_nothing():
+    now = state(t=1)
+    now.put(topic_configs_delta(now, [["t", "retention.ms", " 7 "], ["t", "cleanup.policy", '["delete"]']]))
+    assert now.topics["t"]["configs"] == {"retention.ms": "7", "cleanup.policy": "delete"}
+    with pytest.raises(ConfigInvalid):
+        topic_configs_delta(now, [["t", "retention.ms", None], ["t", "segment.bytes", "1"]])
+    now.put(topic_configs_delta(now, [["t", "retention.ms", None]]))
+    assert now.topics["t"]["configs"] == {"cleanup.policy": "delete"}
+
+
+def test_names_as_long_as_kafka_allows():
+    assert illegal_name("x" * 249) == ""
+    assert "max allowed length 249" in illegal_name("x" * 250)

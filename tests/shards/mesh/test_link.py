@@ -1,0 +1,118 @@
+"""One link over a real unix socket: frames however they are cut, and what happens when the other end does not read."""
+
+import socket
+
+import pytest
+
+from shards.mesh import link as links
+from shards.mesh.link import Link
+from shards.mesh.poller import Poller
+
+
+class End:
+    """A link, what it delivered, and how often it was lost."""
+
+    def __init__(self, sock, poller):
+        self.told = []
+        self.lost = 0
+        self.link = Link(sock, poller, self.told.append, self._lose)
+
+    def _lose(self):
+        self.lost += 1
+
+
+@pytest.fixture
+def poller():
+    poller = Poller()
+    yield poller
+    poller.close()
+
+
+@pytest.fixture
+def ends(poller):
+    ends = [End(sock, poller) for sock in socket.socketpair()]
+    yield ends
+    for end in ends:
+        end.link.close()
+
+
+@pytest.fixture
+def deaf(poller):
+    """A link whose other end reads only when the test does, and that socket."""
+    near, far = socket.socketpair()
+    end = End(near, poller)
+    yield end, far
+    end.link.close()
+    far.close()
+
+
+def passes(poller):
+    while poller.run_pass():
+        pass
+
+
+def test_what_is_queued_in_a_pass_is_one_frame_and_arrives_in_order(ends, poller):
+    near, far = ends
+    for number in range(3):
+        near.link.queue(("n", number))
+    near.link.flush()
+    passes(poller)
+    assert far.told == [["n", 0], ["n", 1], ["n", 2]]
+
+
+def test_a_frame_larger_than_the_socket_takes_arrives_whole(ends, poller):
+    near, far = ends
+    data = bytes(range(256)) * 20_000
+    near.link.queue((data,))
+    near.link.flush()
+    near.link.queue(("next",))
+    near.link.flush()
+    passes(poller)
+    assert far.told == [[data], ["next"]]
+
+
+def test_what_is_too_much_for_one_frame_goes_out_in_several(ends, poller, monkeypatch):
+    monkeypatch.setattr(links, "FRAME_BYTES", 1000)
+    monkeypatch.setattr(links, "MAX_FRAME", 2000)
+    near, far = ends
+    for number in range(100):
+        near.link.queue((number, b"x" * 300))
+    near.link.flush()
+    passes(poller)
+    assert [each[0] for each in far.told] == list(range(100))
+
+
+def test_a_longer_frame_than_there_may_be_loses_the_link_once(deaf, poller):
+    end, far = deaf
+    far.sendall((links.MAX_FRAME + 1).to_bytes(4, "big") + b"and more")
+    passes(poller)
+    end.link.lose()
+    assert (end.told, end.lost, end.link.closed) == ([], 1, True)
+
+
+def test_beyond_its_bound_there_is_no_room_until_all_is_written(deaf, poller, monkeypatch):
+    monkeypatch.setattr(links, "MAX_QUEUED", 1000)
+    end, far = deaf
+    end.link.queue((b"x" * (1 << 20),))
+    end.link.flush()
+    assert not end.link.room.is_set() and not end.lost
+    far.setblocking(False)
+    while not end.link.room.is_set():
+        far.recv(1 << 20)
+        passes(poller)
+    assert not end.lost
+
+
+@pytest.mark.parametrize(("one_way", "bound"), [(True, "MAX_QUEUED"), (False, "MAX_UNREAD")])
+def test_who_reads_nothing_is_lost(deaf, monkeypatch, one_way, bound):
+    monkeypatch.setattr(links, "MAX_QUEUED", 1000)
+    monkeypatch.setattr(links, bound, 2 << 20)
+    end, _ = deaf
+    end.link.one_way = one_way
+    end.link.queue((b"x" * (1 << 20),))
+    end.link.flush()
+    assert not end.lost
+    for _ in range(2):
+        end.link.queue((b"x" * (1 << 20),))
+        end.link.flush()
+    assert (end.lost, end.link.closed, end.link.room.is_set()) == (1, True, True)

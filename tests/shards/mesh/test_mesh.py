@@ -1,0 +1,256 @@
+"""Two processes' meshes in one process, over real unix sockets: order, calls, deadlines, incarnations."""
+
+import socket
+from contextlib import asynccontextmanager, suppress
+
+import msgpack
+import pytest
+import trio
+import trio.testing
+
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.limits.errors import ConfigInvalid
+from shards.mesh import link
+from shards.mesh.mesh import CALL, CONTROL, DATA, Hello, Mesh
+from shards.mesh.poller import Poller
+
+
+class Node:
+    """One member: its mesh, and what it was told, with a way to wait for it."""
+
+    def __init__(self, shard, epoch, nursery):
+        self.poller = Poller()
+        self.mesh = Mesh(Hello(0, shard, epoch, 4000 + shard, ""), self.poller, nursery)
+        self.told = []
+        self.heard = trio.Condition()
+        self.mesh.on_up = lambda key, peer: self._tell(("up", key, peer.epoch))
+        self.mesh.on_down = lambda key, peer: self._tell(("down", key, peer.epoch))
+        self.mesh.on_message = lambda key, message: self._tell((key, *message))
+        self._woken = trio.Event()
+
+    def _tell(self, what):
+        self.told.append(what)
+        self._woken.set()
+
+    async def until(self, count):
+        with trio.fail_after(5):
+            while len(self.told) < count:
+                self._woken = trio.Event()
+                await self._woken.wait()
+        return self.told[count - 1]
+
+
+@asynccontextmanager
+async def pair(tmp_path):
+    """Shard 1 dials shard 0, as the higher always does."""
+    path = str(tmp_path / "s0.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as nursery:
+        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+        zero.mesh.listen(listening, lambda hello: 2)
+        for node in (zero, one):
+            await nursery.start(node.poller.run)
+        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        assert await zero.until(1) == ("up", 1, 2)
+        assert await one.until(1) == ("up", 0, 1)
+        yield zero, one
+        nursery.cancel_scope.cancel()
+    for node in (zero, one):
+        node.mesh.close()
+        node.poller.close()
+    listening.close()
+
+
+async def test_messages_arrive_in_order(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        for number in range(1000):
+            one.mesh.send(0, ("n", number))
+        await zero.until(1001)
+        assert zero.told[1:] == [(1, "n", number) for number in range(1000)]
+
+
+async def test_a_call_returns_what_its_function_returns(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        zero.mesh.serve("add", lambda peer, a, b: [peer, a + b])
+
+        async def slowly(peer, data):
+            await trio.lowlevel.checkpoint()
+            return data + b"!"
+
+        zero.mesh.serve("slowly", slowly)
+        assert await one.mesh.request(0, "add", 2, 3) == [1, 5]
+        assert await one.mesh.request(0, "slowly", b"\x00\xff") == b"\x00\xff!"
+
+
+async def test_a_large_answer_crosses_in_many_writes(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        zero.mesh.serve("echo", lambda peer, data: data)
+        data = bytes(range(256)) * 40_000
+        assert await one.mesh.request(0, "echo", data) == data
+
+
+async def test_a_fault_comes_back_by_its_name(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+
+        def refuse(peer):
+            raise ConfigInvalid("kafka_connections_max", "x", "it must be a number")
+
+        zero.mesh.serve("refuse", refuse)
+        with pytest.raises(RemoteError, match="kafka_connections_max cannot be 'x'") as caught:
+            await one.mesh.request(0, "refuse")
+        assert caught.value.code == "ConfigInvalid"
+        with pytest.raises(RemoteError, match="not served"):
+            await one.mesh.request(0, "nothing")
+
+
+async def test_a_call_ends_at_its_deadline(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+
+        async def never(peer):
+            await trio.sleep_forever()
+
+        zero.mesh.serve("never", never)
+        with pytest.raises(DeadlineExceeded, match="did not answer never"):
+            await one.mesh.request(0, "never", timeout_s=0.01)
+
+
+async def test_a_call_that_no_task_waits_for_ends_with_a_tick(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        zero.mesh.serve("answer", lambda peer: 1)
+        late = one.mesh.call(0, "answer", timeout_s=0)
+        in_time = one.mesh.call(0, "answer")
+        one.mesh.tick()
+        with pytest.raises(DeadlineExceeded):
+            late.result()
+        assert await in_time == 1, "and its own answer, which comes as well, disturbs nobody"
+        with pytest.raises(PeerLost):
+            one.mesh.call(5, "answer").result()
+
+
+async def test_a_call_waits_for_room_on_its_link(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        asked = []
+        zero.mesh.serve("answer", lambda peer, number: asked.append(number))
+        link = one.mesh.peers[0].links[DATA]
+        link.room = trio.Event()
+        waiting, too_late = one.mesh.call(0, "answer", 1), one.mesh.call(0, "answer", 2, timeout_s=0)
+        await trio.testing.wait_all_tasks_blocked()
+        one.mesh.tick()
+        link.room.set()
+        await waiting
+        assert asked == [1], "one whose time is over is not asked any more"
+        with pytest.raises(DeadlineExceeded):
+            too_late.result()
+
+
+async def test_calls_in_flight_end_with_the_peer(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        called = trio.Event()
+
+        async def never(peer):
+            called.set()
+            await trio.sleep_forever()
+
+        zero.mesh.serve("never", never)
+        async with trio.open_nursery() as nursery:
+
+            async def call():
+                with pytest.raises(PeerLost):
+                    await one.mesh.request(0, "never")
+
+            nursery.start_soon(call)
+            await called.wait()
+            zero.mesh.peers[1].links[DATA].sock.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_lost_peer_is_reported_once_and_dialled_again(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+        one.mesh.peers[0].links[CONTROL].sock.shutdown(socket.SHUT_RDWR)
+        await one.until(3)
+        await zero.until(3)
+        assert one.told == [("up", 0, 1), ("down", 0, 1), ("up", 0, 1)]
+        assert zero.told == [("up", 1, 2), ("down", 1, 2), ("up", 1, 2)]
+
+
+async def test_an_older_incarnation_is_turned_away(tmp_path):
+    async with pair(tmp_path) as (zero, one), trio.open_nursery() as nursery:
+        stale = Node(1, 1, nursery)
+        await nursery.start(stale.poller.run)
+        near, far = socket.socketpair()
+        lost = trio.Event()
+        stale.mesh.adopt(near, CONTROL, 2, lost.set)
+        zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)
+        with trio.fail_after(5):
+            await lost.wait()
+        assert zero.told == [("up", 1, 2)]
+        one.mesh.send(0, ("still", "here"))
+        assert await zero.until(2) == (1, "still", "here")
+        nursery.cancel_scope.cancel()
+    stale.mesh.close()
+    stale.poller.close()
+
+
+async def test_a_link_that_outlives_its_round_of_dialling_does_not_spoil_the_next(tmp_path):
+    """The peer died between accepting its two links: the other one waits in the backlog, and its successor finds it."""
+    path = str(tmp_path / "s0.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as nursery:
+        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+        await nursery.start(one.poller.run)
+        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        await trio.testing.wait_all_tasks_blocked()
+        listening.accept()[0].close()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        zero.mesh.listen(listening, lambda hello: 2)
+        await nursery.start(zero.poller.run)
+        assert await one.until(1) == ("up", 0, 1)
+        for number in range(20):
+            await one.until(number + 1)
+            zero.mesh.send(1, ("n", number))
+            assert await one.until(number + 2) == (0, "n", number)
+        nursery.cancel_scope.cancel()
+    for node in (zero, one):
+        node.mesh.close()
+        node.poller.close()
+    listening.close()
+
+
+async def test_a_peer_that_reads_nothing_is_lost_after_the_pass_and_not_within_it(tmp_path, monkeypatch):
+    async with pair(tmp_path) as (_, one):
+        monkeypatch.setattr(link, "MAX_QUEUED", 1000)
+        one.mesh.send(0, ("n", b"x" * (8 << 20)))
+        assert len(one.told) == 1
+        assert await one.until(2) == ("down", 0, 1)
+
+
+async def test_a_peer_that_asks_and_never_reads_its_answers_is_lost(tmp_path, monkeypatch):
+    async with pair(tmp_path) as (zero, _):
+        monkeypatch.setattr(link, "MAX_QUEUED", 1 << 20)
+        monkeypatch.setattr(link, "MAX_UNREAD", 16 << 20)
+        asked = []
+        zero.mesh.serve("echo", lambda peer, data: asked.append(data) or data)
+        nears = []
+        for channel in (CONTROL, DATA):
+            near, far = socket.socketpair()
+            zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)
+            near.sendall(framed([Hello(0, 2, 3, 4002, channel)]))
+            nears.append(near)
+        assert await zero.until(2) == ("up", 2, 3)
+        calls = framed([(CALL, number, "echo", [b"x" * (1 << 20)]) for number in range(4)])
+        deaf = trio.SocketStream(trio.socket.from_stdlib_socket(nears[1]))
+        with trio.fail_after(10), suppress(trio.BrokenResourceError):
+            while True:
+                await deaf.send_all(calls)
+        assert await zero.until(3) == ("down", 2, 3)
+        assert 15 <= len(asked) <= 24
+        for near in nears:
+            near.close()
+
+
+def framed(messages):
+    body = msgpack.packb(messages)
+    return len(body).to_bytes(4, "big") + body

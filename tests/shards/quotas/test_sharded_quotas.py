@@ -1,0 +1,123 @@
+"""Client quotas over several shards are those of one meter: same sequence in, same delays out."""
+
+import random
+
+import pytest
+
+from shards.config.image import ClusterImage
+from shards.errors import PeerLost
+from shards.limits.client_quota_managers import (
+    FETCH,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    ClientRequestQuotaManager,
+    ControllerMutationQuotaManager,
+    FetchQuotaManager,
+    ProduceQuotaManager,
+)
+from shards.limits.quota_entities import key_of_entity
+from shards.quotas.sharded_quotas import KINDS, UNMETERED, ShardedQuotas
+
+QUOTAS = {
+    (("user", "alice"),): {PRODUCE: 1000.0, FETCH: 500.0, REQUEST: 10.0, MUTATION: 5.0},
+    (("client-id", "app"), ("user", None)): {PRODUCE: 300.0},
+    (("client-id", None),): {FETCH: 2000.0, MUTATION: 1.0},
+}
+CLIENTS = [("alice", "app"), ("alice", "other"), ("bob", "app"), ("ANONYMOUS", ""), ("ANONYMOUS", "x")]
+
+
+class Broker:
+    """The meters of all shards, each reaching the others by a plain call, and one clock."""
+
+    def __init__(self, shards, quotas=None):
+        self.now_ms = 0
+        self.down = set()
+        self.image = ClusterImage(0)
+        self.meters = [
+            ShardedQuotas(shard, shards, self.image, request=self._request, now_ms=lambda: self.now_ms)
+            for shard in range(shards)
+        ]
+        self._served = [{} for _ in range(shards)]
+        for served, meters in zip(self._served, self.meters, strict=True):
+            meters.serve_on(served.__setitem__)
+        self.set(quotas or {})
+
+    async def _request(self, peer, method, *args):
+        if peer in self.down:
+            raise PeerLost(f"{peer} is down")
+        return self._served[peer][method](0, *args)
+
+    def set(self, quotas):
+        delta = [["quota", key_of_entity(entity), values] for entity, values in quotas.items()]
+        self.image.apply(self.image.version + 1, delta)
+        for meters in self.meters:
+            meters.image_changed()
+
+    async def charge(self, shard, kind, user, client_id, amount, strict=False):
+        charged = self.meters[shard].charge(kind, user, client_id, amount, strict=strict)
+        return charged if isinstance(charged, tuple) else await charged
+
+
+def one_meter():
+    meters = {
+        PRODUCE: ProduceQuotaManager(),
+        FETCH: FetchQuotaManager(),
+        REQUEST: ClientRequestQuotaManager(),
+        MUTATION: ControllerMutationQuotaManager(),
+    }
+    for entity, quotas in QUOTAS.items():
+        for kind, value in quotas.items():
+            meters[kind].update(dict(entity), value)
+    return meters
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_any_number_of_shards_charges_as_one_meter_does(seed):
+    chance = random.Random(seed)
+    broker = Broker(chance.randint(1, 6), QUOTAS)
+    single = one_meter()
+    for _ in range(400):
+        broker.now_ms += chance.choice([0, 1, 10, 300, 1500])
+        kind = chance.choice(KINDS)
+        user, client_id = chance.choice(CLIENTS)
+        amount = chance.choice([1, 20, 400, 3000])
+        strict = {"strict": chance.random() < 0.5} if kind == MUTATION else {}
+        asked = await broker.charge(chance.randrange(len(broker.meters)), kind, user, client_id, amount, **strict)
+        one = single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict)
+        assert asked == (*one, broker.now_ms)
+
+
+async def test_before_the_first_quota_nothing_is_recorded():
+    broker = Broker(3)
+    assert not any(broker.meters[0].in_use(kind) for kind in KINDS)
+    assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is UNMETERED
+    broker.set(QUOTAS)
+    assert await broker.charge(0, PRODUCE, "alice", "app", 1) == (True, 0, broker.now_ms)
+
+
+async def test_a_changed_quota_holds_for_the_next_request():
+    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
+    assert (await broker.charge(1, PRODUCE, "alice", "app", 5000)).throttle_ms > 0
+    broker.set({(("user", "alice"),): {PRODUCE: 1e9}})
+    assert (await broker.charge(2, PRODUCE, "alice", "app", 5000)).throttle_ms == 0
+
+
+async def test_nobody_waits_for_a_home_that_is_down():
+    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
+    broker.down = {0, 1, 2, 3}
+    answers = [await broker.charge(shard, PRODUCE, "alice", "app", 5000) for shard in range(4)]
+    assert sum(answer == UNMETERED for answer in answers) == 3, "only the home itself charges"
+
+
+async def test_rates_and_average_throttles_are_told_by_the_home_alone():
+    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
+    throttle_ms = (await broker.charge(1, PRODUCE, "alice", "app", 5000)).throttle_ms
+    told = [row for meters in broker.meters for row in meters.describe(10)]
+    assert [(kind, user) for kind, user, *_ in told] == [(PRODUCE, "alice")]
+    assert told[0][4] == throttle_ms
+    assert sum(len(meters.rates_here("alice", "app")) for meters in broker.meters) == 1
+    broker.now_ms = 2 * 3_600_000
+    for meters in broker.meters:
+        meters.expire()
+    assert [row for meters in broker.meters for row in meters.describe(10)] == []

@@ -1,0 +1,100 @@
+"""The acceptors of a broker at their home, against the reference gate."""
+
+import random
+
+import pytest
+
+from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
+from shards.limits.connection_settings import ConnectionSettings
+from shards.limits.rate import Window
+from shards.rates.listener_throttle import ListenerThrottle
+
+LISTENERS = ("EXTERNAL", "INTERNAL")
+RATE = "max.connection.creation.rate"
+
+
+class Answers:
+    """What a gate answered, in order: (holder, listener, units, until, spare)."""
+
+    def __init__(self):
+        self.all = []
+
+    def __call__(self, holder, listener, units, until_ms, spare, at_ms):
+        self.all.append((holder, listener, units, until_ms, spare, at_ms))
+
+
+def gate(broker=None, external=None, internal=None, *, shards=2, exempt="INTERNAL", window=None):
+    answers = Answers()
+    made = ListenerThrottle(LISTENERS, window or Window(), shards, answers)
+    made.configure(broker, {"EXTERNAL": external, "INTERNAL": internal}, exempt)
+    return made, answers
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_asks_of_many_holders_are_admitted_when_one_acceptor_admits_them(seed):
+    source = random.Random(seed)
+    values = {RATE: source.choice([3, 10, 40]), f"listener.name.external.{RATE}": source.choice([2, 10, 100])}
+    settings = ConnectionSettings(LISTENERS)
+    for name, value in values.items():
+        settings = settings.with_change(name, str(value))
+    reference = ConnectionQuotas(settings, inter_broker="INTERNAL")
+    tested, answers = gate(values[RATE], values[f"listener.name.external.{RATE}"], values[RATE])
+    made, now_ms = [], 0
+    for _ in range(1000):
+        now_ms += int(source.expovariate(0.04))
+        listener = source.choice(LISTENERS)
+        reference.advance(now_ms=now_ms)
+        made.append(IncomingConnection(reference.acceptors[listener], "10.0.0.1"))
+        reference.connect(made[-1], now_ms=now_ms)
+        tested.ask(source.randrange(8), listener, 1, 0, now_ms=now_ms)
+    reference.finish()
+    while (due := tested.next_ms()) is not None:
+        tested.advance(now_ms=due)
+    for listener in LISTENERS:
+        expected = [each.at_ms for each in made if each.acceptor.name == listener and each.outcome == ADMITTED]
+        assert [until or at for _, name, _, until, _, at in answers.all if name == listener] == expected
+
+
+def test_a_batch_goes_as_far_as_the_rate_allows_and_the_rest_waits_its_turn():
+    tested, answers = gate(external=1, window=Window(2, 1000))
+    tested.ask(0, "EXTERNAL", 3, 0, now_ms=1000)
+    assert answers.all == [(0, "EXTERNAL", 1, 2000, 0, 1000)]
+    tested.ask(1, "EXTERNAL", 1, 0, now_ms=1500)
+    assert len(answers.all) == 1
+    tested.advance(now_ms=9000)
+    assert [(holder, until) for holder, _, _, until, _, _ in answers.all[1:]] == [(0, 3000), (1, 4000)]
+
+
+def test_spare_units_stop_at_half_of_the_quota():
+    tested, answers = gate(external=20)
+    tested.ask(0, "EXTERNAL", 1, 1000, now_ms=1000)
+    assert answers.all[-1][4] == (20 * 10 // 2 - 1) // 2  # what the first leaves of one half, to each of two shards
+    for _ in range(20):
+        tested.ask(0, "EXTERNAL", 1, 1000, now_ms=1000)
+    assert tested.acceptors["EXTERNAL"].rate.peek(now_ms=1000) <= 20 / 2 + 2.1  # the asked ones go on
+
+
+def test_unused_spare_units_leave_the_sample_they_are_in():
+    tested, answers = gate(external=20)
+    tested.ask(0, "EXTERNAL", 1, 10, now_ms=1000)
+    spare = answers.all[-1][4]
+    tested.ask(0, "EXTERNAL", 1, 0, now_ms=2050)
+    tested.undo("EXTERNAL", spare, at_ms=1000)
+    assert tested.acceptors["EXTERNAL"].rate._values == [1, 1]
+
+
+def test_who_died_waits_no_more():
+    tested, answers = gate(external=1, window=Window(1, 1000))
+    for holder in (0, 1, 0, 2):
+        tested.ask(holder, "EXTERNAL", 1, 0, now_ms=1000)
+    tested.forget(0)
+    tested.advance(now_ms=60_000)
+    assert [holder for holder, *_ in answers.all] == [0, 1, 2]
+
+
+def test_the_exempt_listener_is_held_to_its_own_rate_only():
+    tested, answers = gate(broker=1, external=1000, internal=1000)
+    for _ in range(100):
+        tested.ask(0, "INTERNAL", 1, 0, now_ms=1000)
+    assert all(until == 0 for _, _, _, until, _, _ in answers.all)
+    assert tested.rate.peek(now_ms=1000) == 0

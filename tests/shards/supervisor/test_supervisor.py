@@ -1,0 +1,190 @@
+"""The supervisor's rules, with real processes: restarts, stages, crash loops, epochs."""
+
+import os
+import signal
+import warnings
+
+import pytest
+
+from broker.launch import _await_ready
+from shards.errors import CannotStart
+from shards.supervisor import supervisor as supervising
+from shards.supervisor.supervisor import Child, Supervisor, next_epoch
+
+
+def test_epochs_only_rise(tmp_path):
+    path = tmp_path / "epoch"
+    assert [next_epoch(path) for _ in range(3)] == [1, 2, 3]
+    assert path.read_text() == "3\n"
+
+
+def test_a_spoilt_epoch_file_is_named(tmp_path):
+    path = tmp_path / "epoch"
+    path.write_text("many")
+    with pytest.raises(CannotStart, match="epoch should hold one number"):
+        next_epoch(path)
+
+
+def in_a_process(body):
+    """Runs `body` in a fork of its own, for it changes signal masks; returns its exit code."""
+    with warnings.catch_warnings():
+        # Threads that other tests have left hold nothing that the child needs: it only forks, waits and signals.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            code = body()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
+    read_end, write_end = os.pipe()
+
+    def main(epoch):
+        os.write(write_end, bytes([epoch]))
+        if epoch == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    said = tmp_path / "said"
+
+    def body():
+        supervisor = Supervisor(
+            [Child("a shard", 1, main)], tmp_path / "epoch", tell=lambda text: said.write_text(text)
+        )
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert os.read(read_end, 10) == b"\x01\x02"
+    assert "was killed by SIGKILL" in said.read_text()
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_a_crash_loop_ends_everything_with_a_sentence(tmp_path):
+    said = tmp_path / "said"
+
+    def tell(text):
+        with said.open("a") as file:
+            file.write(text + "\n")
+
+    def body():
+        supervisor = Supervisor([Child("a shard", 1, lambda epoch: 3)], tmp_path / "epoch", tell=tell)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 1
+    assert "giving up" in said.read_text().splitlines()[-1]
+
+
+def test_later_stages_end_first(tmp_path):
+    read_end, write_end = os.pipe()
+    others_ready, say_ready = os.pipe()
+
+    def child(name, ready=False):
+        def main(epoch):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            if ready:
+                assert os.read(others_ready, 1) + os.read(others_ready, 1) == b"!!"
+                os.kill(os.getppid(), signal.SIGTERM)
+            else:
+                os.write(say_ready, b"!")
+            signal.sigwait({signal.SIGTERM})
+            os.write(write_end, name)
+            return 0
+
+        return main
+
+    def body():
+        children = [
+            Child("inner", 2, child(b"i", ready=True)),
+            Child("outer", 0, child(b"o")),
+            Child("middle", 1, child(b"m")),
+        ]
+        supervisor = Supervisor(children, tmp_path / "epoch", tell=print)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert os.read(read_end, 10) == b"imo"
+    for each in (read_end, write_end, others_ready, say_ready):
+        os.close(each)
+
+
+def test_what_cannot_be_forked_now_is_forked_later(tmp_path, monkeypatch):
+    said = tmp_path / "said"
+    tries = []
+
+    def failing_twice(path):
+        tries.append(1)
+        if len(tries) in (2, 3):
+            raise OSError(28, "No space left on device")
+        return len(tries)
+
+    def main(epoch):
+        if epoch == 1:
+            return 3
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    def tell(text):
+        with said.open("a") as file:
+            file.write(text + "\n")
+
+    monkeypatch.setattr(supervising, "next_epoch", failing_twice)
+    monkeypatch.setattr(supervising, "_RETRY_S", 0.01)
+
+    def body():
+        supervisor = Supervisor([Child("a shard", 1, main)], tmp_path / "epoch", tell=tell)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    lines = said.read_text().splitlines()
+    assert lines[1:] == ["a shard can't be started: No space left on device; trying on"]
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
+    said = tmp_path / "said"
+
+    def main(epoch):
+        if epoch == 1:
+            os.kill(os.getpid(), signal.SIGRTMIN + 5)
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    def body():
+        supervisor = Supervisor(
+            [Child("a shard", 1, main)], tmp_path / "epoch", tell=lambda text: said.write_text(text)
+        )
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.read_text()
+
+
+def test_a_process_that_says_why_it_ends_is_heard_although_it_has_ended():
+    read_end, write_end = os.pipe()
+
+    def body():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        os.write(write_end, b'{}\n{"fault": "the file is no database"}\n')
+        os.kill(os.getpid(), signal.SIGCHLD)
+        try:
+            _await_ready(read_end, 3)
+        except CannotStart as fault:
+            return 0 if str(fault) == "the file is no database" else 1
+        return 2
+
+    assert in_a_process(body) == 0
+    os.close(read_end)
+    os.close(write_end)

@@ -1,0 +1,195 @@
+"""cache.py: what a holder does with its tokens, and what it tells the home."""
+
+from typing import Any
+
+import pytest
+
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.homes import home_of
+from shards.tokens.peers import Peers
+from shards.tokens.pool import Table
+
+POOL = "ip:10.0.0.1"
+SHARDS = 4
+HOME = home_of(POOL, SHARDS)
+ME = (HOME + 1) % SHARDS
+CAP = CapRule(10, "kafka_connections_max_per_ip")
+
+
+class Holder:
+    """The cache of one shard, and what it says to the home."""
+
+    def __init__(self, rule: CapRule = CAP) -> None:
+        self.rule = rule
+        self.table = Table(lambda key: self.rule)
+        self.peers = Peers(ME, SHARDS, epoch=1)
+        self.peers.up(HOME, 2)
+        self.cache = Cache(SHARDS, self.table, self.peers)
+
+    @property
+    def share(self) -> HolderPool:
+        return self.cache.share(POOL)
+
+    def use(self, n: int) -> None:
+        self.table.occupy(self.share, n)
+
+    def close(self, n: int = 1) -> None:
+        self.table.vacate(self.share, n)
+        self.cache.settle(self.share)
+
+    def change(self, rule: CapRule) -> None:
+        self.rule = rule
+        self.cache.change(self.share, rule)
+
+    def said(self) -> list[Any]:
+        self.cache.check()
+        self.table.check()
+        sent: list[Any] = []
+        self.peers.flush(lambda peer, message: sent.extend(message[1]))
+        return sent
+
+
+@pytest.fixture
+def holder() -> Holder:
+    return Holder()
+
+
+def test_a_new_share_has_nothing_to_take(holder: Holder) -> None:
+    assert (holder.share.limit, holder.share.away, holder.share.home) == (0, 1, HOME)
+
+
+def test_without_a_cap_there_is_no_limit_and_nothing_to_say() -> None:
+    holder = Holder(UNLIMITED)
+    holder.use(100)
+    holder.close(99)
+    assert holder.share.in_use < holder.share.limit
+    assert holder.said() == []
+
+
+def test_what_closes_stays_in_a_loose_pool(holder: Holder) -> None:
+    holder.cache.granted(POOL, 3, True)
+    holder.use(2)
+    holder.close(2)
+    assert holder.share.cached == 3
+    assert holder.table.totals().cached == 3
+    assert holder.said() == []
+
+
+def test_what_closes_goes_home_from_a_tight_pool(holder: Holder) -> None:
+    holder.cache.granted(POOL, 2, False)
+    holder.use(2)
+    holder.close()
+    holder.close()
+    assert holder.said() == [("give", POOL, 2)]
+
+
+def test_a_reclaim_takes_what_is_cached_and_makes_tight(holder: Holder) -> None:
+    holder.cache.granted(POOL, 5, True)
+    holder.use(2)
+    assert holder.cache.tighten(POOL) == 3
+    assert holder.share.limit == 2
+    holder.close()
+    assert holder.said() == [("give", POOL, 1)]
+
+
+def test_a_reclaim_of_an_unknown_pool_finds_nothing(holder: Holder) -> None:
+    assert holder.cache.tighten(POOL) == 0
+    assert POOL not in holder.table.pools
+
+
+def test_a_grant_makes_a_tight_pool_loose_again(holder: Holder) -> None:
+    holder.cache.granted(POOL, 1, False)
+    holder.use(1)
+    holder.cache.granted(POOL, 2, True)
+    holder.close()
+    assert holder.share.cached == 3
+
+
+def test_a_cap_that_appears_makes_use_known_once() -> None:
+    holder = Holder(UNLIMITED)
+    holder.use(4)
+    holder.change(CAP)
+    assert holder.said() == [("report", POOL, 4)]
+    holder.change(UNLIMITED)
+    holder.use(2)
+    holder.change(CAP)
+    assert holder.said() == [("report", POOL, 2)]
+    assert holder.share.tight
+    holder.close(6)
+    assert holder.said() == [("give", POOL, 6)]
+
+
+def test_granted_tokens_go_home_after_the_cap_is_gone(holder: Holder) -> None:
+    holder.cache.granted(POOL, 3, True)
+    holder.use(3)
+    holder.change(UNLIMITED)
+    holder.use(2)
+    holder.close(4)
+    holder.cache.sweep(holder.share)
+    assert holder.said() == []  # they were needed a moment ago
+    holder.cache.sweep(holder.share)
+    assert holder.said() == [("give", POOL, 2)]
+
+
+def test_totals_count_what_capped_pools_cache_whatever_became_of_the_cap(holder: Holder) -> None:
+    holder.cache.granted(POOL, 5, True)
+    holder.use(2)
+    holder.change(UNLIMITED)
+    assert holder.table.totals().cached == 0
+    holder.change(CAP)
+    assert holder.table.totals().cached == 3
+    holder.said()
+
+
+def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder: Holder) -> None:
+    holder.cache.granted(POOL, 5, True)
+    holder.use(3)
+    holder.close(3)
+    assert holder.cache.sweep(holder.share)
+    assert holder.said() == [("give", POOL, 2)]
+    assert not holder.cache.sweep(holder.share)
+    assert holder.said() == [("give", POOL, 3)]
+
+
+def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Holder) -> None:
+    holder.cache.granted(POOL, 5, True)
+    holder.use(2)
+    holder.peers.down(HOME)
+    holder.peers.up(HOME, 9)
+    holder.cache.rejoin(HOME)
+    assert holder.said() == [("report", POOL, 2)]
+    assert (holder.share.held, holder.share.tight) == (2, True)
+
+
+def test_a_home_that_came_up_does_not_hear_of_pools_without_a_cap() -> None:
+    holder = Holder(UNLIMITED)
+    holder.use(2)
+    holder.cache.rejoin(HOME)
+    assert holder.said() == []
+
+
+def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
+    holder = Holder(UNLIMITED)
+    holder.use(2)
+    holder.peers.down(HOME)
+    holder.change(CAP)
+    assert holder.share.in_use >= holder.share.limit
+    holder.peers.up(HOME, 9)
+    holder.cache.rejoin(HOME)
+    assert holder.said() == [("report", POOL, 2)]
+
+
+def test_discarded_tokens_are_not_to_be_had(holder: Holder) -> None:
+    holder.cache.granted(POOL, 5, True)
+    holder.use(2)
+    holder.cache.discard(holder.share)
+    assert (holder.share.held, holder.share.cached) == (2, 0)
+
+
+def test_only_the_shares_of_one_home_are_its_shares(holder: Holder) -> None:
+    keys = [f"ip:10.0.1.{n}" for n in range(50)]
+    for key in keys:
+        if home_of(key, SHARDS) != ME:
+            holder.cache.share(key)
+    assert {share.key for share in holder.cache.shares(HOME)} == {key for key in keys if home_of(key, SHARDS) == HOME}

@@ -1,0 +1,357 @@
+"""ledger.py: what a home grants, takes back, asks for and refuses."""
+
+from typing import Any
+
+import pytest
+
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.home_pool import HomePool, HomePoolMode
+from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
+from shards.tokens.pool import Table
+
+POOL = "ip:10.0.0.1"
+NAME = "kafka_connections_max_per_ip"
+
+
+class Home:
+    """The ledger of shard 0 of four, and what it says to each holder."""
+
+    def __init__(self, cap: int | None = 10, *, wait: bool = False) -> None:
+        self.rule = CapRule(cap, NAME if cap is not None else "", wait)
+        self.table = Table(lambda key: self.rule)
+        self.peers = Peers(0, 4, epoch=1)
+        self.ledger = Ledger(0, 4, self.table, self.peers)
+        self.ledger.in_flight = lambda: False
+        self.ticket = 0
+        for peer in (1, 2, 3):
+            self.peers.up(peer, 1 + peer)
+            self.peers.heard_sync(peer, 0)
+
+    @property
+    def account(self) -> HomePool:
+        return self.ledger.account(POOL)
+
+    def borrow(self, peer: int, waiting: int = 1, up_to: int = 0) -> None:
+        first = self.ticket + 1
+        self.ticket += waiting
+        self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket)
+
+    def open(self, n: int = 1) -> None:
+        self.table.occupy(self.account, n)
+
+    def close(self, n: int = 1) -> None:
+        self.table.vacate(self.account, n)
+        if self.account.tight:
+            self.ledger.freed(self.account)
+
+    def change(self, rule: CapRule) -> None:
+        self.rule = rule
+        self.ledger.change(self.account, rule)
+        self.ledger.enforce(self.account)
+
+    def said(self) -> dict[int, list[Any]]:
+        self.ledger.confirm()
+        self.ledger.check()
+        said: dict[int, list[Any]] = {0: list(self.peers.local)} if self.peers.local else {}
+        self.peers.local.clear()
+        self.peers.flush(lambda peer, message: said.__setitem__(peer, message[1]))
+        return said
+
+
+def test_a_borrow_is_granted_what_it_needs() -> None:
+    home = Home(cap=4)  # no more than shards: nothing to cache
+    home.borrow(1, 3)
+    assert home.said() == {1: [("grant", POOL, 3, False, 3)]}
+    assert home.ledger.granted(POOL) == {1: 3}
+    assert home.account.limit == 1
+
+
+def test_the_first_contact_is_primed_with_a_fair_part_of_the_free_half() -> None:
+    home = Home(cap=100)
+    home.borrow(1)
+    assert home.said() == {1: [("grant", POOL, 1 + (50 - 1) // 4, True, 1)]}
+    home.borrow(1, 1, up_to=3)
+    assert home.said() == {1: [("grant", POOL, 3, True, 2)]}
+
+
+def test_a_pool_that_is_half_used_grants_nothing_to_spare() -> None:
+    home = Home(cap=100)
+    home.open(50)
+    home.borrow(1, 2, up_to=20)
+    assert home.said() == {1: [("grant", POOL, 2, True, 2)]}
+
+
+def test_without_a_cap_everybody_gets_what_he_asks_for() -> None:
+    home = Home(cap=None)
+    home.borrow(1, 1000)
+    assert home.said() == {1: [("grant", POOL, 1000, True, 1000)]}
+
+
+def test_what_only_the_home_uses_needs_no_question() -> None:
+    home = Home(cap=2)
+    home.open(2)
+    home.borrow(1, 3)
+    assert home.said() == {1: [("refuse", POOL, 3, 2, NAME, 0)]}
+    assert home.ledger.waiting(POOL) == 0
+
+
+def test_a_dry_pool_asks_every_holder_for_what_it_caches() -> None:
+    home = Home(cap=40)
+    home.borrow(1)
+    home.borrow(2)
+    home.said()
+    home.open(home.account.limit)
+    home.borrow(3)
+    assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
+    assert home.account.mode is HomePoolMode.RECLAIMING
+    home.borrow(2)  # waits for the same answers
+    assert home.said() == {}
+    home.ledger.reclaimed(1, POOL, 1)
+    assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
+    home.ledger.reclaimed(2, POOL, 3)
+    assert home.said() == {2: [("grant", POOL, 1, False, 4)]}
+    assert home.account.mode is HomePoolMode.TIGHT
+
+
+def test_a_refusal_takes_an_answer_from_everybody_who_has_tokens() -> None:
+    home = Home(cap=2)
+    home.borrow(1)
+    home.borrow(2)
+    home.said()
+    home.borrow(3, 2)
+    assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
+    home.ledger.reclaimed(1, POOL, 0)
+    home.ledger.reclaimed(2, POOL, 0)
+    assert home.said() == {1: [("probe", 1)], 2: [("probe", 1)]}
+    home.ledger.probed(1, 1)
+    assert home.said() == {}
+    home.ledger.probed(2, 1)
+    assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0)]}
+
+
+def make_full(home: Home) -> None:
+    """Shard 1 has the only token, and the pool is tight."""
+    home.borrow(1)
+    home.borrow(2)
+    home.said()
+    home.ledger.reclaimed(1, POOL, 0)
+    home.said()
+    home.ledger.probed(1, 1)
+    assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0)]}
+
+
+def test_what_arrives_before_the_answer_serves_those_who_wait() -> None:
+    home = Home(cap=1)
+    make_full(home)
+    home.borrow(2)
+    assert home.said() == {1: [("probe", 2)]}
+    home.ledger.give(1, POOL, 1)
+    home.ledger.probed(1, 2)
+    assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
+
+
+def test_who_came_after_the_question_gets_the_next() -> None:
+    home = Home(cap=1)
+    make_full(home)
+    home.borrow(2)
+    home.said()
+    home.borrow(3)
+    home.ledger.probed(1, 2)
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0)], 1: [("probe", 3)]}
+
+
+def test_a_report_during_a_fence_makes_it_worthless() -> None:
+    home = Home(cap=1)
+    make_full(home)
+    home.borrow(2)
+    home.said()
+    home.ledger.report(3, POOL, 1)
+    home.said()
+    home.ledger.probed(1, 2)
+    assert not any(item[0] == "refuse" for items in home.said().values() for item in items)
+
+
+def test_who_went_away_with_a_token_under_way_makes_it_worthless_too() -> None:
+    home = Home(cap=1)
+    make_full(home)
+    home.borrow(2)
+    home.borrow(3)
+    home.said()
+    home.ledger.give(1, POOL, 1)
+    assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
+    home.ledger.withdraw(2, POOL, 3)
+    home.ledger.probed(1, 2)
+    assert home.said() == {2: [("probe", 3)]}  # the token is there now, and unused
+    home.ledger.give(2, POOL, 1)
+    assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
+
+
+def test_who_waits_no_more_is_not_served() -> None:
+    home = Home(cap=1, wait=True)
+    home.open()
+    home.borrow(1, 2)
+    home.borrow(2)
+    home.ledger.withdraw(1, POOL, 1)
+    home.ledger.withdraw(1, POOL, 2)
+    home.ledger.withdraw(1, POOL, 2)  # once too often does no harm
+    home.close()
+    assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
+
+
+def test_a_rule_that_lets_wait_refuses_nobody() -> None:
+    home = Home(cap=1, wait=True)
+    home.open()
+    home.borrow(1)
+    home.borrow(0)
+    assert home.said() == {}
+    home.close()
+    assert home.said() == {1: [("grant", POOL, 1, False, 1)]}
+    home.ledger.give(1, POOL, 1)
+    assert home.said() == {0: [("grant", POOL, 1, False, 2)]}
+
+
+def test_a_rule_that_does_not_let_wait_any_more_refuses_who_waited() -> None:
+    home = Home(cap=1, wait=True)
+    home.open()
+    home.borrow(1)
+    home.change(CapRule(1, NAME))
+    assert home.said() == {1: [("refuse", POOL, 1, 1, NAME, 0)]}
+
+
+@pytest.mark.parametrize("rule", [UNLIMITED, CapRule(3, NAME)])
+def test_more_room_serves_who_waits(rule: CapRule) -> None:
+    home = Home(cap=1, wait=True)
+    home.open()
+    home.borrow(1, 2)
+    home.change(rule)
+    [grant] = home.said()[1]
+    assert grant[:3] == ("grant", POOL, 2)
+
+
+def test_a_cut_takes_back_what_is_not_needed_and_is_settled_when_that_is_done() -> None:
+    home = Home(cap=100)
+    home.borrow(1)
+    home.said()
+    home.change(CapRule(5, NAME))
+    assert home.said() == {1: [("reclaim", POOL, True)]}
+    assert POOL in home.ledger.revoking
+    home.ledger.reclaimed(1, POOL, 12)
+    assert not home.ledger.revoking
+    assert home.ledger.granted(POOL) == {1: 1}
+
+
+def test_a_cut_that_leaves_room_takes_nothing_back() -> None:
+    home = Home(cap=100)
+    home.borrow(1)
+    home.said()
+    home.change(CapRule(50, NAME))
+    assert home.said() == {} and not home.ledger.revoking
+
+
+def test_where_a_cap_appears_nothing_is_granted_before_everybody_has_reported() -> None:
+    home = Home(cap=None)
+    home.open(3)
+    home.ledger.barrier = 1
+    home.change(CapRule(4, NAME))
+    assert home.account.limit == 0
+    home.peers.heard_sync(1, 1)
+    home.borrow(1)
+    home.ledger.report(2, POOL, 2)
+    assert home.said() == {}
+    home.peers.heard_sync(2, 1)
+    home.peers.heard_sync(3, 1)
+    home.ledger.unblock()
+    assert home.account.out == 5
+    assert home.said() == {2: [("reclaim", POOL, True)]}
+
+
+def test_a_pool_that_is_new_while_a_change_is_under_way_waits_for_reports_too() -> None:
+    home = Home(cap=4)
+    home.ledger.barrier = 1
+    home.borrow(1)
+    assert home.said() == {}
+    for peer in (1, 2, 3):
+        home.peers.heard_sync(peer, 1)
+    home.ledger.unblock()
+    assert home.said() == {1: [("grant", POOL, 1, False, 1)]}
+
+
+def test_the_dead_leave_their_tokens_and_their_place() -> None:
+    home = Home(cap=2, wait=True)
+    home.borrow(1, 2)
+    home.borrow(2)
+    home.borrow(3)
+    home.said()
+    home.peers.down(2)
+    home.ledger.down(2)
+    home.peers.down(1)
+    home.ledger.down(1)
+    assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
+
+
+def test_the_dead_are_not_waited_for() -> None:
+    home = Home(cap=2)
+    home.borrow(1)
+    home.borrow(2)
+    home.borrow(3)
+    home.said()
+    home.ledger.reclaimed(2, POOL, 0)
+    home.peers.down(1)
+    home.ledger.down(1)
+    assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
+
+
+def test_a_tight_pool_opens_when_it_is_half_empty() -> None:
+    home = Home(cap=10)
+    home.open(10)
+    home.borrow(1)
+    assert home.account.mode is HomePoolMode.TIGHT
+    home.close(4)
+    assert home.account.mode is HomePoolMode.TIGHT
+    home.close(1)
+    assert home.account.mode is HomePoolMode.OPEN
+
+
+def test_a_small_pool_stays_tight() -> None:
+    home = Home(cap=4)
+    home.open(4)
+    home.borrow(1)
+    home.close(4)
+    assert home.account.mode is HomePoolMode.TIGHT
+
+
+def test_a_give_of_what_was_never_granted_is_a_bug() -> None:
+    with pytest.raises(RuntimeError, match="more than it was granted"):
+        Home().ledger.give(1, POOL, 1)
+
+
+def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
+    home = Home(cap=40)
+    heard: list[tuple[Any, ...]] = []
+    home.ledger.on_grant = lambda *words: heard.append(("grant", *words))
+    home.ledger.on_reclaim = lambda *words: heard.append(("reclaim", *words))
+    home.ledger.on_loss = lambda *words: heard.append(("lost", *words))
+    home.borrow(1)
+    home.open(home.account.limit)
+    home.borrow(2)
+    home.ledger.reclaimed(1, POOL, 2)
+    assert heard == [("grant", POOL, 1, 5, False), ("reclaim", POOL, 1, 2, True), ("grant", POOL, 2, 1, False)]
+    assert home.ledger.reclaims == 1
+    heard.clear()
+    home.ledger.report(3, POOL, 4)
+    home.ledger.reclaimed(2, POOL, 0)
+    home.ledger.give(1, POOL, 1)
+    home.ledger.down(1)
+    home.ledger.down(1)
+    assert heard == [("grant", POOL, 3, 4, True), ("reclaim", POOL, 1, 1, False), ("lost", 1, {POOL: 2})]
+
+
+def test_a_pool_with_nothing_out_is_not_worth_remembering() -> None:
+    home = Home()
+    assert not home.ledger.sweep(home.account)
+    home.open()
+    assert home.ledger.sweep(home.account)
+    home.close()
+    home.borrow(1)
+    assert home.ledger.sweep(home.account)

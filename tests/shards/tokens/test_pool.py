@@ -1,0 +1,58 @@
+"""pool.py: totals as tokens move, and a wheel that visits every pool once per turn."""
+
+from shards.limits.caps import UNLIMITED
+from shards.tokens.pool import ADMITTED, Pool, Table, Totals
+
+
+def make_table(*keys: str) -> Table:
+    table = Table(lambda key: UNLIMITED)
+    for key in keys:
+        table.add(Pool(key, UNLIMITED))
+    return table
+
+
+def test_totals_follow_what_is_taken_and_given_back() -> None:
+    table = make_table("broker", "ip:10.0.0.1")
+    table.pools["ip:10.0.0.1"].away = 1
+    table.away_held = 5
+    table.occupy(table.pools["broker"])
+    table.occupy(table.pools["ip:10.0.0.1"], 3)
+    assert table.totals() == Totals(in_use=4, cached=2, pools=2)
+    table.vacate(table.pools["ip:10.0.0.1"], 2)
+    assert table.totals() == Totals(in_use=2, cached=4, pools=2)
+
+
+def test_the_peak_stays_until_somebody_resets_it() -> None:
+    table = make_table("broker")
+    pool = table.pools["broker"]
+    table.occupy(pool, 4)
+    table.vacate(pool, 3)
+    assert (pool.in_use, pool.peak) == (1, 4)
+
+
+def test_a_pool_is_visited_one_turn_after_it_was_added() -> None:
+    table = make_table("a")
+    assert table.due(100.0, 8.0) == []  # the first tick only starts the wheel
+    seen = [len(table.due(100.0 + 0.5 * step, 8.0)) for step in range(1, 17)]
+    assert sum(seen) == 1 and seen[-1] == 1
+
+
+def test_a_pool_that_is_kept_is_visited_again_after_a_turn() -> None:
+    table = make_table("a")
+    visits = 0
+    for step in range(1 + 16 * 5):
+        for pool in table.due(0.5 * step, 8.0):
+            table.keep(pool)
+            visits += 1
+    assert visits == 5
+
+
+def test_a_late_tick_catches_up_one_turn_and_no_more() -> None:
+    table = make_table("a", "b")
+    table.due(0.0, 8.0)
+    assert {pool.key for pool in table.due(10_000.0, 8.0)} == {"a", "b"}
+    assert table.due(10_000.1, 8.0) == []
+
+
+def test_the_decision_to_admit_is_readable() -> None:
+    assert repr(ADMITTED) == "ADMITTED"

@@ -1,0 +1,238 @@
+"""token_checks.py: what the accept path sees of one shard; how shards work together is in tests/simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
+
+NAME = "kafka_connections_max_per_ip"
+CAP = CapRule(2, NAME)
+HERE = next(f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2) == 0)
+AWAY = next(f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2) == 1)
+
+
+class Waiter:
+    """Notes its decision."""
+
+    def __init__(self) -> None:
+        self.decision: Admitted | Refused | None = None
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        assert self.decision is None
+        self.decision = decision
+
+
+class Shard:
+    """Shard 0 of two; shard 1 is the test."""
+
+    def __init__(self, **rules: CapRule) -> None:
+        self.rules = {HERE: CAP, AWAY: CAP, **rules}
+        self.sent: list[Any] = []
+        self.tokens = Tokens(
+            0,
+            2,
+            epoch=1,
+            send=lambda peer, message: self.sent.extend(message[1]),
+            rule_of=lambda pool: self.rules.get(pool, UNLIMITED),
+        )
+
+    def hears(self, *items: tuple[Any, ...]) -> None:
+        self.tokens.receive(1, (2, list(items)))
+
+    def said(self) -> list[Any]:
+        self.tokens.flush()
+        self.tokens.check()
+        sent, self.sent = self.sent, []
+        return sent
+
+
+@pytest.fixture
+def shard() -> Shard:
+    shard = Shard()
+    shard.tokens.peer_up(1, 2)
+    shard.hears(("sync", 0))
+    assert shard.said() == [("sync", 0), ("synced", 0)]
+    return shard
+
+
+def test_a_lone_shard_decides_everything_at_once() -> None:
+    tokens = Tokens(0, 1, epoch=1, send=lambda peer, message: pytest.fail("nobody is there"), rule_of=lambda pool: CAP)
+    assert [tokens.take(("broker", HERE), Waiter()) for _ in range(2)] == [ADMITTED, ADMITTED]
+    assert tokens.take(("broker", HERE), Waiter()) == Refused("broker", CAP, 0)
+    tokens.release(("broker", HERE))
+    assert tokens.take((HERE,), Waiter()) is ADMITTED
+    tokens.flush()
+    assert tokens.totals() == (3, 0, 2)
+    assert (tokens.decided_home, tokens.refused) == (4, 1)
+
+
+def test_a_pool_that_is_at_home_elsewhere_is_borrowed_from(shard: Shard) -> None:
+    waiter = Waiter()
+    assert shard.tokens.take(("broker", AWAY), waiter) is None
+    assert shard.said() == [("borrow", AWAY, 1, 17, 1, 1)]
+    shard.hears(["grant", AWAY, 2, True, 1])
+    assert waiter.decision is None  # decisions are told at the end of a pass
+    shard.said()
+    assert waiter.decision is ADMITTED
+    assert shard.tokens.take(("broker", AWAY), Waiter()) is ADMITTED
+    assert (shard.tokens.decided_rpc, shard.tokens.decided_cached, shard.tokens.borrows) == (1, 1, 1)
+    assert shard.tokens.totals() == (4, 0, 2)
+
+
+def test_a_refusal_by_the_home_gives_back_what_was_taken(shard: Shard) -> None:
+    waiter = Waiter()
+    shard.tokens.take((HERE, AWAY), waiter)
+    shard.said()
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 7))
+    shard.said()
+    assert waiter.decision == Refused(AWAY, CAP, 7)
+    assert shard.tokens.totals().in_use == 0
+
+
+def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
+    class Stubborn(Waiter):
+        def decided(self, decision: Admitted | Refused) -> None:
+            super().decided(decision)
+            assert shard.tokens.take((AWAY,), again) is None
+
+    again = Waiter()
+    shard.tokens.take((AWAY,), Stubborn())
+    shard.said()
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 0))
+    assert shard.said() == [("borrow", AWAY, 1, 17, 2, 2)]
+
+
+def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
+    waiter = Waiter()
+    shard.tokens.take((HERE, AWAY), waiter)
+    shard.said()
+    shard.tokens.cancel(waiter)
+    assert shard.said() == [("withdraw", AWAY, 1)]
+    shard.hears(("grant", AWAY, 1, False, 1))
+    assert shard.said() == [("give", AWAY, 1)]
+    assert waiter.decision is None
+    shard.tokens.cancel(waiter)  # twice does no harm
+
+
+def test_who_cancels_between_decision_and_callback_gives_everything_back(shard: Shard) -> None:
+    waiter = Waiter()
+    shard.tokens.take((AWAY,), waiter)
+    shard.said()
+    shard.hears(("grant", AWAY, 1, False, 1))
+    shard.tokens.cancel(waiter)
+    assert shard.said() == [("give", AWAY, 1)]
+    assert waiter.decision is None
+    assert shard.tokens.totals().in_use == 0
+
+
+def test_a_message_of_another_session_is_dropped(shard: Shard) -> None:
+    shard.tokens.receive(1, (1, [("borrow", HERE, 1, 1, 1, 1)]))
+    assert shard.said() == []
+
+
+def test_a_version_is_done_when_the_peer_has_it_and_knows_of_all_use(shard: Shard) -> None:
+    done: list[int] = []
+    assert shard.tokens.take(("broker",), Waiter()) is ADMITTED
+    shard.rules[AWAY] = CapRule(5, NAME)
+    shard.tokens.apply(1, lambda: done.append(1), {"ip"})
+    assert shard.said() == [("sync", 1)]
+    shard.hears(("synced", 1))
+    shard.said()
+    assert done == []
+    shard.hears(("sync", 1))
+    assert shard.said() == [("synced", 1)]
+    assert done == [1]
+
+
+def test_a_peer_that_dies_is_not_waited_for(shard: Shard) -> None:
+    done: list[int] = []
+    shard.tokens.apply(1, lambda: done.append(1))
+    shard.tokens.peer_down(1)
+    shard.said()
+    assert done == [1]
+
+
+def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
+    asked: list[str] = []
+    for pool in ("broker", HERE, "listener:A"):
+        shard.tokens.take((pool,), Waiter())
+    shard.tokens._rule_of = lambda pool: asked.append(pool) or UNLIMITED  # type: ignore[func-returns-value]
+    shard.tokens.apply(1, lambda: None, {"ip", "broker"})
+    assert sorted(asked) == ["broker", HERE]
+
+
+def test_deadlines_and_ticks(shard: Shard) -> None:
+    shard.tokens.peer_down(1)
+    waiter = Waiter()
+    assert shard.tokens.take((AWAY,), waiter) is None
+    for now_s in (500.0, 500.75):
+        shard.tokens.tick(now_s)
+        shard.said()
+    assert waiter.decision is None
+    shard.tokens.tick(501.0)
+    shard.said()
+    assert waiter.decision == Refused(AWAY, CAP, 0, unavailable=True)
+
+
+def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
+    shard = Shard(**{AWAY: CapRule(2, "max.connections", wait=True)})
+    shard.tokens.peer_up(1, 2)
+    waiter = Waiter()
+    shard.tokens.take((AWAY,), waiter)
+    for now_s in (0.0, 60.0, 120.0):
+        shard.tokens.tick(now_s)
+    shard.said()
+    assert waiter.decision is None
+    shard.tokens.peer_down(1)
+    for now_s in (120.0, 121.5):
+        shard.tokens.tick(now_s)
+    shard.said()
+    assert isinstance(waiter.decision, Refused) and waiter.decision.unavailable
+
+
+def test_what_is_not_used_any_more_is_forgotten(shard: Shard) -> None:
+    for pools in ((HERE,), ("broker", "listener:A")):
+        assert shard.tokens.take(pools, Waiter()) is ADMITTED
+        shard.tokens.release(pools)
+    for now_s in (0.0, 6.0, 12.0):
+        shard.tokens.tick(now_s)
+        shard.said()
+    assert shard.tokens.totals() == (0, 0, 0)
+
+
+def test_the_fast_path_leaves_nothing_behind(shard: Shard) -> None:
+    """A million decisions need no more memory than one: no object survives a take and its release."""
+    import gc
+
+    pools = ("broker", "listener:A", HERE)
+    waiter = Waiter()
+    shard.tokens.take(pools, waiter)
+    shard.tokens.release(pools)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(1000):
+        assert shard.tokens.take(pools, waiter) is ADMITTED
+        shard.tokens.release(pools)
+    gc.collect()
+    assert len(gc.get_objects()) <= before + 5
+
+
+def test_hooks_hear_what_a_home_grants_and_reclaims() -> None:
+    heard: list[tuple[Any, ...]] = []
+    tokens = Tokens(
+        0,
+        2,
+        epoch=1,
+        send=lambda peer, message: None,
+        rule_of=lambda pool: CAP,
+        on_grant=lambda *words: heard.append(words),
+    )
+    tokens.peer_up(1, 2)
+    tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 9, 1, 1]]))
+    tokens.flush()
+    assert heard == [(HERE, 1, 1, False)]

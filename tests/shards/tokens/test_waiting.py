@@ -1,0 +1,163 @@
+"""waiting.py: connections in flight, by what their shard tells the homes of their pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
+
+NAME = "kafka_connections_max_per_ip"
+FIRST, SECOND = [f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2) == 1][:2]
+
+
+class Waiter:
+    def __init__(self) -> None:
+        self.decision: Admitted | Refused | None = None
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        self.decision = decision
+
+
+class Shard:
+    """Shard 0 of two; both pools are at home at the other, which is the test."""
+
+    def __init__(self) -> None:
+        self.rules = {FIRST: CapRule(50, NAME), SECOND: CapRule(50, NAME)}
+        self.sent: list[Any] = []
+        self.tokens = Tokens(
+            0,
+            2,
+            epoch=1,
+            send=lambda peer, message: self.sent.extend(message[1]),
+            rule_of=lambda pool: self.rules.get(pool, UNLIMITED),
+        )
+        self.tokens.peer_up(1, 2)
+        self.hears(("sync", 0))
+
+    def arrive(self, *pools: str) -> Waiter:
+        waiter = Waiter()
+        assert self.tokens.take(pools, waiter) is None
+        return waiter
+
+    def hears(self, *items: tuple[Any, ...]) -> list[Any]:
+        self.tokens.receive(1, (2, list(items)))
+        return self.says()
+
+    def says(self) -> list[Any]:
+        self.tokens.flush()
+        self.tokens.check()
+        sent, self.sent = self.sent, []
+        return sent
+
+
+@pytest.fixture
+def shard() -> Shard:
+    return Shard()
+
+
+def test_a_connection_asks_for_one_pool_after_the_other(shard: Shard) -> None:
+    waiter = shard.arrive(FIRST, SECOND)
+    assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1)]
+    assert shard.hears(("grant", FIRST, 1, False, 1)) == [("borrow", SECOND, 1, 17, 2, 2)]
+    assert shard.hears(("grant", SECOND, 1, False, 2)) == []
+    assert waiter.decision is ADMITTED
+
+
+def test_all_who_wait_are_served_before_the_first_goes_on(shard: Shard) -> None:
+    """The first is refused by its next pool and gives its token back; the second's is not given back with it."""
+    shard.rules[SECOND] = CapRule(0, NAME)
+    first, second = shard.arrive(FIRST, SECOND), shard.arrive(FIRST)
+    shard.says()
+    assert shard.hears(("grant", FIRST, 2, False, 2)) == [("give", FIRST, 1)]
+    assert first.decision == Refused(SECOND, CapRule(0, NAME), 0)
+    assert second.decision is ADMITTED
+
+
+def test_who_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) -> None:
+    early = shard.arrive(FIRST)
+    shard.says()
+    late = shard.arrive(FIRST)
+    assert shard.hears(("refuse", FIRST, 1, 50, NAME, 0)) == [("borrow", FIRST, 1, 17, 2, 2)]
+    assert isinstance(early.decision, Refused) and late.decision is None
+
+
+def test_a_token_that_is_here_by_now_serves_before_a_refusal(shard: Shard) -> None:
+    opened = shard.arrive(FIRST)
+    shard.says()
+    shard.hears(("grant", FIRST, 1, True, 1))
+    assert opened.decision is ADMITTED
+    waiting = shard.arrive(FIRST)
+    shard.says()
+    shard.tokens.release((FIRST,))
+    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0)) == []
+    assert waiting.decision is ADMITTED
+
+
+def test_the_home_hears_of_a_ticket_that_a_token_for_another_served(shard: Shard) -> None:
+    gone, served = shard.arrive(FIRST), shard.arrive(FIRST)
+    shard.says()
+    shard.tokens.cancel(gone)
+    third = shard.arrive(FIRST)
+    assert shard.says() == [("withdraw", FIRST, 1), ("borrow", FIRST, 1, 17, 3, 3)]
+    assert shard.hears(("grant", FIRST, 2, False, 2)) == [
+        ("withdraw", FIRST, 3)
+    ]  # both were granted before it cancelled
+    assert served.decision is ADMITTED and third.decision is ADMITTED
+
+
+def test_a_revoked_token_is_given_back_by_who_still_waits_for_another_pool(shard: Shard) -> None:
+    waiter = shard.arrive(FIRST, SECOND)
+    shard.says()
+    shard.hears(("grant", FIRST, 1, False, 1))
+    said = shard.hears(("reclaim", FIRST, True))
+    assert said == [
+        ("withdraw", SECOND, 2),
+        ("give", FIRST, 1),
+        ("reclaimed", FIRST, 0),
+        ("borrow", FIRST, 1, 17, 3, 3),
+    ]
+    shard.hears(("refuse", FIRST, 3, 4, NAME, 1))
+    assert waiter.decision == Refused(FIRST, CapRule(4, NAME), 1)
+
+
+def test_an_ordinary_reclaim_leaves_it_what_it_has(shard: Shard) -> None:
+    shard.arrive(FIRST, SECOND)
+    shard.says()
+    shard.hears(("grant", FIRST, 3, True, 1))
+    assert shard.hears(("reclaim", FIRST, False)) == [("reclaimed", FIRST, 2)]
+
+
+def test_a_home_that_comes_back_is_asked_for_everybody_anew(shard: Shard) -> None:
+    shard.arrive(FIRST)
+    shard.arrive(FIRST)
+    shard.says()
+    shard.tokens.peer_down(1)
+    assert shard.says() == []
+    shard.tokens.peer_up(1, 9)
+    assert shard.says() == [("sync", 0), ("borrow", FIRST, 2, 18, 1, 2)]
+
+
+def test_a_home_that_comes_back_gets_no_answer_to_what_it_asked_before(shard: Shard) -> None:
+    shard.arrive(FIRST, SECOND)
+    shard.says()
+    shard.hears(("grant", FIRST, 1, False, 1))
+    shard.tokens.receive(1, (2, [("reclaim", FIRST, True)]))
+    shard.tokens.peer_down(1)
+    shard.tokens.peer_up(1, 9)
+    assert [item[0] for item in shard.says()] == ["report", "sync", "give", "borrow"]
+
+
+def test_rules_that_change_together_decide_together(shard: Shard) -> None:
+    """Who gets on because one cap is gone meets the next pool's new cap, not its old one."""
+    shard.rules[SECOND] = CapRule(0, NAME)
+    waiter = shard.arrive(FIRST, SECOND)
+    shard.says()
+    shard.tokens._cache.share(SECOND)
+    shard.rules.update({FIRST: UNLIMITED, SECOND: CapRule(7, NAME)})
+    shard.tokens.apply(1, lambda: None)
+    assert ("borrow", SECOND, 1, 17, 2, 2) in shard.says()
+    assert waiter.decision is None

@@ -1,0 +1,192 @@
+"""The request handlers of a whole cluster in one process: real coordinator, views, groups and wire format, no sockets.
+
+A `Desk` has B brokers of N shards. `ask` sends a request through the codec to the handlers of one shard and gives the
+response as a client would read it; calls between shards and to the coordinator go through msgpack, as over the mesh.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import trio
+
+from broker.cluster_metadata import ClusterMetadata
+from broker.groups.committed_offsets import CommittedOffsets
+from broker.groups.group_coordinator import GroupCoordinator, GroupRouter
+from broker.handlers import (
+    classic_groups,
+    client_quotas,
+    configs,
+    describe_cluster,
+    find_coordinator,
+    metadata,
+    offset_commits,
+    topic_admin,
+)
+from broker.protocol import wire
+from broker.serve.call import Call, Route
+from shards.config.changes import static_settings
+from shards.config.cluster_plan import ListenerEndpoint
+from shards.config.coordinator import Coordinator
+from shards.config.image import ClusterImage
+from shards.config.store import Store
+from shards.config.subscriber import Subscriber
+from shards.errors import PeerLost, RemoteError
+from shards.limits.errors import TurnstileError
+from shards.mesh.mesh import COORDINATOR
+from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.tokens.homes import home_of
+
+KEYS = {api.name: key for key, api in wire.APIS.items()}
+PLAIN = {"include_cluster_authorized_operations": False, "include_topic_authorized_operations": False,
+         "include_authorized_operations": False, "include_fenced_brokers": False, "timeout": 1000,
+         "validate_only": False, "include_documentation": False, "group_instance_id": None}  # fmt: skip
+
+
+def packed(value: Any) -> Any:
+    return msgpack.unpackb(msgpack.packb(value), strict_map_key=False)
+
+
+class DeskMesh:
+    """What a shard's handlers see of the others; `down` lists peers that can't be reached."""
+
+    def __init__(self, desk: Desk, broker: int, shard: int) -> None:
+        self._desk = desk
+        self._broker = broker
+        self._shard = shard
+        self.served: dict[str, Callable[..., Any]] = {}
+
+    def serve(self, method: str, function: Callable[..., Any]) -> None:
+        self.served[method] = function
+
+    async def request(self, peer: int, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        if peer in self._desk.down:
+            raise PeerLost(f"{peer} is down")
+        self._desk.asked.append(method)
+        served = self._desk.served if peer == COORDINATOR else self._desk.meshes[self._broker, peer].served
+        try:
+            value = served[method](self._shard, *packed(args))
+            return packed(await value if inspect.isawaitable(value) else value)
+        except TurnstileError as fault:
+            raise RemoteError(type(fault).__name__, str(fault)) from None
+
+
+class Desk:
+    """`settings` as `--set` takes them. Listeners PLAINTEXT on port 9092 and INSIDE on 9192, of broker 0."""
+
+    def __init__(self, directory: Path, *, brokers: int = 1, shards: int = 1, **settings: str) -> None:
+        endpoints = [
+            ListenerEndpoint(broker, name, "127.0.0.1", port + broker)
+            for broker in range(brokers)
+            for name, port in (("PLAINTEXT", 9092), ("INSIDE", 9192))
+        ]
+        static = static_settings(
+            [(name if name.startswith("kafka_") else name.replace("_", "."), text) for name, text in settings.items()],
+            endpoints,
+        )
+        members = [(broker, shard) for broker in range(brokers) for shard in range(shards)]
+        self.directory = directory
+        self.brokers, self.shards, self.members = brokers, shards, members
+        self.nursery: trio.Nursery | None = None
+        self.down: set[int] = set()
+        self.asked: list[str] = []
+        self.served: dict[str, Callable[..., Any]] = {}
+        self.coordinator = Coordinator(Store(directory / "cluster.sqlite"), self, members, static=static)
+        self.coordinator.serve_on(lambda name, function: self.served.__setitem__(name, function))
+        self.images = {member: ClusterImage(member[0]) for member in members}
+        self._followers = {
+            member: Subscriber(image, partial(self._enforce, member)) for member, image in self.images.items()
+        }
+        self.meshes = {member: DeskMesh(self, *member) for member in members}
+        self.meters: dict[tuple[int, int], ShardedQuotas] = {}
+        self.homes: dict[tuple[int, int], GroupCoordinator] = {}
+        self._routes: dict[tuple[int, int], dict[int, Route]] = {}
+
+    async def start(self, nursery: trio.Nursery | None = None) -> None:
+        """`nursery`: where the groups meet their deadlines, if they are to."""
+        self.nursery = nursery
+        for member in self.members:
+            await self.coordinator.connected(member)
+            self.restart(member)
+
+    def restart(self, member: tuple[int, int]) -> None:
+        """The shard's groups and handlers begin anew, with what is on disk."""
+        broker, shard = member
+        image, mesh = self.images[member], self.meshes[member]
+        shown = ClusterMetadata(image, broker, self.brokers, "desk-cluster")
+        files = CommittedOffsets(
+            self.directory / f"b{broker}" / "groups", lambda group: home_of(f"group:{group}", self.shards) == shard
+        )
+        home = self.homes[member] = GroupCoordinator(files, image)
+        home.serve_on(mesh)
+        if self.nursery is not None:
+            self.nursery.start_soon(home.run)
+        meters = ShardedQuotas(
+            shard, self.shards, image, request=mesh.request, now_ms=lambda: int(trio.current_time() * 1000)
+        )
+        meters.serve_on(mesh.serve)
+        meters.image_changed()
+        self.meters[member] = meters
+        calls = GroupRouter(home, mesh, shard, self.shards, home_of)
+        routes = [
+            *metadata.routes(shown, image, mesh, meters),
+            *describe_cluster.routes(shown, image),
+            *topic_admin.routes(shown, image, mesh, meters),
+            *configs.routes(shown, image, mesh),
+            *client_quotas.routes(image, mesh),
+            *find_coordinator.routes(shown),
+            *classic_groups.routes(shown, calls),
+            *offset_commits.routes(shown, calls, image),
+        ]
+        self._routes[member] = {route.api_key: route for route in routes}
+
+    async def request(self, member: tuple[int, int], method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        """As the coordinator reaches a shard."""
+        assert method == "apply"
+        return await self._followers[member].apply(COORDINATOR, *packed(args))
+
+    def _enforce(
+        self, member: tuple[int, int], version: int, changed: frozenset[str], done: Callable[[], None]
+    ) -> None:
+        if member in self.meters:
+            self.meters[member].image_changed()
+        done()
+
+    def kill(self, member: tuple[int, int]) -> None:
+        raise AssertionError("no shard is ever late here")
+
+    def types(self, api: str, version: int) -> Any:
+        """The classes of a request, by name."""
+        return wire.request_types(KEYS[api], version)
+
+    async def ask(
+        self, api: str, version: int, *, at: tuple[int, int] = (0, 0), listener: str = "PLAINTEXT",
+        client_id: str = "client", **fields: Any,
+    ) -> Any:  # fmt: skip
+        """The response to a request with these fields; the dullest are filled in."""
+        call = Call(KEYS[api], version, 7, client_id, listener=listener, ip="127.0.0.1", port=50000)
+        types = self.types(api, version)
+        known = {name: value for name, value in PLAIN.items() if name in types.top.field_names}
+        frame = wire.encode_request(call, types.top(**{**known, **fields}), client_id)[4:]
+        key, got_version, _, _, start = wire.parse_header(frame)
+        route = self._routes[at][key]
+        assert route.min_version <= got_version <= route.max_version
+        response = route.function(wire.parse_body(frame, start, key, got_version), call)
+        if inspect.isawaitable(response):
+            response = await response
+        return wire.parse_response(wire.encode_response(call, response)[4:], key, version)[1]
+
+    async def make_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        wanted = [[name, partitions, {key.replace("_", "."): value for key, value in configs.items()}]]
+        assert await self.coordinator.create_topics("test", wanted) == [["", ""]]
+
+    def group_at(self, broker: int, shard: int) -> str:
+        """A group id whose home is this shard."""
+        shown = ClusterMetadata(ClusterImage(0), 0, self.brokers, "")
+        names = (f"group{n}" for n in range(10_000))
+        return next(g for g in names if shown.coordinator(g) == broker and home_of(f"group:{g}", self.shards) == shard)

@@ -1,0 +1,115 @@
+"""Stand-ins for shard processes, reached by plain calls: the coordinator, its admin API and the CLI without a cluster."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from broker.admin.describe import Admin
+from shards.config.coordinator import Coordinator, Member
+from shards.config.image import ClusterImage
+from shards.config.store import Store
+from shards.config.subscriber import Subscriber
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+
+LISTENERS = ["EXTERNAL", "INTERNAL"]
+MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
+
+
+class Shard:
+    """A shard process: a View behind a Follower, and how it behaves when a version arrives."""
+
+    def __init__(self, member: Member) -> None:
+        self.image = ClusterImage(member[0])
+        self.subscriber = Subscriber(self.image, self._enforce)
+        self.stuck = False  # never enforces a version
+        self.silent = False  # answers nothing
+        self.delay_s = 0.0
+        self.parts: list[tuple[int, bool, bool]] = []
+        self.dones: list[Callable[[], None]] = []
+
+    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
+        if self.stuck:
+            self.dones.append(done)
+        else:
+            done()
+
+
+class Cluster:
+    """Shards that the coordinator reaches by plain calls."""
+
+    def __init__(self, store: Store, static: dict[str, str] | None = None) -> None:
+        self.shards: dict[Member, Shard] = {}
+        self.killed: list[Member] = []
+        self.answers: dict[str, Callable[..., object]] = {
+            "describe_connections": lambda member: {"open": member[1], "ips": 0, "top": []}
+        }
+        self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
+
+    async def start(self, *members: Member) -> None:
+        for member in members or MEMBERS:
+            self.shards[member] = Shard(member)
+            await self.coordinator.connected(member)
+
+    def lose(self, member: Member) -> None:
+        self.shards.pop(member, None)
+        self.coordinator.disconnected(member)
+
+    async def request(self, member: Member, method: str, *args: object, timeout_s: float = 5.0) -> object:
+        shard = self.shards.get(member)
+        if shard is None:
+            raise PeerLost(str(member))
+        if shard.silent:
+            await trio.sleep(timeout_s)
+            raise DeadlineExceeded(method)
+        if method in self.answers:
+            return self.answers[method](member, *args)
+        if method != "apply":
+            raise RemoteError("UnknownMethod", f"{method} is not served here")
+        await trio.sleep(shard.delay_s)
+        version, _, whole, more = args
+        shard.parts.append((version, whole, more))
+        return await shard.subscriber.apply(None, *args)
+
+    def kill(self, member: Member) -> None:
+        self.killed.append(member)
+        self.lose(member)
+
+    def versions(self) -> set[int]:
+        return {shard.image.version for shard in self.shards.values()}
+
+
+class Api:
+    """A running admin API, the stand-in shards behind it, and a client of it."""
+
+    def __init__(self, cluster: Cluster, admin: Admin, url: str) -> None:
+        self.cluster = cluster
+        self.admin = admin
+        self.url = url
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        def call() -> tuple[int, Any]:
+            data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+            request = urllib.request.Request(self.url + path, data, headers or {}, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=5) as response:
+                    status, text, kind = response.status, response.read().decode(), response.headers["content-type"]
+            except urllib.error.HTTPError as error:
+                with error:
+                    status, text, kind = error.code, error.read().decode(), error.headers["content-type"]
+            return status, json.loads(text) if kind == "application/json" else text
+
+        return await trio.to_thread.run_sync(call)
+
+    async def get(self, path: str) -> Any:
+        status, body = await self.ask("GET", path)
+        assert status == 200, body
+        return body
+
+    async def put(self, path: str, body: Any) -> tuple[int, Any]:
+        return await self.ask("PUT", path, body)

@@ -1,0 +1,266 @@
+"""The rates of a whole broker under virtual time: the classes that run, over links with delays, changes and crashes.
+
+One seed is one schedule. The oracle is one Kafka gate (limits.connections) that is fed the same arrivals.
+"""
+
+import heapq
+import itertools
+import random
+from collections import Counter, deque
+
+from units import quotas_of
+
+from shards.config.image import ClusterImage
+from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
+from shards.limits.connection_settings import ConnectionSettings
+from shards.limits.rate import Window
+from shards.limits.rate_replay import RateReplay
+from shards.rates.rates import UNAVAILABLE, Rates
+
+LISTENERS = ("EXTERNAL", "INTERNAL")
+RATE = "max.connection.creation.rate"
+
+
+class Arrival:
+    """A connection on its way in, as broker/accept/admission.py takes it: its listener's rate, then its address's."""
+
+    def __init__(self, shard, listener, ip, at_ms):
+        self.shard, self.listener, self.ip, self.at_ms = shard, listener, ip, at_ms
+
+    def accept(self):
+        rates = self.shard.rates
+        if not rates.gated:
+            return self.enter()
+        self.shard.waiting[self.listener] += 1
+        wait_ms = rates.record(f"listener:{self.listener}", self, now_ms=self.shard.world.now_ms)
+        if wait_ms is not None:
+            self.recorded(f"listener:{self.listener}", wait_ms)
+
+    def recorded(self, key, wait_ms):
+        world = self.shard.world
+        if wait_ms == UNAVAILABLE:
+            world.unavailable += 1
+            if key.startswith("listener:"):
+                self.shard.waiting[self.listener] -= 1
+        elif key.startswith("listener:"):
+            world.at(world.now_ms + wait_ms, self.passed, self.shard.epoch)
+        elif wait_ms:
+            world.over.append((world.now_ms, self, wait_ms))
+            self.shard.rates.count(self.listener, -1, now_ms=world.now_ms)
+        else:
+            world.admitted.append((world.now_ms, self))
+
+    def passed(self, epoch):
+        if epoch == self.shard.epoch:
+            self.shard.waiting[self.listener] -= 1
+            self.enter()
+
+    def enter(self):
+        world = self.shard.world
+        if not (self.shard.rates.limits_ips and self.shard.rates.has_quota(self.ip)):
+            world.admitted.append((world.now_ms, self))
+            return
+        wait_ms = self.shard.rates.record(f"ip:{self.ip}", self, now_ms=world.now_ms)
+        if wait_ms is not None:
+            self.recorded(f"ip:{self.ip}", wait_ms)
+
+
+class Shard:
+    """One shard: its rates, and a backlog for each listener."""
+
+    def __init__(self, world, number):
+        self.world, self.number, self.epoch = world, number, 0
+        self.backlog = {name: deque() for name in LISTENERS}
+        self.start()
+
+    def start(self):
+        self.epoch += 1
+        self.alive = True
+        self.image = ClusterImage()
+        self.image.apply(self.world.version, self.world.state, whole=True)
+        self.blocked = dict.fromkeys(LISTENERS, 0)
+        self.waiting = dict.fromkeys(LISTENERS, 0)
+        self.taken = dict.fromkeys(LISTENERS, 0)
+        self.rates = Rates(
+            self.number,
+            len(self.world.shards),
+            LISTENERS,
+            self.image,
+            send=self.send,
+            blocked=self.block,
+            journal=self.journal,
+        )
+        self.rates.apply(self.world.version, now_ms=self.world.now_ms)
+
+    def journal(self, kind, detail, version):
+        """What the home writes down is done again at once, under the configuration of that version."""
+        world, epoch = self.world, self.epoch
+        home = world.recorded.setdefault((self.number, epoch), RateReplay(Window()))
+        image = world.images[version]
+
+        world.beyond += home.event(detail, lambda key: quotas_of(image, key), Window())
+        world.units[self.number, epoch] += detail.get("tokens", 0) * (1 if kind == "grant" else -1)
+
+    def send(self, peer, message):
+        self.world.deliver(self, self.world.shards[peer], message[1])
+
+    def block(self, listener, until_ms):
+        self.blocked[listener] = max(self.blocked[listener], until_ms)
+
+    def step(self):
+        now_ms = self.world.now_ms
+        self.rates.advance(now_ms=now_ms)
+        for name, backlog in self.backlog.items():
+            while backlog and now_ms >= self.blocked[name] and self.waiting[name] < self.rates.batch(name):
+                self.taken[name] += 1
+                backlog.popleft().accept()
+        if now_ms % 250 == 0:
+            for name in LISTENERS:
+                self.rates.observe(name, self.taken[name], now_ms=now_ms)
+            self.rates.tick(now_ms=now_ms)
+        while True:
+            self.rates.flush(now_ms=now_ms)
+            if not self.rates.busy:
+                break
+
+
+class World:
+    """All shards of a broker, the links between them, and what happens next."""
+
+    def __init__(self, seed, shards, *, delay_ms=(0, 2), sets=(), quotas=()):
+        self.random = random.Random(seed)
+        self.delay_ms = delay_ms
+        self.now_ms = 1000
+        self.version = 1
+        self.state = [("setting", f"/{name}", str(value)) for name, value in sets]
+        self.state += [("quota", quota_key(ip), {"connection_creation_rate": rate}) for ip, rate in quotas]
+        self.events, self.order = [], itertools.count()
+        self.link_free = {}
+        self.admitted, self.over, self.unavailable = [], [], 0
+        self.recorded, self.beyond, self.units = {}, 0, Counter()
+        self.images = {}
+        self.remember()
+        self.shards = [None] * shards
+        for number in range(shards):
+            self.shards[number] = Shard(self, number)
+        for shard in self.shards:
+            for peer in self.shards:
+                if peer is not shard:
+                    shard.rates.peer_up(peer.number)
+
+    def remember(self):
+        """The configuration of this version, for those who look back."""
+        self.images[self.version] = ClusterImage()
+        self.images[self.version].apply(self.version, self.state, whole=True)
+
+    def at(self, when_ms, function, *args):
+        heapq.heappush(self.events, (when_ms, next(self.order), function, args))
+
+    def deliver(self, sender, receiver, items):
+        link = (sender.number, sender.epoch, receiver.number, receiver.epoch)
+        when = max(self.now_ms + self.random.randint(*self.delay_ms), self.link_free.get(link, 0))
+        self.link_free[link] = when
+        self.at(when, self.arrive, link, items)
+
+    def arrive(self, link, items):
+        sender, sender_epoch, receiver, receiver_epoch = link
+        if (self.shards[sender].epoch, self.shards[receiver].epoch) == (sender_epoch, receiver_epoch):
+            self.shards[receiver].rates.receive(sender, items, now_ms=self.now_ms)
+
+    def connect(self, when_ms, ip="10.0.0.1", listener="EXTERNAL", shard=None):
+        def now():
+            chosen = self.random.choice(self.shards) if shard is None else self.shards[shard]
+            chosen.backlog[listener].append(Arrival(chosen, listener, ip, when_ms))
+
+        self.at(when_ms, now)
+
+    def change(self, when_ms, kind, key, value):
+        """A new version reaches the shards one after the other; returns a list that will hold when the last one had it."""
+        acknowledged = []
+
+        def begin():
+            self.version += 1
+            self.state = [record for record in self.state if record[:2] != (kind, key)]
+            if value is not None:
+                self.state.append((kind, key, value))
+            self.remember()
+            version, delta = self.version, [(kind, key, value)]
+            last = 0
+            for shard in self.shards:
+                lag = self.random.randint(0, 5)
+                last = max(last, lag)
+                self.at(self.now_ms + lag, apply, shard, shard.epoch, version, delta)
+            acknowledged.append(self.now_ms + last)
+
+        def apply(shard, epoch, version, delta):
+            if shard.epoch == epoch:
+                shard.image.apply(version, delta)
+                shard.rates.apply(version, now_ms=self.now_ms)
+
+        self.at(when_ms, begin)
+        return acknowledged
+
+    def crash(self, when_ms, number):
+        def die():
+            shard = self.shards[number]
+            for peer in self.shards:
+                if peer is not shard and peer.alive:
+                    peer.rates.peer_down(number, now_ms=self.now_ms)
+            shard.alive = False
+            shard.epoch += 1  # nothing of it arrives anywhere any more
+            self.at(self.now_ms + 200, begin)
+
+        def begin():
+            shard = self.shards[number]
+            shard.start()
+            for peer in self.shards:
+                if peer is not shard and peer.alive:
+                    peer.rates.peer_up(number)
+                    shard.rates.peer_up(peer.number)
+
+        self.at(when_ms, die)
+
+    def run(self, until_ms):
+        while self.now_ms < until_ms:
+            while self.events and self.events[0][0] <= self.now_ms:
+                _, _, function, args = heapq.heappop(self.events)
+                function(*args)
+            for shard in self.shards:
+                if shard.alive:
+                    shard.step()
+            self.now_ms += 1
+        assert self.beyond == 0, "units recorded that no gate would have let in"
+
+    def times(self, ip=None, listener=None):
+        return [at for at, each in self.admitted if ip in (None, each.ip) and listener in (None, each.listener)]
+
+
+def quota_key(ip):
+    return f'{{"ip":"{ip}"}}' if ip else '{"ip":null}'
+
+
+def one_gate(arrivals, until_ms, *, sets=(), quotas=()):
+    """When one Kafka broker admits these (at_ms, ip, listener)."""
+    settings = ConnectionSettings(LISTENERS)
+    for name, value in sets:
+        settings = settings.with_change(name, str(value))
+    gate = ConnectionQuotas(settings, inter_broker="INTERNAL")
+    for ip, rate in quotas:
+        gate.set_ip_rate(ip, rate)
+    made = []
+    for at_ms, ip, listener in sorted(arrivals):
+        gate.advance(now_ms=at_ms)
+        made.append(IncomingConnection(gate.acceptors[listener], ip))
+        gate.connect(made[-1], now_ms=at_ms)
+    gate.advance(now_ms=until_ms)
+    return sorted(each.at_ms for each in made if each.outcome == ADMITTED)
+
+
+def most_within(times, span_ms):
+    """The most of sorted `times` in any window of that length."""
+    most, start = 0, 0
+    for end, at in enumerate(times):
+        while at - times[start] >= span_ms:
+            start += 1
+        most = max(most, end - start + 1)
+    return most

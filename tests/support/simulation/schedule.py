@@ -1,0 +1,171 @@
+"""A schedule: what happens in a World, in an order drawn from a seed. The same seed gives the same run, step by step."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from simulation.oracle import Oracle, require
+from simulation.world import TTL_S, Rules, World
+
+from shards.limits.caps import CapRule
+from shards.tokens.tokens import Tokens
+
+SETTINGS = {"broker": "kafka_connections_max", "listener": "max.connections", "ip": "kafka_connections_max_per_ip"}
+SHARD_COUNTS = [1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 8, 16]
+
+
+class Schedule:
+    """One seeded run. Most passes only let the world move; some bring connections, changes, crashes, the clock."""
+
+    def __init__(
+        self, seed: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None
+    ) -> None:
+        self.draw = draw = random.Random(seed)
+        shards = draw.choice(SHARD_COUNTS)
+        self.passes = draw.randrange(40, 120)
+        self.ips = [f"ip:10.0.{draw.randrange(256)}.{draw.randrange(256)}" for _ in range(draw.randrange(1, 4))]
+        self.listener = draw.choice(["listener:A", "listener:B", "listener:EXTERNAL"])
+        self.caps = draw.choice([[0, 1, 2, 3], [2, 4, 6, 8, 12], [4, 10, 20, 40], [0, 1, 3, 5, 10, 30]])
+        self.no_cap_share = draw.choice([0.0, 0.2, 0.4])
+        self.wait_share = draw.choice([0.0, 0.0, 0.3])
+        self.changes = draw.choice([0.0, 0.03, 0.1])
+        self.crashes = draw.choice([0.0, 0.0, 0.02, 0.05]) if shards > 1 else 0.0
+        self.clock = draw.choice([0.0, 0.02, 0.1])
+        self.cancels = draw.choice([0.0, 0.1])
+        self.arrivals = draw.choice([0.3, 0.6])
+        self.closes = draw.choice([0.2, 0.5])
+        self.forced = draw.choice([0.0, 0.0, 0.0, 0.05])
+        self.haste = draw.choice([1, 3, 10])  # events a shard reads in one pass, at most
+        self.world = World(shards, tokens, log)
+        self.oracle = Oracle(self.world)
+
+    def run(self) -> None:
+        """Runs to the end and to rest; raises Violation, or whatever else goes wrong."""
+        self.world.push({pool: self._rule(pool) for pool in self._pools()})
+        for _ in range(self.passes):
+            self._something()
+        self._come_to_rest()
+
+    def _pools(self) -> list[str]:
+        return ["broker", self.listener, *self.ips]
+
+    def _rule(self, pool: str) -> CapRule:
+        draw = self.draw
+        if draw.random() < self.no_cap_share:
+            return CapRule(None, "")
+        kind = pool.partition(":")[0]
+        cap = draw.choice(self.caps) * (1 if kind == "ip" else 2)
+        return CapRule(cap, SETTINGS[kind], kind != "ip" and cap > 0 and draw.random() < self.wait_share)
+
+    def _something(self) -> None:
+        world, draw = self.world, self.draw
+        if draw.random() < self.changes:
+            rules: Rules = dict(world.versions[-1])
+            for pool in draw.sample(self._pools(), draw.randrange(0, 3)):
+                rules[pool] = self._rule(pool)
+            world.push(rules)
+        if draw.random() < self.crashes:
+            self._crash_or_start()
+        if draw.random() < self.clock:
+            world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
+        alive = [node.shard for node in world.nodes if node.alive]
+        if alive:
+            self._pass(draw.choice(alive))
+
+    def _crash_or_start(self) -> None:
+        world, draw = self.world, self.draw
+        node = draw.choice(world.nodes)
+        if node.alive:
+            world.crash(node.shard, eof_first=draw.random() < 0.5)
+        else:
+            world.start(node.shard, silently=draw.random() < 0.3)
+            self.oracle.look(node.shard)
+
+    def _pass(self, shard: int) -> None:
+        """One pass of one shard's loop."""
+        world, draw = self.world, self.draw
+        node = world.nodes[shard]
+        for _ in range(draw.randrange(self.haste + 1)):
+            peers = world.waiting_events(shard)
+            if peers:
+                world.deliver(draw.choice(peers), shard)
+        if world.strays and draw.random() < 0.2:
+            world.deliver_stray(draw.randrange(len(world.strays)))
+        if node.pushed and draw.random() < 0.4:
+            world.apply(shard, skip=draw.random() < 0.3, exact=draw.random() < 0.7)
+        if draw.random() < self.arrivals:
+            for _ in range(draw.choice([1, 1, 2, 5])):
+                world.arrive(shard, draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])]))
+        if draw.random() < self.forced:
+            world.force(shard, self.listener)
+        for connection in list(node.connections):
+            if connection.state == "open" and draw.random() < self.closes * 0.4:
+                world.close(connection)
+            elif connection.state == "pending" and draw.random() < self.cancels:
+                world.cancel(connection)
+        if draw.random() < 0.2:
+            world.tick(shard)
+        world.end_pass(shard)
+        self.oracle.look(shard)
+
+    # To rest
+
+    def _settle_down(self) -> None:
+        """Lets everything arrive that is under way."""
+        world = self.world
+        for _ in range(1000):
+            busy = False
+            for node in world.nodes:
+                peers = world.waiting_events(node.shard)
+                for peer in peers:
+                    world.deliver(peer, node.shard)
+                while node.pushed:
+                    world.apply(node.shard)
+                    busy = True
+                if peers or busy:
+                    busy = True
+                    world.end_pass(node.shard)
+                    self.oracle.look(node.shard)
+            if not busy:
+                return
+        require(False, "8", "the shards never stop talking")
+
+    def _come_to_rest(self) -> None:
+        world, oracle = self.world, self.oracle
+        for node in world.nodes:
+            if not node.alive:
+                world.start(node.shard)
+        self._settle_down()
+        oracle.nobody_waits_in_vain()
+        while any(node.connections for node in world.nodes):
+            for node in world.nodes:
+                for connection in list(node.connections):
+                    if connection.state == "open":
+                        world.close(connection)
+                world.end_pass(node.shard)
+                oracle.look(node.shard)
+            self._settle_down()
+            oracle.nobody_waits_in_vain()
+        for _ in range(6):  # idle tokens go home in one turn or two, then their shares go, then the account
+            world.now_s += TTL_S / 2
+            for node in world.nodes:
+                world.tick(node.shard)
+                world.end_pass(node.shard)
+                oracle.look(node.shard)
+            self._settle_down()
+        oracle.nothing_left()
+        oracle.look_back()
+        wrong = world.books.look_back()
+        require(not wrong, "2", "an audit would cry wolf:", *wrong[:3])
+
+
+def failures(seeds: range) -> list[tuple[int, str]]:
+    """The seeds of a range that fail, each with its last line of explanation."""
+    found = []
+    for seed in seeds:
+        try:
+            Schedule(seed).run()
+        except Exception as error:
+            found.append((seed, f"{type(error).__name__}: {error}"))
+    return found

@@ -1,0 +1,42 @@
+"""What `turnstile load` makes of its arguments, before anything is connected."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from turnstile.cli.load import load
+
+
+def said(*arguments, code):
+    result = CliRunner().invoke(load, arguments)
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_the_shipped_scenarios_are_listed():
+    assert "Many clients behind one NAT address" in said("--list", code=0)
+    assert "nat" in {each["name"] for each in json.loads(said("--list", "--json", code=0))}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--scenario", "nat", "--rate", "5"], "--scenario and --rate don't go together"),
+        (["--scenario", "nat", "--replay", "x"], "--scenario and --replay don't go together"),
+        (["--scenario", "nope"], "There is no scenario 'nope'"),
+        (["--rate", "5"], "--rate needs --duration or --connections"),
+        (["--replay", "x"], "--replay needs --sources"),
+        (["--replay", "/nowhere.log", "--sources", "127.1.0.0/24"], "can't be read"),
+        (["--sources", "somewhere"], "'somewhere' is not an address"),
+        (["--hold", "soon"], "neither seconds nor 'end'"),
+        (["--hold", "nan"], "neither seconds nor 'end'"),
+        (["--connections", "0"], "--connections"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_a_sentence(arguments, says):
+    assert says in said(*arguments, code=2)
+
+
+def test_nothing_listens_is_exit_code_1_and_a_sentence():
+    assert "Nothing answers at 127.0.0.1:1: Connection refused" in said("--bootstrap", "127.0.0.1:1", code=1)

@@ -1,0 +1,31 @@
+"""One SparkSession for all pipeline tests: starting one takes longer than any of them."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark 4 warns of any pandas from 3.0 on, which nothing here hands to it."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+            )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("no JDK: Spark can't start")
+    from turnstile.pipeline.session import SMALL, start
+
+    session = start("local[2]", app="turnstile-tests", conf={**SMALL, "spark.driver.memory": "1g"})
+    yield session
+    session.stop()

@@ -1,0 +1,187 @@
+"""Many brokers under one configuration of rates: each is one seed's arrivals at the real rates, honest or with one violation.
+
+Three phases, each long enough for the windows to hold nothing of the one before: KIP-612's rates of addresses, listeners and
+broker; Redpanda's rate of a core; its overrides.
+"""
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+from crowd import SECOND_NS, numbered
+from storms import COORDINATOR
+
+from shards.config.image import ClusterImage
+from shards.rates.rates import Rates
+
+MS = 1_000_000
+LISTENERS = ("EXTERNAL", "OTHER", "INTERNAL")
+NAMES = ",".join(f"{name}://:{port}" for port, name in enumerate(LISTENERS, start=1))
+SHARDS = 2
+IPS = tuple(f"10.0.0.{number}" for number in range(1, 5))
+CHANGES: tuple[list[list[Any]], ...] = (
+    [
+        ["static", "/listeners", NAMES],
+        ["static", "/inter.broker.listener.name", "INTERNAL"],
+        ["static", "/quota.window.num", "3"],
+        ["quota", json.dumps({"ip": None}), {"connection_creation_rate": 2.0}],
+        ["setting", "/max.connection.creation.rate", "8"],
+        ["setting", "/listener.name.external.max.connection.creation.rate", "3"],
+    ],
+    [
+        ["quota", json.dumps({"ip": None}), None],
+        ["setting", "/max.connection.creation.rate", None],
+        ["setting", "/listener.name.external.max.connection.creation.rate", None],
+        ["setting", "/kafka_connection_rate_limit", "5"],
+    ],
+    [
+        ["setting", "/kafka_connection_rate_limit", None],
+        ["setting", "/kafka_connection_rate_limit_overrides", "10.0.0.1:5"],
+    ],
+)
+STORED_NS = tuple(number * 30 * SECOND_NS for number in range(1, 4))
+ACKNOWLEDGED_NS = tuple(at_ns + SECOND_NS for at_ns in STORED_NS)
+
+Event = dict[str, Any]
+Plant = Callable[["RatedBroker"], None]
+
+
+class RatedBroker:
+    """One broker's events, in no order: `numbered` sorts them. Shard 0 is home to all rates."""
+
+    def __init__(self, number: int, seed: int) -> None:
+        self.number = number
+        self.random = random.Random(seed)
+        self.events: list[Event] = []
+        self.version = 1
+        self.conn = 0
+        self.now_ns = STORED_NS[0] + 1
+        self._image = ClusterImage(number)
+        self._blocked_ms: dict[str, int] = {}
+        self.rates = Rates(
+            0,
+            1,
+            LISTENERS,
+            self._image,
+            send=lambda peer, message: None,
+            blocked=self._blocked_ms.__setitem__,
+            journal=lambda kind, detail, version: self.add(kind, 0, detail=json.dumps(detail), version=version),
+        )
+        self._apply()
+
+    @property
+    def now_ms(self) -> int:
+        return self.now_ns // MS
+
+    def run(self, plant: Plant | None = None, phase: int = 1) -> "RatedBroker":
+        """All three phases, with `plant` called at a random moment of one."""
+        at_ns = ACKNOWLEDGED_NS[phase - 1] + self.random.randint(10, 20) * SECOND_NS
+        for version in (1, 2, 3):
+            if version > 1:
+                self.now_ns, self.version = STORED_NS[version - 1] + self.random.randint(1, SECOND_NS - 1), version
+                self._apply()
+            if version == phase and plant is not None:
+                self._steps(at_ns)
+                plant(self)
+            self._steps(STORED_NS[version - 1] + 25 * SECOND_NS)
+        return self
+
+    def add(self, kind: str, shard: int, **columns: Any) -> None:
+        self.now_ns += 1
+        event = {"kind": kind, "mono_ns": self.now_ns, "broker": self.number, "shard": shard, "epoch": 1}
+        self.events.append({**event, "ts": 1_600_000_000_000_000 + self.now_ns // 1000, **columns})
+
+    def admit(self, ip: str, listener: str, *, shard: int | None = None) -> None:
+        """Let in and gone, whatever the rates say."""
+        shard = self.random.randrange(SHARDS) if shard is None else shard
+        self.conn += 1
+        columns = {"conn": self.conn, "ip": ip, "port": 1000, "listener": listener}
+        self.add("admitted", shard, version=self.version, **columns)
+        self.add("closed", shard, reason="client", **columns)
+
+    def record(self, key: str) -> int:
+        """A unit from the home, once its listener accepts again: how long it says to wait."""
+        self.now_ns = max(self.now_ns, self._blocked_ms.get(key.removeprefix("listener:"), 0) * MS)
+        wait_ms = self.rates.record(key, None, now_ms=self.now_ms)  # type: ignore[arg-type]  # nobody ever has to wait for it
+        assert wait_ms is not None
+        return wait_ms
+
+    def _apply(self) -> None:
+        changes = CHANGES[self.version - 1]
+        self._image.apply(self.version, [tuple(change) for change in changes])
+        self.rates.apply(self.version, now_ms=self.now_ms)
+        self.rates.flush(now_ms=self.now_ms)
+        detail = json.dumps({"changes": changes, "full": self.version == 1, "acknowledged": False})
+        for shard in range(SHARDS):
+            self.add("config", shard, version=self.version, detail=detail)
+
+    def _steps(self, end_ns: int) -> None:
+        while self.now_ns < end_ns:
+            self.now_ns += self.random.randint(1, 3 * SECOND_NS)
+            for _ in range(self.random.choice((1, 1, 6)) if self.version == 1 else 1):
+                self._arrive(self.random.choice(IPS), self.random.choice(LISTENERS))
+
+    def _arrive(self, ip: str, listener: str) -> None:
+        """Waits as long as it has to, and is held for ever when its address is over its quota."""
+        if self.rates.gated:
+            self.now_ns += self.record(f"listener:{listener}") * MS
+        if self.rates.has_quota(ip) and self.record(f"ip:{ip}"):
+            self.rates.count(listener, -1, now_ms=self.now_ms)
+            self.rates.flush(now_ms=self.now_ms)
+        else:
+            self.admit(ip, listener)
+
+
+def coordinator() -> list[Event]:
+    events = []
+    for version, changes in enumerate(CHANGES, start=1):
+        for at_ns, acknowledged in ((STORED_NS[version - 1], False), (ACKNOWLEDGED_NS[version - 1], True)):
+            detail = json.dumps({"changes": changes, "full": version == 1, "acknowledged": acknowledged})
+            place = {"broker": COORDINATOR, "shard": COORDINATOR, "epoch": 0, "ts": 1_600_000_000_000_000}
+            events.append({**place, "kind": "config", "mono_ns": at_ns, "version": version, "detail": detail})
+    return numbered(events)
+
+
+# ---- violations
+
+
+def burst(count: int, listener: str, ip: str | None = None, shard: int | None = None) -> Plant:
+    """So many at once, of one address or of many."""
+
+    def plant(broker: RatedBroker) -> None:
+        for number in range(count):
+            broker.admit(ip or f"10.9.0.{number}", listener, shard=shard)
+
+    return plant
+
+
+def over_the_broker(broker: RatedBroker) -> None:
+    """No listener is over its own rate."""
+    burst(30, "EXTERNAL")(broker)
+    for number in range(40):
+        broker.admit(f"10.8.0.{number}", "OTHER")
+
+
+def unit_beyond(key: str) -> Plant:
+    """One more unit than Kafka would have recorded just then."""
+
+    def plant(broker: RatedBroker) -> None:
+        while not broker.record(key):
+            pass
+        detail = {"pool": f"rate:{key}", "to": 1, "tokens": 1, "at_ms": broker.now_ms}
+        broker.add("grant", 0, detail=json.dumps(detail), version=broker.version)
+
+    return plant
+
+
+PLANTS: dict[str, tuple[Plant, int, str]] = {
+    "address": (burst(10, "EXTERNAL", "10.0.0.1"), 1, "ip_rate"),
+    "listener": (burst(38, "EXTERNAL"), 1, "listener_rate"),
+    "broker": (over_the_broker, 1, "broker_rate"),
+    "core": (burst(22, "EXTERNAL", shard=1), 2, "core_rate"),
+    "core override": (burst(22, "EXTERNAL", "10.0.0.1", shard=1), 3, "core_rate_override"),
+    "unit of an address": (unit_beyond("ip:10.0.0.1"), 1, "ip_rate_units"),
+    "unit of a listener": (unit_beyond("listener:EXTERNAL"), 1, "listener_rate_units"),
+    "unit of a broker": (unit_beyond("listener:OTHER"), 1, "listener_rate_units"),
+}

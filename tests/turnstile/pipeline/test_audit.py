@@ -1,0 +1,127 @@
+"""The audit: honest storms hold, and what is beyond is found. test_hundred.py has every kind, at many places."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+import pytest
+from storms import COORDINATOR, Storm, write
+
+from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
+
+Events = list[dict[str, Any]]
+
+
+def verdicts(result: AuditResult) -> dict[str, str]:
+    return {check.name: check.verdict for check in result.checks}
+
+
+def audited(spark: Any, folder: Path, events: Events) -> AuditResult:
+    write(folder, events, parts=2)
+    return audit(read(spark, [folder]))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_honest_storm_with_kills_and_changes_holds(spark: Any, tmp_path: Path, seed: int) -> None:
+    result = audit(read(spark, [Storm(seed).run(300).write(tmp_path)]))
+    assert result.verdict == "held", result.checks
+    assert result.as_json()["events"] == result.events > 300
+
+
+# ---- planted violations
+
+
+def one_too_many(storm: Storm) -> None:
+    """At a random moment, one more connection of an address is let in than its cap allows."""
+    ip = storm.random.choice(storm.ips)
+    while sum(each["ip"] == ip for each in storm.open) < storm.caps["kafka_connections_max_per_ip"]:
+        storm.caps["kafka_connections_max"] = 1000  # not what this is about
+        storm.ips = [ip]
+        storm.arrive()
+    storm.conn += 1
+    columns = {"conn": storm.conn, "ip": ip, "port": 1, "listener": "EXTERNAL", "version": storm.version}
+    storm.open.append(storm.add("admitted", 0, **columns))
+
+
+def test_rates_beyond_their_window_are_found(spark: Any, tmp_path: Path) -> None:
+    storm = Storm(1, per_ip=1000, total=1000)
+    quota = [["quota", json.dumps({"ip": None}), {"connection_creation_rate": 2.0}]]
+    storm.version = 2
+    for shard in (COORDINATOR, 0, 1):
+        storm.add(
+            "config", shard, version=2, detail=json.dumps({"changes": quota, "full": False, "acknowledged": False})
+        )
+    storm.config(COORDINATOR, acknowledged=True)
+    storm.now_ns += 60_000_000_000  # before that, windows reach back to when there was no limit
+    storm.ips = ["10.0.0.1"]
+    for _ in range(24):
+        storm.arrive()
+    assert verdicts(audited(spark, tmp_path / "a", storm.events))["ip_rate"] == "held"
+    for _ in range(2):
+        storm.arrive()
+    assert verdicts(audited(spark, tmp_path / "b", storm.events))["ip_rate"] == "exceeded"
+
+
+def test_no_journal_and_half_a_journal(spark: Any, tmp_path: Path) -> None:
+    from turnstile.pipeline.errors import PipelineError
+
+    with pytest.raises(PipelineError, match="no journal in it"):
+        read(spark, [tmp_path])
+    Storm(1).run(50).write(tmp_path)
+    part = tmp_path / "1.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    result = audit(read(spark, [tmp_path]))
+    assert result.verdict == "unknown"
+    assert "1.parquet is not a whole Parquet file" in result.checks[0].detail
+
+
+# ---- the sweep by itself
+
+
+def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
+    """A storm's opens and closes as the sweep sees them, and its timeline."""
+    rows = []
+    ends = {event["conn"]: event["mono_ns"] for event in events if event["kind"] == "closed"}
+    lasts: dict[int, int] = {}
+    for event in events:
+        lasts[event["epoch"]] = event["mono_ns"]
+    newest = {event["shard"]: event["epoch"] for event in events}
+    for event in events:
+        if event["kind"] != "admitted":
+            continue
+        gone = event["epoch"] < newest[event["shard"]]
+        end = ends.get(event["conn"], lasts[event["epoch"]] if gone else None)
+        same = {"slice": 0, "broker": 0, "listener": "EXTERNAL", "ip": event["ip"], "version": event["version"]}
+        if end is None or end > event["mono_ns"]:
+            rows.append({**same, "conn": event["conn"], "at_ns": event["mono_ns"], "change": 1})
+        if end is not None and end > event["mono_ns"]:
+            rows.append({**same, "conn": event["conn"], "at_ns": end, "change": -1})
+    configs = [
+        ConfigEvent(event["version"], event["mono_ns"], event["broker"], event["detail"])
+        for event in events
+        if event["kind"] == "config"
+    ]
+    seen: dict[int, int] = {}
+    for event in events:
+        seen.setdefault(event.get("version") or 0, event["mono_ns"])
+    seen.pop(0, None)
+    return pyarrow.Table.from_pylist(rows), Timeline(configs, seen, ["EXTERNAL"])
+
+
+def test_slices_count_as_the_whole(spark: Any) -> None:
+    storm = Storm(5).run(200)
+    one_too_many(storm)
+    table, timeline = counted(storm.events)
+    steps = spark.createDataFrame(table.drop(["slice"]).to_pylist(), sweep.CHANGES.replace("slice int, ", ""))
+    cut, slices = sweep.sliced(steps, rows=table.num_rows, slice_rows=20)
+    found = sweep.excesses(cut, slices, timeline, ["ip", "broker"]).collect()
+    assert slices > 3
+    whole = sum(sweep._check_kind(table, pyarrow.table({}), kind, timeline).num_rows for kind in ("ip", "broker"))
+    assert len(found) == whole > 0
+    assert numpy.isin([row["kind"] for row in found], ["ip", "broker"]).all()

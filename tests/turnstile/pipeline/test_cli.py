@@ -1,0 +1,90 @@
+"""The commands as a user runs them: as processes, with their exit codes, on this machine's Spark and on a cluster's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storms import Storm
+
+from broker.journal.writer import JournalWriter
+
+ROOT = Path(__file__).parents[3]
+
+
+def turnstile(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+
+
+@pytest.fixture(autouse=True)
+def _needs_java(spark: Any) -> None:
+    """Skipped with the others where there is no JDK."""
+
+
+def test_plan_on_a_cluster_of_two_workers(tmp_path: Path) -> None:
+    log = tmp_path / "conn.csv"
+    rows = [f"10.0.0.{number % 3},{1000 + number},{1100 + number}" for number in range(60)]
+    log.write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
+    arguments = ("--input", str(log), "--format", "csv", "--per-ip-cap", "5,20", "--broker-cap", "30", "--json")
+    done = turnstile("plan", *arguments, "--master", "local-cluster[2,1,1024]")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [one["refused"] for one in answer["candidates"]] == [45, 30]
+    assert answer["connections"] == 60 and answer["bad_rows"] == 0
+
+
+def test_audit_of_what_was_left_in_the_spool(tmp_path: Path) -> None:
+    """Segments of a writer that is gone are made parts first; an exceeded cap is exit code 1."""
+    journal = JournalWriter(tmp_path / "journal", 0, 0, 1)
+    journal.config(1, [["setting", "/kafka_connections_max_per_ip", "2"]], full=True)
+    for number in range(1, 4):
+        journal.admitted(number, "10.0.0.1", 40_000 + number, "EXTERNAL", 1)
+    journal.close()
+    done = turnstile("audit", str(tmp_path), "--json")
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] == "exceeded"
+    [cap] = [check for check in answer["checks"] if check["name"] == "ip_cap"]
+    assert cap["verdict"] == "exceeded"
+    assert cap["evidence"][0]["connections"] == ["0/0/1/3", "0/0/1/2", "0/0/1/1"]
+
+
+def test_unknown_is_exit_code_3(tmp_path: Path) -> None:
+    storm = Storm(1).run(40)
+    storm.events.pop(10)
+    done = turnstile("audit", str(storm.write(tmp_path)))
+    assert done.returncode == 3, done.stderr
+    assert "unknown" in done.stdout and "seq" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["audit", "nowhere"], 1, "There is no journal at nowhere."),
+        (["plan", "--input", "x", "--format", "zeek", "--per-ip-cap", "five"], 2, "not a list of whole numbers"),
+        (["plan", "--input", "x", "--format", "csv", "--columns", "ip"], 2, "not of the form"),
+        (
+            ["plan", "--input", "x", "--format", "csv", "--overrides", "10.0.0.1", "--per-ip-cap", "5"],
+            1,
+            "can't be set",
+        ),
+        (["report", "x", "--follow"], 2, "--follow needs --out"),
+    ],
+)
+def test_wrong_use_is_one_sentence(arguments: list[str], code: int, sentence: str) -> None:
+    done = turnstile(*arguments)
+    assert done.returncode == code
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
+    storm = Storm(1).run(5).write(tmp_path)
+    done = turnstile("audit", str(storm), PATH="/nowhere", JAVA_HOME="")
+    assert done.returncode == 1
+    assert "Spark needs Java 17" in done.stderr and "apt-get install" in done.stderr

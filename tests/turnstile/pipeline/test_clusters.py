@@ -1,0 +1,147 @@
+"""Journals of real clusters in storms, with shards killed and limits changed meanwhile: the audit finds that all held.
+
+An audit that cries wolf would be seen here, and so would a cluster that admits beyond a limit.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import TURNSTILE, Cluster, admitted, connect, running, until
+
+from broker.journal.converter import finish
+from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.events.journal_events import read
+
+TWO_LISTENERS = (
+    "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",
+    "--set", "inter.broker.listener.name=INTERNAL",
+)  # fmt: skip
+PER_IP = "kafka_connections_max_per_ip"
+SLOTS = "max.connections"
+
+
+@contextlib.contextmanager
+def storm(cluster: Cluster, listener: str, *options: str) -> Iterator[None]:
+    """`turnstile load` on a listener while the block runs."""
+    host, port = cluster.listeners[listener][0]
+    command = [TURNSTILE, "load", "--bootstrap", f"{host}:{port}", "--sources", "127.1.0.0/29", *options]
+    environment = {**os.environ, "TURNSTILE_ADMIN": cluster.admin}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def kill(cluster: Cluster, shard: int) -> None:
+    """kill -9, and wait for the successor."""
+    pid = cluster.shard_pid(shard)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: cluster.shard_pid(shard) not in (pid, None), within_s=5, what="a successor")
+
+
+def kill_coordinator(cluster: Cluster) -> None:
+    """kill -9, and wait for the successor."""
+    pid = cluster.get("/v1/cluster")["coordinator_pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(
+        lambda: cluster.get("/v1/cluster")["coordinator_pid"] not in (pid, None), within_s=5, what="a new coordinator"
+    )
+
+
+def judged(spark: Any, cluster: Cluster) -> AuditResult:
+    """The audit of what a cluster that has ended left."""
+    folder = cluster.data_dir / "journal"
+    finish(folder)
+    return audit(read(spark, [folder]))
+
+
+def caps(cluster: Cluster, source: random.Random, shards: int) -> None:
+    with storm(cluster, "EXTERNAL", "--connections", "5000", "--rate", "600", "--hold", "0.2"):
+        for shard in range(shards):
+            cluster.set(PER_IP, str(source.choice((1, 3, 20))))
+            kill(cluster, shard)
+            cluster.set("kafka_connections_max", str(source.choice((10, 40, 200))))
+            cluster.set("kafka_connections_max_overrides", ["127.1.0.2:2", f"127.1.0.4/30:{source.randint(1, 7)}"])
+            if not shard:
+                kill_coordinator(cluster)
+            time.sleep(0.5)  # the storm goes on under these
+
+
+def slots(cluster: Cluster, source: random.Random, shards: int) -> None:
+    cluster.set("listener.name.internal.max.connections", 100)
+    cluster.set(SLOTS, 12)
+    outside = storm(cluster, "EXTERNAL", "--connections", "5000", "--rate", "150", "--hold", "0.3")
+    with outside, storm(cluster, "INTERNAL", "--connections", "5000", "--rate", "80", "--hold", "0.3"):
+        for shard in range(shards):
+            cluster.set(SLOTS, source.choice((8, 12, 20)))
+            kill(cluster, shard)
+            time.sleep(0.5)  # the storms go on under this
+        cluster.unset(SLOTS)  # who waits for a slot gets in
+
+
+def rates(cluster: Cluster, source: random.Random, shards: int) -> None:
+    def quota(ip: str, rate: int) -> None:
+        cluster.turnstile("quota", "set", f"ip={ip}", f"connection_creation_rate={rate}")
+
+    quota("<default>", 20)
+    cluster.set("max.connection.creation.rate", 80)
+    cluster.set("listener.name.external.max.connection.creation.rate", 60)
+    cluster.set("kafka_connection_rate_limit", 100)
+    outside = storm(cluster, "EXTERNAL", "--connections", "5000", "--rate", "200", "--hold", "0.1")
+    with outside, storm(cluster, "INTERNAL", "--connections", "5000", "--rate", "50", "--hold", "0.1"):
+        for shard in range(shards):
+            time.sleep(0.5)  # the windows fill
+            kill(cluster, shard)
+            quota("127.1.0.3", source.choice((3, 10, 40)))
+            cluster.set("max.connection.creation.rate", source.choice((40, 80)))
+        time.sleep(1)
+
+
+@pytest.mark.parametrize(("happens", "shards"), [(caps, 2), (caps, 4), (slots, 3), (rates, 2), (rates, 4)])
+def test_all_held(
+    spark: Any, tmp_path: Path, happens: Callable[[Cluster, random.Random, int], None], shards: int
+) -> None:
+    with running(tmp_path / "data", *TWO_LISTENERS, shards=shards) as cluster:
+        happens(cluster, random.Random(shards), shards)
+    result = judged(spark, cluster)
+    assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
+    assert result.events > 200
+    if happens is caps:
+        told = {check.name: check.detail for check in result.checks}
+        assert told["granted_within_cap"] == "every grant was within the cap that its home knew"
+        assert told["used_within_grants"] == "no shard had more open than it was granted"
+
+
+def test_who_gets_in_by_having_another_closed_is_no_excess(spark: Any, tmp_path: Path) -> None:
+    """KIP-402's inter-broker listener, as tests/cluster/test_slots.py has it."""
+    with running(tmp_path / "data", *TWO_LISTENERS, shards=3) as cluster:
+        cluster.set("listener.name.internal.max.connections", 100)
+        cluster.set(SLOTS, 8)
+        outside = [connect(cluster.listeners["EXTERNAL"][0]) for _ in range(8)]
+        assert all(map(admitted, outside))
+        inside = []
+        for _ in range(3):
+            inside.append(connect(cluster.listeners["INTERNAL"][0]))
+            assert admitted(inside[-1])
+        until(lambda: _counted(cluster) == 8, what="room")
+        for sock in outside + inside:
+            sock.close()
+    result = judged(spark, cluster)
+    assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
+    reasons = [row["reason"] for row in read(spark, [cluster.data_dir / "journal"]).events.select("reason").collect()]
+    assert reasons.count("max_connections") == 3
+
+
+def _counted(cluster: Cluster) -> int:
+    return sum(each["connections"] for each in cluster.get("/v1/shards")["shards"])

@@ -1,0 +1,75 @@
+"""The report's tables and page, and following a growing journal."""
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from storms import Storm, write
+
+from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.follow import follow, results
+from turnstile.pipeline.report.report_page import page
+from turnstile.pipeline.report.report_tables import TABLES, build, write_tables
+
+
+def busy() -> Storm:
+    """A storm with every kind of event a report draws."""
+    storm = Storm(4, ips=8).run(200)
+    for number in range(20):
+        storm.add(
+            "throttled",
+            0,
+            user="alice",
+            client_id="<app>",
+            limit="producer_byte_rate",
+            throttle_ms=100 + number,
+            bytes=5,
+        )
+        storm.add("grant", 1, detail='{"tokens":3}')
+        storm.add("reclaim", 0, detail='{"tokens":2}')
+    return storm
+
+
+def test_tables_add_up_and_the_page_is_whole(spark: Any, tmp_path: Path) -> None:
+    storm = busy()
+    built = build(read(spark, [storm.write(tmp_path / "journal")]))
+    count = {kind: sum(event["kind"] == kind for event in storm.events) for kind in ("admitted", "refused", "closed")}
+    assert built.summary["refused"] == count["refused"] == sum(row["refused"] for row in built.rows["refused_ips"])
+    assert sum(row["count"] for row in built.rows["decisions"]) == count["admitted"] + count["refused"]
+    assert sum(row["count"] for row in built.rows["hold_times"]) == count["closed"]
+    assert built.rows["throttled"][0]["throttle_s"] == sum(range(100, 120)) / 1000
+    tokens = {row["kind"]: 0 for row in built.rows["tokens"]}
+    for row in built.rows["tokens"]:
+        tokens[row["kind"]] += row["tokens"]
+    assert tokens == {"grant": 60, "reclaim": 40}
+    html = page(built, name="a & b")
+    assert "a &amp; b" in html and "&lt;app&gt;" in html and "<app>" not in html
+    assert not re.search(r"(src|href)=\"?(https?:)?//", html)
+    assert "Nothing of this kind" not in html
+    for svg in re.findall(r"<svg.*?</svg>", html, re.S):
+        ElementTree.fromstring(svg)
+    write_tables(built, tmp_path / "out", "csv")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(TABLES)
+
+
+def test_following_stopped_and_started_counts_every_event_once(spark: Any, tmp_path: Path) -> None:
+    storm = busy()
+    third = len(storm.events) // 3
+    journal, out, checkpoint = tmp_path / "journal", tmp_path / "out", tmp_path / "checkpoint"
+    for number in range(3):
+        rows = storm.events[number * third : (number + 1) * third if number < 2 else None]
+        write(tmp_path / "part", rows)
+        journal.mkdir(exist_ok=True)
+        (tmp_path / "part" / "0.parquet").rename(journal / f"{number}.parquet")
+        follow(spark, journal, out, checkpoint, once=True).awaitTermination()
+    rows = results(spark, out).collect()
+    expected: dict[tuple[str, str], int] = {}
+    for event in storm.events:
+        if event["kind"] in ("refused", "throttled"):
+            key = event.get("ip") or "", event.get("reason") or event.get("limit") or ""
+            expected[key] = expected.get(key, 0) + 1
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        found[row["ip"], row["reason"]] = found.get((row["ip"], row["reason"]), 0) + row["events"]
+    assert found == expected

@@ -1,0 +1,195 @@
+"""`turnstile config`: read and change settings of a running cluster over its admin API."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from turnstile.cli.admin_client import AdminClient, entity_text, show_json, show_table, with_cluster
+
+UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
+
+broker_option = click.option(
+    "--broker", type=click.IntRange(0), metavar="ID", help="Only this broker.  [default: the whole cluster]"
+)
+
+
+@click.group()
+def config() -> None:
+    """Read and change limits and other settings, live.
+
+    A change is in force on every shard when the command returns, survives restarts, and is in the history.
+    Both vocabularies work, and the tighter limit wins: kafka_connections_max_per_ip (Redpanda) and
+    max.connections.per.ip (Kafka).
+
+    \b
+    turnstile config set kafka_connections_max_per_ip 50
+    turnstile config set kafka_connections_max_overrides '["10.0.0.1:5", "10.1.0.0/16:200"]'
+    turnstile config set max.connections=1000 listener.name.external.max.connections=800
+    turnstile config get kafka_connections_max_per_ip
+    turnstile config unset kafka_connections_max_per_ip
+    """
+
+
+@config.command("get")
+@click.argument("name")
+@broker_option
+@with_cluster
+def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> None:
+    """Print the value of setting NAME; nothing when it has none.
+
+    \b
+    turnstile config get kafka_connections_max_per_ip
+    turnstile config get max.connections --broker 0
+    """
+    found = cluster.get("/v1/cluster_config", key=name, broker=broker)
+    if as_json:
+        show_json(found)
+    else:
+        click.echo(spelled(found[name]))
+
+
+@config.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument("name_and_value", nargs=-1, required=True, metavar="NAME VALUE | NAME=VALUE...")
+@broker_option
+@click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
+@with_cluster
+def set_(
+    cluster: AdminClient, name_and_value: tuple[str, ...], broker: int | None, dry_run: bool, as_json: bool
+) -> None:
+    """Set one setting, or several at once: all of them or none.
+
+    A list is JSON or comma-separated. An address override is ip:count, a network's network/length:count (for each
+    address in it), an IPv6 one [address]:count.
+
+    \b
+    turnstile config set kafka_connections_max_per_ip 50
+    turnstile config set kafka_connections_max_overrides 10.0.0.1:5,10.1.0.0/16:200
+    turnstile config set max.connections=1000 max.connection.creation.rate=200
+    """
+    wanted = _pairs(name_and_value)
+    answer = cluster.put("/v1/cluster_config", {"upsert": wanted, "remove": []}, broker=broker, dry_run=dry_run or None)
+    _tell(answer, as_json, dry_run, [f"{name} = {value}" for name, value in wanted.items()])
+
+
+@config.command("unset")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@broker_option
+@with_cluster
+def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, as_json: bool) -> None:
+    """Take back what was set: the command line's value counts again, else the default.
+
+    \b
+    turnstile config unset kafka_connections_max_per_ip
+    """
+    answer = cluster.put("/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker)
+    _tell(answer, as_json, False, [f"{name} is unset" for name in names])
+
+
+@config.command("list")
+@click.option("--all", "everything", is_flag=True, help="Every setting, not only limits and what is set.")
+@broker_option
+@with_cluster
+def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: bool) -> None:
+    """Show the settings that limit clients, and every other one that is set.
+
+    \b
+    turnstile config list
+    turnstile config list --all
+    """
+    values = cluster.get("/v1/cluster_config", broker=broker)
+    given = cluster.get("/v1/cluster_config", broker=broker, include_defaults="false")
+    if as_json:
+        show_json(values if everything else given)
+        return
+    schema = cluster.get("/v1/cluster_config/schema")["properties"]
+    names = [name for name in values if everything or name in given or _is_limit(name)]
+    rows = [("NAME", "VALUE", "", "WHAT IT DOES")]
+    for name in names:
+        doc = schema.get(name, {}).get("description", "Of one listener.")
+        rows.append((name, readable(values[name]), "set" if name in given else "", doc.partition(". ")[0].rstrip(".")))
+    show_table(rows)
+
+
+@config.command("history")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many changes.")
+@with_cluster
+def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
+    """Show who changed what, when, and as which version; the latest first."""
+    changes = cluster.get("/v1/config/history", limit=limit)["history"]
+    if as_json:
+        show_json(changes)
+        return
+    for change in changes:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
+        click.echo(f"version {change['version']}  {at}  {change['who']}")
+        shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
+        show_table(
+            [(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  "
+        )
+        if len(change["changes"]) > len(shown) == 20:
+            click.echo(f"  and {len(change['changes']) - len(shown)} more")
+
+
+def described(kind: str, key: str) -> str:
+    """What a change was of, for people."""
+    if kind == "quota":
+        return "quota of " + entity_text(json.loads(key))
+    if kind not in ("setting", "static"):
+        return f"{kind} {key}"
+    broker, _, name = key.partition("/")
+    return name + (f" (broker {broker})" if broker else "") + (" (command line)" if kind == "static" else "")
+
+
+def spelled(value: Any) -> str:
+    """A value as `config set` takes it; "" for none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def readable(value: Any) -> str:
+    """A value for people."""
+    return "unlimited" if value == UNLIMITED else spelled(value) or "-"
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    if "=" not in words[0]:
+        if len(words) != 2:
+            raise click.UsageError(
+                "give NAME VALUE, or NAME=VALUE once or more, as in: config set kafka_connections_max_per_ip 50"
+            )
+        return {words[0]: words[1]}
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{word!r} is not NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def _tell(answer: dict[str, Any], as_json: bool, dry_run: bool, lines: list[str]) -> None:
+    if as_json:
+        show_json(answer)
+        return
+    for line in lines:
+        click.echo(line)
+    where = "could be done; nothing was changed" if dry_run else "in force on every shard"
+    click.echo(f"{where}, version {answer['config_version']}", err=True)
+
+
+def _is_limit(name: str) -> bool:
+    return name.startswith(("kafka_connection", "max.connection")) or name.startswith("listener.name.")
+
+
+def _old(value: Any) -> str:
+    if value is None:
+        return "(unset)"
+    text = " ".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else str(value)
+    return text if len(text) <= 100 else text[:97] + "..."

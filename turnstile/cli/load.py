@@ -1,0 +1,152 @@
+"""`turnstile load`: arguments into a scenario, the scenario to the driver, its result to the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from turnstile.load.spec import LoadScenario
+
+_DEFAULT_CONNECTIONS = 1000
+_RECONNECT_FOR_S = 10.0
+
+
+class _Hold(click.ParamType):
+    name = "seconds|end"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float("inf") if value == "end" else float(value)
+        except ValueError:
+            seconds = -1.0
+        if not seconds >= 0:
+            self.fail(f"{value!r} is neither seconds nor 'end'", param, ctx)
+        return seconds
+
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+@click.command()
+@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="Brokers, HOST:PORT,... .")
+@click.option("--admin", metavar="URL", help="Admin API.  [default: $TURNSTILE_ADMIN or http://127.0.0.1:9644]")
+@click.option("--scenario", metavar="NAME|FILE", help="A shipped scenario (see --list) or a TOML file.")
+@click.option("--list", "listing", is_flag=True, help="List the shipped scenarios.")
+@click.option("--replay", type=click.Path(path_type=Path), help="A connection log to repeat: Zeek conn.log, or CSV.")
+@click.option("--speed", type=_POSITIVE, default=1.0, show_default=True, help="With --replay: times as fast.")
+@click.option("--sources", metavar="CIDR,...", help="Addresses to connect from, in turn, such as 127.1.0.0/22.")
+@click.option(
+    "--connections", type=click.IntRange(min=1), help="How many clients.  [default: 1000, or rate x duration]"
+)
+@click.option("--rate", type=_POSITIVE, help="Clients that start per second.  [default: as fast as answers come]")
+@click.option("--duration", type=_POSITIVE, help="Seconds after which nothing more is opened.")
+@click.option(
+    "--hold", type=_Hold(), default=0.0, help="Seconds a connection stays open; 'end': until all have answers."
+)
+@click.option("--reconnect", is_flag=True, help="Refused clients try again, with a back-off, for --duration (10 s).")
+@click.option("--concurrency", type=click.IntRange(min=1), default=256, show_default=True,
+              help="Connections without an answer at a time; not with --rate.")  # fmt: skip
+@click.option(
+    "--processes", type=click.IntRange(1, 64), help="Driver processes.  [default: half of the cores, up to 4]"
+)
+@click.option("--probe", type=click.Choice(["apiversions", "none"]), default="apiversions", show_default=True,
+              help="What tells that a connection was admitted.")  # fmt: skip
+@click.option(
+    "--grace", type=_POSITIVE, default=1.0, show_default=True, help="With --probe none: open so long is admitted."
+)
+@click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def load(bootstrap: str, admin: str | None, scenario: str | None, listing: bool, as_json: bool,
+         processes: int | None, **options: Any) -> None:  # fmt: skip
+    """Drive connections and traffic, and reconcile what was seen with what was counted.
+
+    \b
+    turnstile load --sources 127.1.0.0/22 --connections 5000
+    turnstile load --sources 127.1.0.1 --rate 200 --duration 20 --hold 5
+    turnstile load --scenario nat
+    turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
+    """
+    from rich.console import Console
+
+    from turnstile.load import output
+    from turnstile.load import scenario_file as scenarios
+    from turnstile.load.driver import run
+    from turnstile.load.raw_sockets import DriverError
+    from turnstile.load.spec import SpecInvalid
+
+    out, bar_console = Console(), Console(stderr=True)
+    if not out.is_terminal:
+        out.width = 120
+    if listing:
+        shipped = scenarios.shipped()
+        if as_json:
+            click.echo(json.dumps([{"name": s.name, "title": s.title, "story": s.story} for s in shipped]))
+        else:
+            out.print(output.list_of(shipped))
+        return
+    try:
+        chosen = _scenario(scenario, options)
+    except (SpecInvalid, ValueError) as wrong:
+        raise click.UsageError(str(wrong)) from None
+    if chosen.story and not as_json:
+        out.print(f"[bold]{chosen.title}[/]. {chosen.story}", highlight=False)
+        for command in chosen.try_it:
+            out.print(f"  try: {command}", highlight=False)
+    admin = (admin or os.environ.get("TURNSTILE_ADMIN") or "http://127.0.0.1:9644").rstrip("/")
+    try:
+        with output.Bar(chosen, bar_console) as bar:
+            result = run(chosen, bootstrap, admin, processes=processes, watch=bar)
+    except DriverError as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps(output.as_json(result)))
+    else:
+        output.show(result, out)
+    if result.interrupted:
+        sys.exit(1)
+
+
+def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
+    """The scenario that the options ask for. Raises SpecInvalid or ValueError, with a sentence."""
+    from dataclasses import replace
+
+    from turnstile.load import connlog
+    from turnstile.load import scenario_file as scenarios
+    from turnstile.load.sources import Sources
+    from turnstile.load.spec import ClientGroup, LoadScenario
+
+    given = click.get_current_context().get_parameter_source
+    chosen_by_hand = [n for n in ("sources", "connections", "rate", "duration", "hold", "reconnect", "concurrency")
+                      if given(n) is not click.core.ParameterSource.DEFAULT]  # fmt: skip
+    if name is not None:
+        if chosen_by_hand or options["replay"]:
+            other = chosen_by_hand[0] if chosen_by_hand else "replay"
+            raise ValueError(f"--scenario and --{other} don't go together: the scenario says it all.")
+        return scenarios.find(name)
+    sources = Sources(options["sources"]) if options["sources"] else None
+    if options["replay"] is not None:
+        if sources is None:
+            raise ValueError("--replay needs --sources: the range that stands for the log's addresses.")
+        made = connlog.replay(options["replay"], sources, speed=options["speed"])
+    else:
+        rate, duration, connections = options["rate"], options["duration"], options["connections"]
+        if rate and not connections and not duration:
+            raise ValueError("--rate needs --duration or --connections.")
+        if options["reconnect"] and not duration:
+            duration = _RECONNECT_FOR_S
+        clients = connections or (max(1, round(rate * duration)) if rate else _DEFAULT_CONNECTIONS)
+        group = ClientGroup(
+            clients=clients, sources=sources, rate=rate, duration_s=duration, hold_s=options["hold"],
+            reconnect=options["reconnect"], concurrency=options["concurrency"],
+        )  # fmt: skip
+        made = LoadScenario(name="storm", groups=(group,))
+    return replace(
+        made, probe=options["probe"], grace_s=options["grace"], timeout_s=options["timeout"], close=options["close"]
+    )

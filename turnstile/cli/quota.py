@@ -1,0 +1,191 @@
+"""`turnstile quota`: read and change quotas of IPs, users and client ids of a running cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from turnstile.cli.admin_client import (
+    DEFAULT,
+    TYPES,
+    AdminClient,
+    CommandFailed,
+    entity_text,
+    show_json,
+    show_table,
+    with_cluster,
+)
+
+KEYS = (
+    "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
+    "controller_mutation_rate for user and client-id"
+)
+
+
+@click.group()
+def quota() -> None:
+    """Read and change quotas, live.
+
+    An entity is ip=ADDRESS, user=NAME, client-id=NAME, or user and client-id together; <default> as the name means
+    everyone of that type without a quota of their own.
+
+    \b
+    Keys of ip:                  connection_creation_rate (connections a second)
+    Keys of user and client-id:  producer_byte_rate, consumer_byte_rate (bytes a second),
+                                 request_percentage, controller_mutation_rate
+    \b
+    turnstile quota set ip=10.0.0.1 connection_creation_rate=20
+    turnstile quota set 'ip=<default>' connection_creation_rate=100
+    turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1048576
+    turnstile quota explain user=alice client-id=app
+    """
+
+
+@quota.command("set")
+@click.argument("words", nargs=-1, required=True, metavar="ENTITY KEY=VALUE...")
+@click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
+@with_cluster
+def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Set quotas of an entity; its other quotas stay.
+
+    \b
+    turnstile quota set ip=10.0.0.1 connection_creation_rate=20
+    turnstile quota set user=alice client-id=app producer_byte_rate=1024 consumer_byte_rate=2048
+    """
+    entity, rest = _entity(words)
+    values: dict[str, float] = {}
+    for word in rest:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise click.UsageError(f"{word!r} is not KEY=VALUE; keys are {KEYS}")
+        try:
+            values[key] = float(text)
+        except ValueError:
+            raise click.UsageError(f"{key} cannot be {text!r}: a quota is a number") from None
+    if not values:
+        raise click.UsageError(f"give at least one KEY=VALUE; keys are {KEYS}")
+    body = {"alter": [{"entity": entity, "set": values}]}
+    answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None)
+    told = " ".join(f"{key}={_number(value)}" for key, value in values.items())
+    _tell(answer, as_json, f"{entity_text(entity)}: {told}", dry_run)
+
+
+@quota.command("unset")
+@click.argument("words", nargs=-1, required=True, metavar="ENTITY [KEY...]")
+@with_cluster
+def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
+    """Remove quotas of an entity: those named, or all of them.
+
+    \b
+    turnstile quota unset ip=10.0.0.1
+    turnstile quota unset user=alice producer_byte_rate
+    """
+    entity, keys = _entity(words)
+    now: dict[str, float] = next(
+        (row["values"] for row in cluster.get("/v1/quotas")["quotas"] if row["entity"] == entity), {}
+    )
+    missing = [key for key in keys if key not in now]
+    if missing or not now:
+        raise CommandFailed(f"{entity_text(entity)} has no {' and no '.join(missing) if missing else 'quota'}")
+    answer = cluster.put("/v1/quotas", {"alter": [{"entity": entity, "remove": keys or list(now)}]})
+    _tell(answer, as_json, f"{entity_text(entity)}: removed {' '.join(keys or now)}", False)
+
+
+@quota.command("list")
+@click.argument("words", nargs=-1, metavar="[ENTITY]")
+@with_cluster
+def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
+    """Show every quota, or those of entities that contain what is given.
+
+    \b
+    turnstile quota list
+    turnstile quota list user=alice
+    """
+    wanted, rest = _entity(words) if words else ({}, [])
+    if rest:
+        raise click.UsageError(f"{rest[0]!r} is not an entity; one is ip=ADDRESS, user=NAME or client-id=NAME")
+    rows = [
+        row
+        for row in cluster.get("/v1/quotas")["quotas"]
+        if all(kind in row["entity"] and row["entity"][kind] == name for kind, name in wanted.items())
+    ]
+    if as_json:
+        show_json({"quotas": rows})
+    elif not rows:
+        click.echo("no quota is set" + (f" for {entity_text(wanted)}" if wanted else ""))
+    else:
+        show_table([
+            (entity_text(row["entity"]), " ".join(f"{key}={_number(value)}" for key, value in row["values"].items()))
+            for row in rows
+        ])  # fmt: skip
+
+
+@quota.command("explain")
+@click.argument("words", nargs=-1, required=True, metavar="[user=NAME] [client-id=NAME]")
+@with_cluster
+def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
+    """Say which quotas hold for a client, which level each comes from, and its present rates.
+
+    Kafka looks, for each kind of quota, at (user, client-id), (user, <default>), user, (<default>, client-id),
+    (<default>, <default>), <default> user, client-id, <default> client-id: the first that has one holds.
+
+    \b
+    turnstile quota explain user=alice client-id=app
+    """
+    entity, rest = _entity(words)
+    if rest or "ip" in entity:
+        raise click.UsageError("explain takes user=NAME and client-id=NAME")
+    found = cluster.get("/v1/quotas/explain", **{kind: name or "" for kind, name in entity.items()})
+    if as_json:
+        show_json(found)
+        return
+    if not found["quotas"]:
+        click.echo(f"no quota holds for {entity_text(entity)}")
+        return
+    rows = [("QUOTA", "VALUE", "RATE NOW", "BECAUSE OF")]
+    for key, value in found["quotas"].items():
+        level = {kind: name for kind, name in found["levels"][key].items() if name is not None}
+        rate = found["rates"].get(key)
+        because = " ".join(f"{kind}={name}" for kind, name in level.items())
+        rows.append((key, _number(value), "-" if rate is None else f"{rate:.1f}", because))
+    show_table(rows)
+
+
+def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
+    """The entity that the leading words name, and the words that are no part of it."""
+    entity: dict[str, str | None] = {}
+    rest: list[str] = []
+    for word in words:
+        kind, equals, name = word.partition("=")
+        if not equals or kind not in TYPES:
+            rest.append(word)
+        elif kind in entity:
+            raise click.UsageError(f"{kind} is given twice")
+        else:
+            entity[kind] = None if name == DEFAULT else _one_spelling(name) if kind == "ip" else name
+    if not entity:
+        raise click.UsageError("say whose quota: ip=ADDRESS, user=NAME, client-id=NAME, with <default> as any name")
+    return entity, rest
+
+
+def _one_spelling(ip: str) -> str:
+    from shards.limits.overrides import normalise_ip
+
+    try:
+        return normalise_ip(ip)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def _tell(answer: dict[str, Any], as_json: bool, line: str, dry_run: bool) -> None:
+    if as_json:
+        show_json(answer)
+        return
+    click.echo(line)
+    where = "could be done; nothing was changed" if dry_run else "in force on every shard"
+    click.echo(f"{where}, version {answer['config_version']}", err=True)

@@ -1,0 +1,27 @@
+"""`turnstile replay`: a scenario through the limits alone, under virtual time; no cluster is involved."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnstile.replay.stream import run
+
+
+@click.command()
+@click.argument("scenario", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+def replay(scenario: str) -> None:
+    """Run a scenario (JSON lines; - reads standard input) under virtual time: one JSON line per decision.
+
+    A line that can't be read ends the run with its number on standard error and exit code 2.
+
+    \b
+    {"at":0,"do":"setup","listeners":["EXTERNAL","INTERNAL"],"inter_broker":"INTERNAL"}
+    {"at":0,"do":"set","name":"max.connections.per.ip","value":"5"}
+    {"at":0,"do":"quota","entity":{"ip":"10.0.0.1"},"key":"connection_creation_rate","value":5}
+    {"at":12,"do":"connect","id":"a","ip":"10.0.0.1","listener":"EXTERNAL"}
+    {"at":40,"do":"close","id":"a"}
+    {"at":50,"do":"record","quota":"produce","user":"alice","client_id":"app","amount":1000}
+    """
+    sys.exit(run(scenario, sys.stdout))

@@ -1,0 +1,58 @@
+"""`turnstile user`: who may log in on listeners that ask (SASL PLAIN and SCRAM)."""
+
+from __future__ import annotations
+
+import click
+
+from turnstile.cli.admin_client import AdminClient, show_json, show_table, with_cluster
+
+
+@click.group()
+def user() -> None:
+    """Users of listeners that ask for SASL.
+
+    \b
+    turnstile up --listener SASL=127.0.0.1:9092,sasl
+    turnstile user add alice --password alice-secret
+    turnstile user list
+    turnstile user remove alice
+
+    A client then logs in with PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Passwords are kept salted and hashed.
+    """
+
+
+@user.command()
+@click.argument("name")
+@click.option("--password", prompt=True, hide_input=True, confirmation_prompt=True, help="Asked for when not given.")
+@with_cluster
+def add(cluster: AdminClient, name: str, password: str, as_json: bool) -> None:
+    """Add user NAME, or give it another password."""
+    done = cluster.put("/v1/users", {"name": name, "password": password})
+    if as_json:
+        show_json(done)
+    else:
+        click.echo(f"user {name} may log in on every shard, version {done['config_version']}")
+
+
+@user.command()
+@click.argument("name")
+@with_cluster
+def remove(cluster: AdminClient, name: str, as_json: bool) -> None:
+    """Remove user NAME; connections it has open stay open."""
+    done = cluster.put("/v1/users", {"name": name, "password": None})
+    if as_json:
+        show_json(done)
+    else:
+        click.echo(f"user {name} is gone from every shard, version {done['config_version']}")
+
+
+@user.command("list")
+@with_cluster
+def list_(cluster: AdminClient, as_json: bool) -> None:
+    """List users and the mechanisms they can log in with."""
+    users = cluster.get("/v1/users")["users"]
+    if as_json:
+        show_json({"users": users})
+    else:
+        rows = [(each["name"], ", ".join(["PLAIN", *each["mechanisms"]])) for each in users]
+        show_table([("USER", "MECHANISMS"), *rows])

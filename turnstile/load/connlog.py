@@ -1,0 +1,101 @@
+"""Connection logs as scenarios: Zeek's conn.log (TSV), or a CSV with opened_at, closed_at and ip.
+
+Addresses of the log are mapped into the source range in the order in which they first open a connection, so the same
+log and the same range always give the same connections; addresses wrap around where the range is the smaller one.
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from turnstile.load.sources import Sources
+from turnstile.load.spec import ClientGroup, LoadScenario, RecordedConnection, SpecInvalid
+
+_ZEEK_FIELDS = ("ts", "id.orig_h", "duration")
+
+
+def replay(path: Path, sources: Sources, *, speed: float = 1.0) -> LoadScenario:
+    """A scenario that opens and holds connections as the log did, `speed` times as fast.
+
+    A connection that the log has no end for is closed at once. Lines that can't be read are left out, and the title
+    says how many. Raises SpecInvalid when the file is no such log, or has no connection in it.
+    """
+    if speed <= 0:
+        raise SpecInvalid("speed must be more than 0.")
+    rows, bad = _read(path)
+    if not rows:
+        raise SpecInvalid(f"{path} has no connections in it.")
+    rows.sort()
+    numbers: dict[str, int] = {}
+    at_s, hold_s, address = array("d"), array("d"), array("L")
+    for opened, held, ip in rows:
+        at_s.append((opened - rows[0][0]) / speed)
+        hold_s.append(held / speed)
+        address.append(numbers.setdefault(ip, len(numbers)))
+    title = f"{len(rows):,} connections of {len(numbers):,} addresses from {path.name}, {speed:g} times as fast"
+    title += f", {bad:,} lines left out" if bad else ""
+    title += f"; {len(numbers):,} addresses share {len(sources):,} sources" if len(numbers) > len(sources) else ""
+    group = ClientGroup(
+        name="log", clients=len(rows), sources=sources, recorded=RecordedConnection(at_s, hold_s, address)
+    )
+    return LoadScenario(name=path.name, title=title, groups=(group,))
+
+
+def _read(path: Path) -> tuple[list[tuple[float, float, str]], int]:
+    """(opened, held, ip) per line, in seconds, and how many lines could not be read."""
+    rows, bad = [], 0
+    try:
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            first = file.readline()
+            file.seek(0)
+            for row in _zeek(file, path) if first.startswith("#separator") else _csv(file, path):
+                if row is None:
+                    bad += 1
+                else:
+                    rows.append(row)
+    except OSError as error:
+        raise SpecInvalid(f"{path} can't be read: {error.strerror}.") from None
+    return rows, bad
+
+
+def _zeek(lines: Iterator[str], path: Path) -> Iterator[tuple[float, float, str] | None]:
+    columns: list[int] = []
+    for line in lines:
+        if line.startswith("#fields"):
+            names = line.rstrip("\n").split("\t")[1:]
+            if not set(_ZEEK_FIELDS) <= set(names):
+                raise SpecInvalid(f"{path} is a Zeek log without {', '.join(_ZEEK_FIELDS)}: is it conn.log?")
+            columns = [names.index(name) for name in _ZEEK_FIELDS]
+        elif not line.startswith("#"):
+            words = line.rstrip("\n").split("\t")
+            try:
+                ts, ip, duration = (words[column] for column in columns)
+                yield float(ts), 0.0 if duration == "-" else float(duration), ip
+            except (ValueError, IndexError):
+                yield None
+
+
+def _csv(lines: Iterator[str], path: Path) -> Iterator[tuple[float, float, str] | None]:
+    reader = csv.DictReader(lines)
+    if not {"opened_at", "closed_at", "ip"} <= set(reader.fieldnames or ()):
+        raise SpecInvalid(f"{path} is neither a Zeek conn.log nor a CSV with opened_at, closed_at and ip.")
+    for row in reader:
+        try:
+            opened = _seconds(row["opened_at"])
+            closed = _seconds(row["closed_at"]) if row["closed_at"] else opened
+            yield (opened, max(0.0, closed - opened), row["ip"]) if row["ip"] else None
+        except (ValueError, TypeError):
+            yield None
+
+
+def _seconds(text: str) -> float:
+    """Seconds since 1970, given as that or as an ISO time (UTC where it names no zone)."""
+    try:
+        return float(text)
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,66 @@
+"""Clients that meet quotas the hard way: one that ignores its throttle, one that creates topics without end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from turnstile.load import raw
+from turnstile.load.throttles import Throttles
+
+THROTTLING_QUOTA_EXCEEDED = 89
+_RETRY_S = 0.2
+_PATIENCE_S = 0.2
+
+
+def insist(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, Any]:
+    """Produce without end; told to wait, come back at once on another connection, where nothing is muted yet."""
+    client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    told, done, batch, number = Throttles(), {"produced": 0, "failed": 0}, raw.one_record(order["size_bytes"]), 0
+    began = time.monotonic()
+    while not stop_asked():
+        _pace(began, number, order["records_per_s"])
+        try:
+            error, throttle_ms = raw.produce(client, order["topic"], number % order["partitions"], batch)
+        except OSError:
+            done["failed"] += 1
+            time.sleep(_RETRY_S)
+            continue
+        number += 1
+        done["failed" if error else "produced"] += 1
+        told.add(throttle_ms)
+        if throttle_ms:
+            client.close()
+    client.close()
+    return {**done, "connections": client.made, "throttled": {order["label"]: told.as_json()}}
+
+
+def mutate(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, Any]:
+    """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
+    client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    told, done, number = Throttles(), {"created": 0, "rejected": 0, "failed": 0}, 0
+    began = time.monotonic()
+    while not stop_asked():
+        _pace(began, number, order["topics_per_s"])
+        number += 1
+        try:
+            name = f"{order['topic']}-{order['number']}-{number}"
+            error, throttle_ms = raw.create_topic(client, name, order["partitions"])
+        except OSError:
+            done["failed"] += 1
+            time.sleep(_RETRY_S)
+            continue
+        done[{0: "created", THROTTLING_QUOTA_EXCEEDED: "rejected"}.get(error, "failed")] += 1
+        told.add(throttle_ms)
+        if throttle_ms:
+            client.close()
+    client.close()
+    return {**done, "connections": client.made, "throttled": {order["label"]: told.as_json()}}
+
+
+def _pace(began: float, number: int, per_s: float) -> None:
+    """Sleep until the next one is due, but never long: the end may come."""
+    due_s = began + number / per_s - time.monotonic()
+    if due_s > 0:
+        time.sleep(min(due_s, _PATIENCE_S))

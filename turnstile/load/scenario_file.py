@@ -1,0 +1,92 @@
+"""Scenario files: TOML in, a Scenario out. The shipped ones lie in load/scenarios; docs/load.md lists every key."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from turnstile.load.sources import Sources
+from turnstile.load.spec import UNTIL_THE_END, ClientGroup, LoadScenario, SpecInvalid, Traffic
+
+SHIPPED = Path(__file__).parent / "scenarios"
+_TABLES = {"group": (ClientGroup, "groups"), "traffic": (Traffic, "traffic")}
+
+
+def shipped() -> list[LoadScenario]:
+    """The scenarios that come with Turnstile, by name."""
+    return [read(path) for path in sorted(SHIPPED.glob("*.toml"))]
+
+
+def find(name: str) -> LoadScenario:
+    """A shipped scenario by its name, or a file by its path. Raises SpecInvalid."""
+    path = SHIPPED / f"{name}.toml" if "/" not in name and not name.endswith(".toml") else Path(name)
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in SHIPPED.glob("*.toml")))
+        raise SpecInvalid(f"There is no scenario {name!r}: give a file, or one of {known}.")
+    return read(path)
+
+
+def read(path: Path) -> LoadScenario:
+    """A scenario from its file. Raises SpecInvalid, naming the file, for what is not one."""
+    try:
+        document = tomllib.loads(path.read_text())
+        return build(document, path.stem)
+    except (tomllib.TOMLDecodeError, SpecInvalid, UnicodeDecodeError, OSError) as wrong:
+        raise SpecInvalid(f"{path}: {wrong}") from None
+
+
+def build(document: dict[str, Any], name: str) -> LoadScenario:
+    """A scenario from a parsed document. Raises SpecInvalid."""
+    settings: dict[str, Any] = {"name": name}
+    for key, value in document.items():
+        if key in _TABLES:
+            kind, field = _TABLES[key]
+            if not isinstance(value, list):
+                raise SpecInvalid(f"[{key}] must be [[{key}]]: there can be several.")
+            settings[field] = tuple(_make(kind, entry, key) for entry in value)
+        elif key == "try_it":
+            settings[key] = (value,) if isinstance(value, str) else tuple(value)
+        else:
+            settings[key] = value
+    made = _make(LoadScenario, settings, "the file")
+    assert isinstance(made, LoadScenario)
+    return made
+
+
+def _make(kind: type, entry: dict[str, Any], where: str) -> Any:
+    known = {field.name: field.type for field in fields(kind)} if entry else {}
+    entry = dict(entry)
+    for key, value in entry.items():
+        if key not in known or key == "recorded":
+            raise SpecInvalid(f"{where}: there is no key {key!r}.")
+        if key == "hold_s" and value == "end":
+            entry[key] = UNTIL_THE_END
+        elif key == "sources":
+            entry[key] = _sources(value)
+        elif not _fits(value, str(known[key])):
+            raise SpecInvalid(f"{where}: {key} can't be {value!r}.")
+    if kind is ClientGroup and "clients" not in entry and {"rate", "duration_s"} <= entry.keys():
+        entry["clients"] = max(1, round(entry["rate"] * entry["duration_s"]))
+    try:
+        return kind(**entry)
+    except TypeError as wrong:
+        raise SpecInvalid(f"{where}: {wrong}.") from None
+
+
+def _sources(text: object) -> Sources:
+    try:
+        return Sources(str(text))
+    except ValueError as wrong:
+        raise SpecInvalid(str(wrong)) from None
+
+
+def _fits(value: object, declared: str) -> bool:
+    if isinstance(value, bool):
+        return "bool" in declared
+    if isinstance(value, int):
+        return "int" in declared or "float" in declared
+    if isinstance(value, float):
+        return "float" in declared
+    return isinstance(value, tuple) or ("str" in declared and isinstance(value, str))

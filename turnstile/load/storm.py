@@ -1,0 +1,337 @@
+"""The engine: one process's share of the clients, on plain sockets and one epoll.
+
+A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first
+byte of the answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time.
+
+Cost decides the shape: a connection costs some 25 us of kernel time on this side, and little of Python's may come on
+top. So the raw socket type is used, the request goes out right behind the SYN (on loopback the handshake is over when
+connect returns, and epoll tells where it is not).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from turnstile.load.lanes import Lane
+from turnstile.load.raw_sockets import Address, PutOff, api_versions_request, connect
+from turnstile.load.spec import NO_PROBE, RST, UNTIL_THE_END, LoadScenario
+
+REPORT_EVERY_S = 0.1
+PUT_OFF_S = 0.05
+BATCH = 64
+"""Connections opened before the next look at the answers: more would add to the latency that is measured."""
+
+CONNECTING, ASKED, READING, OPEN, CLOSED = range(5)
+
+
+class StormConnection:
+    """One connection of one client."""
+
+    __slots__ = ("client", "fd", "got", "lane", "sock", "started_s", "state", "took_us")
+
+    def __init__(self, lane: Lane, client: int, sock: socket.SocketType, started_s: float) -> None:
+        self.lane = lane
+        self.client = client
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.started_s = started_s
+        self.state = CONNECTING
+        self.got = b""
+        self.took_us = 0
+        """From connect to the first byte of the answer, or to the end of the handshake where nothing is asked."""
+
+
+class Storm:
+    """Runs the lanes, each against its own `targets`, until every client is done.
+
+    `report(settled)` is called ten times a second, and once more at the end.
+    """
+
+    def __init__(
+        self,
+        scenario: LoadScenario,
+        lanes: list[Lane],
+        targets: list[list[Address]],
+        *,
+        began: float,
+        report: Callable[[bool], None],
+    ) -> None:
+        self.lanes = lanes
+        self.last_error = 0
+        """errno of the last connection that could not be made."""
+        self._scenario = scenario
+        self._targets = dict(zip(lanes, targets, strict=True))
+        self._began = began
+        self._report = report
+        self._request = api_versions_request()
+        self._poller = select.epoll()
+        self._connections: dict[int, StormConnection] = {}
+        self._waiting: deque[StormConnection] = deque()
+        """Connections in the order in which their patience ends; those that were answered are dropped late."""
+        self._patience_s = scenario.grace_s if scenario.probe == NO_PROBE else scenario.timeout_s
+        self._holds: list[tuple[float, int, StormConnection]] = []
+        self._holding_order = count()
+        self._drops = sorted(
+            (lane.group.drop_at_s, i) for i, lane in enumerate(lanes) if lane.group.drop_at_s is not None
+        )
+        self._ends = sorted((lane.end_s, i) for i, lane in enumerate(lanes) if lane.end_s < math.inf)
+        self._next_report_s = 0.0
+        self._finish = False
+        self._control: tuple[int, Callable[[], None]] | None = None
+
+    @property
+    def open_now(self) -> int:
+        """Connections that exist right now, answered or not."""
+        return len(self._connections)
+
+    def listen_to(self, fd: int, wake: Callable[[], None]) -> None:
+        """Call `wake` when `fd` is readable; it may call finish()."""
+        self._control = (fd, wake)
+        self._poller.register(fd, select.EPOLLIN)
+
+    def finish(self) -> None:
+        """End at the next pass: what is held is closed, what is without an answer counts as unanswered."""
+        self._finish = True
+
+    def run(self) -> None:
+        """Run to the end. Raises DriverError when a source address is none of this machine's."""
+        try:
+            while not self._finish:
+                now_s = time.monotonic() - self._began
+                busy = self._open_due(now_s)
+                self._expire(now_s)
+                if now_s >= self._next_report_s:
+                    self._tell(now_s)
+                for fd, events in self._poller.poll(0 if busy else self._sleep_s(now_s), 1024):
+                    self._event(fd, events)
+        finally:
+            self._close_all()
+            self._poller.close()
+        for lane in self.lanes:
+            lane.tally.tick(int(time.monotonic() - self._began) + 1)
+        self._report(True)
+
+    def _tell(self, now_s: float) -> None:
+        self._next_report_s = now_s + REPORT_EVERY_S
+        for lane in self.lanes:
+            lane.tally.tick(int(now_s))
+        self._report(not self._drops and all(lane.settled(now_s) for lane in self.lanes))
+
+    def _sleep_s(self, now_s: float) -> float:
+        due = min((lane.next_s() for lane in self.lanes), default=math.inf)
+        if self._holds:
+            due = min(due, self._holds[0][0])
+        if self._waiting:
+            due = min(due, self._waiting[0].started_s - self._began + self._patience_s)
+        return max(0.0005, min(due, self._next_report_s) - now_s)
+
+    # Opening
+
+    def _open_due(self, now_s: float) -> bool:
+        """Open what is due; True when there may be more."""
+        while self._drops and self._drops[0][0] <= now_s:
+            self._drop(self.lanes[self._drops.pop(0)[1]], now_s)
+        for _ in range(BATCH):
+            opened = False
+            for lane in self.lanes:
+                client = lane.take(now_s)
+                if client is not None:
+                    self._open(lane, client, now_s)
+                    opened = True
+            if not opened:
+                return False
+        return True
+
+    def _open(self, lane: Lane, client: int, now_s: float) -> None:
+        clients_per_round = 1 if lane.group.sources is None else len(lane.group.sources)
+        # Not just client % targets: a source would then always meet the same broker.
+        targets = self._targets[lane]
+        target = targets[(client + client // clients_per_round) % len(targets)]
+        started_s = time.monotonic()
+        try:
+            sock, failed = connect(target, lane.source(client), rst=self._scenario.close == RST)
+        except PutOff as short:
+            lane.tally.file_waits += short.files
+            lane.tally.port_waits += not short.files
+            lane.put_off(client, now_s + PUT_OFF_S)
+            return
+        lane.tally.attempted += 1
+        lane.in_flight += 1
+        connection = StormConnection(lane, client, sock, started_s)
+        self._connections[connection.fd] = connection
+        if failed:
+            self._ended(connection, failed)
+            return
+        self._waiting.append(connection)
+        self._ask(connection)
+
+    def _ask(self, connection: StormConnection) -> None:
+        """Send the probe; where the handshake is not over yet, epoll says when."""
+        events = select.EPOLLIN | select.EPOLLOUT
+        if self._scenario.probe != NO_PROBE:
+            try:
+                connection.sock.send(self._request)
+                connection.state = ASKED
+                events = select.EPOLLIN
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._ended(connection, error.errno or errno.EIO)
+                return
+        self._poller.register(connection.fd, events)
+
+    # Answers
+
+    def _event(self, fd: int, events: int) -> None:
+        connection = self._connections.get(fd)
+        if connection is None:
+            if self._control is not None and fd == self._control[0]:
+                self._control[1]()
+            return
+        if (
+            connection.state == CONNECTING
+            and events & select.EPOLLOUT
+            and not events & (select.EPOLLERR | select.EPOLLHUP)
+        ):
+            self._connected(connection)
+            if not events & select.EPOLLIN or fd not in self._connections:
+                return
+        try:
+            data = connection.sock.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._ended(connection, error.errno or errno.EIO)
+            return
+        if not data:
+            self._ended(connection, 0)
+        elif connection.state == ASKED:
+            self._answered(connection, data)
+        elif connection.state == READING:
+            self._read(connection, data)
+
+    def _connected(self, connection: StormConnection) -> None:
+        if self._scenario.probe == NO_PROBE:
+            connection.state = ASKED
+            connection.took_us = int((time.monotonic() - connection.started_s) * 1e6)
+            self._poller.modify(connection.fd, select.EPOLLIN)
+            return
+        try:
+            connection.sock.send(self._request)
+        except OSError as error:
+            self._ended(connection, error.errno or errno.EIO)
+            return
+        connection.state = ASKED
+        self._poller.modify(connection.fd, select.EPOLLIN)
+
+    def _answered(self, connection: StormConnection, data: bytes) -> None:
+        connection.took_us = int((time.monotonic() - connection.started_s) * 1e6)
+        self._admit(connection)
+        self._read(connection, data)
+
+    def _admit(self, connection: StormConnection) -> None:
+        lane = connection.lane
+        lane.tally.admitted += 1
+        lane.tally.admitted_us.append(connection.took_us)
+        lane.in_flight -= 1
+        lane.held += 1
+        lane.admitted(connection.client)
+        connection.state = READING
+
+    def _read(self, connection: StormConnection, data: bytes) -> None:
+        """Read the answer to its end: closing with bytes unread would send a RST instead of a FIN."""
+        got = connection.got + data if connection.got else data
+        if len(got) < 4 or len(got) < 4 + int.from_bytes(got[:4], "big"):
+            connection.got = got
+            return
+        connection.got = b""
+        self._hold(connection)
+
+    def _hold(self, connection: StormConnection) -> None:
+        connection.state = OPEN
+        hold_s = connection.lane.hold_s(connection.client)
+        now_s = time.monotonic() - self._began
+        if hold_s <= 0 or connection.lane.over(now_s):
+            self._leave(connection, now_s)
+        elif hold_s != UNTIL_THE_END:
+            heappush(self._holds, (now_s + hold_s, next(self._holding_order), connection))
+
+    def _ended(self, connection: StormConnection, error: int) -> None:
+        """The broker closed it (error 0 or ECONNRESET and the like), or it never came about."""
+        lane, tally = connection.lane, connection.lane.tally
+        now_s = time.monotonic() - self._began
+        before_an_answer = connection.state in (CONNECTING, ASKED)
+        never_made = error not in (0, errno.ECONNRESET, errno.EPIPE)
+        self._close(connection)
+        if not before_an_answer:
+            tally.closed_by_broker += 1
+        else:
+            lane.in_flight -= 1
+            if never_made:
+                tally.connect_errors += 1
+                self.last_error = error
+            else:
+                tally.refused += 1
+                tally.refused_us.append(int((now_s + self._began - connection.started_s) * 1e6))
+        lane.refused(connection.client, now_s)
+
+    # Closing
+
+    def _expire(self, now_s: float) -> None:
+        while self._holds and self._holds[0][0] <= now_s:
+            connection = heappop(self._holds)[2]
+            if connection.state == OPEN:
+                self._leave(connection, now_s)
+        patient_since_s = now_s + self._began - self._patience_s
+        while self._waiting and (self._waiting[0].state > ASKED or self._waiting[0].started_s <= patient_since_s):
+            connection = self._waiting.popleft()
+            if connection.state <= ASKED:
+                self._patience_over(connection)
+        while self._ends and self._ends[0][0] <= now_s:
+            self._close_held(self.lanes[self._ends.pop(0)[1]])
+
+    def _patience_over(self, connection: StormConnection) -> None:
+        if connection.state == ASKED and self._scenario.probe == NO_PROBE:
+            self._admit(connection)
+            self._hold(connection)
+            return
+        connection.lane.in_flight -= 1
+        connection.lane.tally.unanswered += 1
+        self._close(connection)
+
+    def _leave(self, connection: StormConnection, now_s: float) -> None:
+        self._close(connection)
+        connection.lane.left(connection.client, now_s)
+
+    def _close_held(self, lane: Lane) -> None:
+        for connection in [c for c in self._connections.values() if c.lane is lane and c.state == OPEN]:
+            self._close(connection)
+
+    def _drop(self, lane: Lane, now_s: float) -> None:
+        """What clients see of a broker's restart: every connection gone in one moment."""
+        for connection in [c for c in self._connections.values() if c.lane is lane and c.state == OPEN]:
+            self._close(connection)
+            lane.dropped(connection.client, now_s)
+
+    def _close(self, connection: StormConnection) -> None:
+        connection.lane.held -= connection.state in (READING, OPEN)
+        connection.state = CLOSED
+        del self._connections[connection.fd]
+        connection.sock.close()
+
+    def _close_all(self) -> None:
+        for connection in list(self._connections.values()):
+            if connection.state <= ASKED:
+                connection.lane.in_flight -= 1
+                connection.lane.tally.unanswered += 1
+            with contextlib.suppress(OSError):
+                self._close(connection)

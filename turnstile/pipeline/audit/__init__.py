@@ -1,0 +1,1 @@
+"""`turnstile audit`: was a limit ever exceeded? Proved or refuted from a journal."""

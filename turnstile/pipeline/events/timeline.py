@@ -1,0 +1,328 @@
+"""Which configuration versions could be in force when, and what each of them allows. Pure Python over a few config events.
+
+A change is pushed, applied by one shard after the other, and acknowledged. In between both the old and the new limits are
+legitimate, so at an instant the versions in force are all from the last acknowledged one to the newest that any process
+can have known; the widest of their caps is the one that must hold.
+
+T1  version v can be in force from its first trace in the journal: the coordinator storing it, or anything decided under it
+T2  no version below v is in force any more once the coordinator has journaled that every shard acknowledged v
+T3  a version that is not in the journal, or that follows on one which isn't, may allow anything
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import Any, NamedTuple
+
+from shards.limits.connection_settings import CORE_RATE_OVERRIDES, ConnectionSettings
+from shards.limits.overrides import Overrides
+from shards.limits.rate import DEFAULT_WINDOW
+
+UNLIMITED = 1 << 62
+RATE_QUOTA = "connection_creation_rate"
+STATIC, SETTING, QUOTA = "static", "setting", "quota"
+
+
+class ConfigEvent(NamedTuple):
+    """One `config` event of the journal. `at_ns` is mono_ns; broker -1 is the coordinator."""
+
+    version: int
+    at_ns: int
+    broker: int
+    detail: str
+
+
+class VersionLimits:
+    """What one version says, for one broker."""
+
+    def __init__(
+        self, settings: ConnectionSettings, ip_rates: Mapping[str | None, float], inter_broker: str | None = None
+    ) -> None:
+        self.settings = settings
+        self.ip_rates = dict(ip_rates)
+        self.inter_broker = inter_broker if len(settings.listeners) > 1 else None
+
+    def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
+        """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
+
+        The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
+        Without `slots` nobody is stopped by that, without `refusing` nobody by kafka_connections_max.
+        """
+        if kind == "ip":
+            cap = self.settings.ip_cap(key).cap
+        elif kind == "listener":
+            found = self.settings.listener.get(key)
+            cap = found.cap if found is not None else self.settings.broker.cap
+        else:
+            shared = self.settings.broker.cap if slots and key != self.inter_broker else None
+            above = self.settings.refuse_above.cap if refusing else None
+            cap = min((each for each in (above, shared) if each is not None), default=None)
+        return UNLIMITED if cap is None else cap
+
+    def rate(self, kind: str, key: str) -> float:
+        """New connections a second that a pool may have; infinite when it has no limit."""
+        if kind == "ip":
+            rate = self.ip_rates.get(key, self.ip_rates.get(None))
+        elif kind == "listener":
+            found = self.settings.listener.get(key)
+            rate = found.rate if found is not None else self.settings.broker.rate
+        elif kind == "core":  # the bucket of every address without one of its own
+            rate = None if self._own_core_rates() else self.settings.core_rate
+        elif kind == "core_ip":
+            owner, rate = self.settings.core_rate_of(key)
+            rate = rate if owner else None
+        else:
+            rate = self.settings.broker.rate
+        return float("inf") if rate is None else float(rate)
+
+    def rates(self, kind: str) -> list[float]:
+        """Every rate that this version sets for pools of a kind."""
+        settings = self.settings
+        if kind == "ip":
+            return list(self.ip_rates.values())
+        if kind == "core_ip":
+            return [float(rate) for rate in self._own_core_rates()]
+        if kind == "core":
+            return [self.rate(kind, "")] if settings.core_rate is not None else []
+        found = settings.listener.values() if kind == "listener" else (settings.broker,)
+        return [float(each.rate) for each in found if each.rate is not None]
+
+    def _own_core_rates(self) -> list[int]:
+        own = self.settings.values.get(CORE_RATE_OVERRIDES)
+        return list(own.entries.values()) if isinstance(own, Overrides) else []
+
+
+class VersionPeriod(NamedTuple):
+    """From `start_ns` until the next period, the versions `versions` may be in force."""
+
+    start_ns: int
+    versions: tuple[int, ...]
+
+
+class Timeline:
+    """Built from config events and from when each version was first decided under."""
+
+    def __init__(self, configs: Iterable[ConfigEvent], first_seen: Mapping[int, int], listeners: Iterable[str]) -> None:
+        """`first_seen`: version -> the first mono_ns of any event that carries it. `listeners`: names that were seen."""
+        ordered = sorted(configs, key=lambda event: event.at_ns)
+        self.unknown: list[str] = []
+        self._listeners = tuple(listeners)
+        self._sorts = {"refusing": True, "slots": True}
+        self._states = _states(ordered, self.unknown)
+        self._limits: dict[tuple[int, int], VersionLimits] = {}
+        self._own = _own_settings(self._states)
+        self.versions = sorted(self._states)
+        if not self.versions:
+            self.unknown.append("there is no configuration in the journal, so no cap is known")
+        self.acknowledged = [
+            (event.at_ns, event.version) for event in ordered if event.broker < 0 and _is_acknowledged(event)
+        ]
+        missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
+        if missing and self.versions:
+            self.unknown.append(f"what version {missing[0]} says is not in the journal")
+            self._states.update((version, {}) for version in missing)  # T3
+            self.versions = sorted(self._states)
+        self.periods = self._periods(_started(ordered, first_seen, self.versions))
+        self._starts = [period.start_ns for period in self.periods]
+
+    def period(self, at_ns: int) -> int:
+        """The index of the period an instant is in; instants before the first belong to it."""
+        return max(0, bisect_right(self._starts, at_ns) - 1)
+
+    def limits(self, version: int, broker: int) -> VersionLimits:
+        """What a version says for a broker. Values that a later release wrote, and so don't parse, are in `unknown`."""
+        if broker not in self._own:
+            broker = -1
+        found = self._limits.get((version, broker))
+        if found is None:
+            found = self._limits[version, broker] = self._compute(version, broker)
+        return found
+
+    def allowed(self, period: int, broker: int, kind: str, key: str) -> int:
+        """The widest cap of a pool that may be in force in a period."""
+        if not self.periods:
+            return UNLIMITED
+        versions = self.periods[period].versions
+        return max(self.limits(version, broker).cap(kind, key, **self._sorts) for version in versions)
+
+    def unsettled(self, at_ns: int, version: int) -> list[int]:
+        """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
+        lowest = max((each for acknowledged_ns, each in self.acknowledged if acknowledged_ns < at_ns), default=None)
+        return [] if lowest is None else [each for each in self.versions if lowest <= each <= version]
+
+    def without_slots(self) -> "Timeline":
+        """The same, but no broker's pool is limited by max.connections (KIP-402)."""
+        return self._with(slots=False)
+
+    def only_slots(self) -> "Timeline":
+        """The same, but no broker's pool is limited by kafka_connections_max."""
+        return self._with(refusing=False)
+
+    def _with(self, **sorts: bool) -> "Timeline":
+        other = copy(self)
+        other._sorts = {**self._sorts, **sorts}
+        return other
+
+    @property
+    def limits_slots(self) -> bool:
+        """Whether any version has a max.connections, of a broker or of a listener."""
+        each = [self.limits(version, broker).settings for version in self.versions for broker in self.brokers]
+        return any(
+            found.cap is not None for settings in each for found in (settings.broker, *settings.listener.values())
+        )
+
+    @property
+    def protected(self) -> list[str]:
+        """Names of inter-broker listeners that max.connections does not stop; none where no version sets that."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        return self.inter_broker if any(limits.settings.broker.cap is not None for limits in each) else []
+
+    @property
+    def inter_broker(self) -> list[str]:
+        """Names of inter-broker listeners that are one of several."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        return sorted({limits.inter_broker for limits in each if limits.inter_broker is not None})
+
+    def allowed_rate(self, start_ns: int, end_ns: int, broker: int, kind: str, key: str) -> float:
+        """The highest rate of a pool that may be in force at any time from start to end."""
+        if not self.periods:
+            return float("inf")
+        span = self.periods[self.period(start_ns) : self.period(end_ns) + 1]
+        versions = {version for period in span for version in period.versions}
+        return max(self.limits(version, broker).rate(kind, key) for version in versions)
+
+    def any_limit(self, kind: str, measure: str = "cap") -> bool:
+        """Whether any version limits pools of this kind, on any broker."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        if measure == "rate":
+            return any(limits.rates(kind) for limits in each)
+        if kind == "ip":
+            return any(
+                not limits.settings.same_for_all_ips or limits.settings.ip_default.cap is not None for limits in each
+            )
+        keys = self._listeners if kind == "listener" else ("",)
+        return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
+
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """Samples and their size in ms, the longest first: several if a broker was started again with another window."""
+        if not self.versions:
+            return [tuple(DEFAULT_WINDOW)]
+        each = {
+            tuple(self.limits(version, broker).settings.window) for version in self.versions for broker in self.brokers
+        }
+        return sorted(each, key=lambda window: window[0] * window[1], reverse=True)
+
+    def lowest_rate(self, kind: str) -> float:
+        """A rate that no version's limit of this kind is below, so that most windows need no second look."""
+        each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
+        return min((rate for limits in each for rate in limits.rates(kind)), default=0.0)
+
+    @property
+    def brokers(self) -> list[int]:
+        """Brokers with settings of their own, and one that stands for all others (-1)."""
+        return [-1, *sorted(self._own)]
+
+    def _periods(self, started: Mapping[int, int]) -> list[VersionPeriod]:
+        instants = sorted({*started.values(), *(at_ns for at_ns, _ in self.acknowledged)})
+        periods = []
+        for instant in instants:
+            lowest = max((version for at_ns, version in self.acknowledged if at_ns <= instant), default=0)
+            known = [version for version in self.versions if started[version] <= instant]
+            possible = tuple(version for version in known if version >= lowest) or tuple(known[-1:])
+            periods.append(VersionPeriod(instant, possible))
+        return periods
+
+    def _compute(self, version: int, broker: int) -> VersionLimits:
+        state = self._states.get(version, {})  # T3
+        values: dict[str, str] = {}
+        for kind, prefix in ((STATIC, "/"), (STATIC, f"{broker}/"), (SETTING, "/"), (SETTING, f"{broker}/")):
+            for (record, key), value in state.items():
+                if record == kind and key.startswith(prefix):
+                    values[key[len(prefix) :]] = value
+        names = dict.fromkeys((*self._listeners, *_listener_names(values.get("listeners", ""))))
+        settings = ConnectionSettings(names)
+        for name, text in sorted(values.items(), key=lambda item: "overrides" not in item[0]):
+            try:
+                settings = settings.with_change(name, text)
+            except KeyError:
+                continue  # not a limit on connections
+            except ValueError as error:
+                self.unknown.append(f"version {version}: {error}")
+        return VersionLimits(settings, _ip_rates(state), values.get("inter.broker.listener.name"))
+
+
+def _listener_names(listeners: str) -> list[str]:
+    """`EXTERNAL://host:port,INTERNAL://...` -> the names."""
+    return [each.partition("://")[0].strip() for each in listeners.split(",") if "://" in each]
+
+
+def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tuple[str, str], Any]]:
+    """Version -> every limit record at it, from whole states and deltas."""
+    whole: dict[int, dict[tuple[str, str], Any]] = {}
+    deltas: dict[int, list[Any]] = {}
+    for event in ordered:
+        detail = json.loads(event.detail or "{}")
+        if "changes" not in detail:
+            continue
+        if detail.get("full"):
+            whole[event.version] = {(kind, key): value for kind, key, value in detail["changes"]}
+        else:
+            deltas.setdefault(event.version, detail["changes"])
+    states: dict[int, dict[tuple[str, str], Any]] = {}
+    before: dict[tuple[str, str], Any] = {}
+    for version in sorted({*whole, *deltas}):
+        if version in whole:
+            before = whole[version]
+        elif version - 1 not in states:
+            unknown.append(f"what was set before version {version} is not in the journal")
+            continue  # T3
+        else:
+            before = dict(before)
+            for kind, key, value in deltas[version]:
+                if value is None:
+                    before.pop((kind, key), None)
+                else:
+                    before[kind, key] = value
+        states[version] = before
+    return states
+
+
+def _own_settings(states: Mapping[int, Mapping[tuple[str, str], Any]]) -> set[int]:
+    """Brokers with settings of their own."""
+    prefixes = {key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING)}
+    return {int(prefix) for prefix in prefixes if prefix.isdigit()}
+
+
+def _is_acknowledged(event: ConfigEvent) -> bool:
+    return bool(json.loads(event.detail).get("acknowledged"))
+
+
+def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int]) -> dict[int, int]:
+    """Version -> when it can have been in force first (T1).
+
+    Without the coordinator's own event, shards may have known a version before one of them wrote an event: then it counts
+    from when the version before it was acknowledged, for versions are pushed one after the other.
+    """
+    started: dict[int, int] = {}
+    acknowledged = {event.version: event.at_ns for event in ordered if event.broker < 0 and _is_acknowledged(event)}
+    before: int | None = None
+    for version in versions:
+        events = [event for event in ordered if event.version == version]
+        traces = [event.at_ns for event in events] + ([first_seen[version]] if version in first_seen else [])
+        is_stored = any(event.broker < 0 and not _is_acknowledged(event) for event in events)
+        started[version] = min(traces) if is_stored or before is None else min(before, *traces)
+        before = acknowledged.get(version, started[version])
+    return started
+
+
+def _ip_rates(state: Mapping[tuple[str, str], Any]) -> dict[str | None, float]:
+    """Address (None: the default) -> connection_creation_rate."""
+    rates = {}
+    for (kind, key), value in state.items():
+        if kind == QUOTA and isinstance(value, Mapping) and RATE_QUOTA in value:
+            entity = json.loads(key)
+            if set(entity) == {"ip"}:
+                rates[entity["ip"]] = float(value[RATE_QUOTA])
+    return rates

@@ -1,0 +1,1 @@
+"""Connection logs of any format as one canonical DataFrame of connections."""

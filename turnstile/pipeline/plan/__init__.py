@@ -1,0 +1,1 @@
+"""`turnstile plan`: real connection logs replayed against candidate limits."""

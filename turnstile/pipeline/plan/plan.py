@@ -1,0 +1,197 @@
+"""What limit should I set? A real connection log replayed against candidate limits."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from turnstile.pipeline.inputs.reading import Input
+from turnstile.pipeline.plan.candidates import Candidate, paste
+from turnstile.pipeline.plan.outcomes import outcomes
+from turnstile.pipeline.plan.recommend import MAX_OVERRIDES, Greedy, Recommendation, Talker, recommend, talkers
+from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
+
+HOT_SHARE = 0.25
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+class LogPeriod(NamedTuple):
+    """An incident to set beside the rest of the log; both ends in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def of(self, source: Input) -> Incident:
+        """The same as tasks want it."""
+        low, high = (int(each.timestamp() * 1_000_000) for each in (self.start, self.end))
+        return Incident(low, high, (source.last_us - source.first_us) / 1e6)
+
+
+class LimitPlan(NamedTuple):
+    """A plan's answer; `as_json` is DESIGN section 8's shape and more."""
+
+    connections: int
+    ips: int
+    bad_rows: int
+    bad_reasons: dict[str, int]
+    first: datetime
+    last: datetime
+    candidates: list[dict[str, Any]]
+    recommended: Recommendation
+    without_overrides: Recommendation
+    talkers: list[Talker]
+    notes: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        recommended, plain = self.recommended, self.without_overrides
+        return {
+            "connections": self.connections,
+            "ips": self.ips,
+            "bad_rows": self.bad_rows,
+            "bad_reasons": self.bad_reasons,
+            "from": self.first.isoformat(),
+            "to": self.last.isoformat(),
+            "candidates": self.candidates,
+            "recommended": {
+                "limits": {"kafka_connections_max_per_ip": recommended.per_ip_cap},
+                "overrides": recommended.overrides,
+                "refused_share": recommended.refused_share,
+                "without_overrides": {"cap": plain.per_ip_cap, "refused_share": plain.refused_share},
+                "settings": paste(recommended.per_ip_cap, recommended.overrides),
+            },
+            "talkers": [talker._asdict() for talker in self.talkers],
+            "notes": self.notes,
+        }
+
+
+def plan(
+    source: Input,
+    candidates: Sequence[Candidate],
+    *,
+    at_most_refused: float = 0.001,
+    incident: LogPeriod | None = None,
+) -> LimitPlan:
+    """Replay a log against every candidate, or against a ladder of per-IP caps when there is none."""
+    total = source.count
+    chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
+    told = Told(outcomes(source.arrived, chosen, total, incident.of(source) if incident else None))
+    greedy = told.greedy()
+    plain, best = recommend(told.by_number["level"], greedy, total, at_most=at_most_refused)
+    peaks = told.by_number["peak"]
+    numbered = list(enumerate(chosen))
+    if not candidates:
+        numbered = [(number, each) for number, each in numbered if (each.per_ip_cap or 0) <= 2 * max(peaks)]
+    standing_out = talkers(greedy, peaks, told.by_number["lasted"], total)
+    return LimitPlan(
+        connections=total,
+        ips=sum(peaks.values()),
+        bad_rows=source.bad_rows,
+        bad_reasons=source.reasons,
+        first=_at(source.first_us),
+        last=_at(source.last_us),
+        candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
+        recommended=best,
+        without_overrides=plain,
+        talkers=standing_out,
+        notes=_notes(told.by_name["busiest"], chosen, total) + _leaks(standing_out, best),
+    )
+
+
+class Told:
+    """The sums of a whole log: bounded by minutes, levels and the MOST addresses of each task, not by connections."""
+
+    def __init__(self, tells: DataFrame) -> None:
+        """Runs the replay. `tells` are TELLS, added up."""
+        # Networks are told by name so that those of several tasks count once; only their number matters from here on.
+        is_network = F.col("what") == "network"
+        rows = tells.groupBy("what", "candidate", F.when(~is_network, F.col("name")).alias("name"), "number").agg(
+            F.sum(F.when(is_network, 1).otherwise(F.col("n"))).alias("n")
+        )
+        self.of_candidate: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self.minutes: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self.by_name: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self.by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._levels: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for what, candidate, name, number, n in rows.collect():
+            if what == "minute":
+                self.minutes[candidate][number] = n
+            elif candidate is not None:
+                self.of_candidate[what, candidate] = n
+            elif what == "of_level":
+                self._levels[name][number] = n
+            elif name is not None:
+                self.by_name[what][name] = n
+            else:
+                self.by_number[what][number] = n
+
+    def greedy(self) -> list[Greedy]:
+        """The addresses with the highest peaks, highest first."""
+        names = self.by_name
+        every = [
+            Greedy(ip, levels, names["typical_us"].get(ip), names["never"][ip], names["fullest_hour"][ip])
+            for ip, levels in self._levels.items()
+        ]
+        return sorted(every, key=lambda each: (-each.peak, each.ip))[:MAX_OVERRIDES]
+
+
+def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> dict[str, Any]:
+    """What a candidate does."""
+    sums = told.of_candidate
+    refused = sums["refused", number]
+    worst = max(told.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
+    judged: dict[str, Any] = {
+        "limits": candidate.limits,
+        "refused": refused,
+        "delayed": sums["delayed", number],
+        "ips_affected": sums["ips", number],
+        "networks_affected": sums["network", number],
+        "refused_share": refused / total,
+        "worst_minute": {"at": _at(worst[0] * MINUTE_US).isoformat(), "refused": worst[1]} if worst else None,
+        "headroom": _headroom(told, candidate),
+    }
+    if incident:
+        judged["compare"] = {
+            "incident_refused": sums["incident", number],
+            "quiet_refused": refused - sums["incident", number],
+            "others_refused": sums["others", number],
+        }
+    return judged
+
+
+def _headroom(told: Told, candidate: Candidate) -> float | None:
+    """The share of a per-IP or broker cap that is left at the highest peak it doesn't touch; None without such a cap."""
+    if candidate.per_ip_cap:
+        untouched = [peak for peak in told.by_number["peak"] if peak <= candidate.per_ip_cap]
+        return 1 - max(untouched, default=0) / candidate.per_ip_cap
+    if candidate.broker_cap and told.by_number["broker_peak"]:
+        return max(0.0, 1 - max(told.by_number["broker_peak"]) / candidate.broker_cap)
+    return None
+
+
+def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
+    """What a reader should know about how the answer was come by. `busiest`: the busiest addresses of each task."""
+    notes = []
+    ip, most = min(busiest.items(), key=lambda each: (-each[1], each[0]))
+    if most > HOT_SHARE * total and total > 1_000_000:
+        notes.append(f"{ip} has {most / total:.0%} of all connections; its replay is sequential and was one task.")
+    if any(not candidate.is_per_ip for candidate in candidates) and total > 1_000_000:
+        notes.append(
+            "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
+        )
+    return notes
+
+
+def _leaks(talkers: Sequence[Talker], recommended: Recommendation) -> list[str]:
+    """An override for a client that leaks connections only hides the leak."""
+    leaking = [each.ip for each in talkers if each.kind == "leak" and each.ip in recommended.overrides]
+    if not leaking:
+        return []
+    return [f"{', '.join(leaking)}: looks like a leak; better mended than given an override."]
+
+
+def _at(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)

@@ -1,0 +1,178 @@
+"""What a task tells about its part of a log: sums, and the few addresses that stand out; never connections.
+
+Every row is TELLS: `what` it is, of which candidate or address, and how many. Rows of equal key add up over tasks, so one
+aggregation answers a plan. What is told about an address is whole, for an address is in one task only.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+import pyarrow
+
+Array = numpy.ndarray[Any, Any]
+TELLS = "what string, candidate int, name string, number long, n long"
+MOST = 20
+"""Addresses with the highest peaks that each task tells all about: at least those with the highest of the whole log."""
+MINUTE_US = 60_000_000
+HOUR_US = 3_600_000_000
+_SCHEMA = pyarrow.schema(
+    [("what", pyarrow.string()), ("candidate", pyarrow.int32()), ("name", pyarrow.string()),
+     ("number", pyarrow.int64()), ("n", pyarrow.int64())]
+)  # fmt: skip
+
+
+class Part(NamedTuple):
+    """Connections in the order they are replayed in. `ips` index `names`; closed_us is `never` for what never closed."""
+
+    names: Sequence[str]
+    ips: Array
+    opened_us: Array
+    closed_us: Array
+    never: int
+
+
+class Incident(NamedTuple):
+    """From low_us until before high_us, in a log of `span_s` seconds."""
+
+    low_us: int
+    high_us: int
+    span_s: float
+
+    def contains(self, opened_us: Array) -> Array:
+        """Whether each connection was opened in it."""
+        return (opened_us >= self.low_us) & (opened_us < self.high_us)
+
+    def uninvolved(self, part: Part) -> Array:
+        """Whether each address of a part took no part in it: it came at most three times as often as it usually does."""
+        inside = self.contains(part.opened_us)
+        count = len(part.names)
+        during = numpy.bincount(part.ips[inside], minlength=count)
+        quiet = numpy.bincount(part.ips[~inside], minlength=count)
+        seconds = (self.high_us - self.low_us) / 1e6
+        return during <= 3 * (quiet / max(1.0, self.span_s - seconds) * seconds)
+
+
+class TaskSums:
+    """Rows of TELLS about one part, being gathered."""
+
+    def __init__(self, part: Part, incident: Incident | None = None) -> None:
+        self._part = part
+        self._incident = incident
+        self._uninvolved = incident.uninvolved(part) if incident else None
+        self._tables: list[pyarrow.Table] = []
+
+    def refused(self, candidate: int, indices: Array) -> None:
+        """What a candidate refuses: refused, minute, incident, others (of addresses that took no part in it)."""
+        if not len(indices):
+            return
+        self._tell("refused", candidate, n=[len(indices)])
+        opened_us, ips = self._part.opened_us[indices], self._part.ips[indices]
+        minutes, counts = numpy.unique(opened_us // MINUTE_US, return_counts=True)
+        self._tell("minute", candidate, number=minutes, n=counts)
+        if self._incident is not None and self._uninvolved is not None:
+            inside = self._incident.contains(opened_us)
+            self._tell("incident", candidate, n=[numpy.count_nonzero(inside)])
+            self._tell("others", candidate, n=[numpy.count_nonzero(self._uninvolved[ips[inside]])])
+
+    def delayed(self, candidate: int, indices: Array) -> None:
+        """What it only delays."""
+        if len(indices):
+            self._tell("delayed", candidate, n=[len(indices)])
+
+    def affected(self, candidate: int, indices: Array) -> None:
+        """The addresses and networks among what it refuses or delays."""
+        ips = numpy.flatnonzero(numpy.bincount(self._part.ips[indices], minlength=len(self._part.names)))
+        if len(ips):
+            self._tell("ips", candidate, n=[len(ips)])
+            networks = sorted({network(self._part.names[ip]) for ip in ips})
+            self._tell("network", candidate, name=networks, n=numpy.ones(len(networks), "i8"))
+
+    def broker(self, levels: Array) -> None:
+        """The most connections open at once, all addresses together."""
+        self._tell("broker_peak", number=[int(levels.max())], n=[1])
+
+    def addresses(self, levels: Array) -> None:
+        """Levels and peaks of all addresses, the busiest one, how long connections last, and the MOST greedy ones.
+
+        The part is in order of address: connections of each are side by side.
+        """
+        part = self._part
+        starts = numpy.flatnonzero(numpy.concatenate(([True], part.ips[1:] != part.ips[:-1])))
+        ends = numpy.append(starts[1:], len(levels))
+        peaks = numpy.maximum.reduceat(levels, starts)
+        for what, values in (("level", levels), ("peak", peaks), ("lasted", _rounded(self._lasted(slice(None))))):
+            numbers, counts = numpy.unique(values, return_counts=True)
+            self._tell(what, number=numbers, n=counts)
+        busiest = ends - starts == (ends - starts).max()
+        first = min(starts[busiest].tolist(), key=lambda start: part.names[part.ips[start]])
+        self._tell("busiest", name=[part.names[part.ips[first]]], n=[(ends - starts).max()])
+        enough = numpy.partition(peaks, -MOST)[-MOST] if len(peaks) > MOST else 0
+        greedy = numpy.flatnonzero(peaks >= enough).tolist()
+        greedy.sort(key=lambda each: (-peaks[each], part.names[part.ips[starts[each]]]))
+        for each in greedy[:MOST]:
+            self._greedy(slice(starts[each], ends[each]), levels)
+
+    def batch(self) -> pyarrow.RecordBatch:
+        """All that was told."""
+        table = pyarrow.concat_tables([_SCHEMA.empty_table(), *self._tables]).combine_chunks()
+        return pyarrow.RecordBatch.from_arrays([_one(column) for column in table.columns], schema=_SCHEMA)
+
+    def _greedy(self, rows: slice, levels: Array) -> None:
+        """One address: its levels, how long its connections last in the middle, how many never closed, its fullest hour."""
+        name = self._part.names[self._part.ips[rows.start]]
+        numbers, counts = numpy.unique(levels[rows], return_counts=True)
+        self._tell("of_level", name=[name] * len(numbers), number=numbers, n=counts)
+        lasted = self._lasted(rows)
+        if len(lasted):
+            middle = (len(lasted) - 1) // 2
+            self._tell("typical_us", name=[name], n=[numpy.partition(lasted, middle)[middle]])
+        self._tell("never", name=[name], n=[rows.stop - rows.start - len(lasted)])
+        _, hourly = numpy.unique(self._part.opened_us[rows] // HOUR_US, return_counts=True)
+        self._tell("fullest_hour", name=[name], n=[hourly.max()])
+
+    def _lasted(self, rows: slice) -> Array:
+        opened_us, closed_us = self._part.opened_us[rows], self._part.closed_us[rows]
+        is_closed = closed_us != self._part.never
+        return closed_us[is_closed] - opened_us[is_closed]
+
+    def _tell(self, what: str, candidate: int | None = None, *, name: Any = None, number: Any = None, n: Any) -> None:
+        count = len(n)
+        columns = [
+            pyarrow.repeat(what, count),
+            pyarrow.nulls(count, pyarrow.int32()) if candidate is None else pyarrow.repeat(candidate, count),
+            pyarrow.nulls(count, pyarrow.string()) if name is None else pyarrow.array(name, pyarrow.string()),
+            pyarrow.nulls(count, pyarrow.int64()) if number is None else pyarrow.array(number, pyarrow.int64()),
+            pyarrow.array(n, pyarrow.int64()),
+        ]
+        cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
+        self._tables.append(pyarrow.Table.from_arrays(cast, schema=_SCHEMA))
+
+
+def network(ip: str) -> str:
+    """The /24 of an IPv4 address, the first four groups of an IPv6 one."""
+    if ":" in ip:
+        return ":".join(ip.split(":")[:4]) + "::/64"
+    return ip.rpartition(".")[0] + ".0/24"
+
+
+def middle(counts: Iterable[tuple[int, int]]) -> int | None:
+    """The value in the middle of (value, how many): at least half are no greater; None without any."""
+    ordered = sorted(counts)
+    rest = sum(count for _, count in ordered) / 2
+    for value, count in ordered:
+        rest -= count
+        if rest <= 0:
+            return value
+    return None
+
+
+def _rounded(values: Array) -> Array:
+    """To seven leading bits, so that a log of any size has few different ones."""
+    _, exponents = numpy.frexp(values.astype("f8"))
+    drop = numpy.maximum(exponents.astype("i8") - 7, 0)
+    return values >> drop << drop
+
+
+def _one(column: pyarrow.ChunkedArray) -> pyarrow.Array:
+    return column.chunk(0) if column.num_chunks else pyarrow.array([], column.type)

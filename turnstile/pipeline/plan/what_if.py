@@ -1,0 +1,225 @@
+"""What candidate limits would have done to connections that are known. Pure: arrays in, decisions out, no Spark.
+
+A refused connection takes no place, and a close comes before an open at the same instant. Connects at the same instant
+come in the log's order.
+
+Caps are replayed for all candidates in one pass. Whoever arrives takes the lowest free *level* (1, 2, 3, ...) of its pool
+and keeps it until it closes; under a cap of C exactly the connections of levels 1 to C are admitted. For with A(C) the
+connections open under cap C: A(C) is contained in A(C + 1), which has at most one more. An arrival is let in under C + 1
+whenever it is under C; where C is full and C + 1 is not, the newcomer is that one more; and it is in A(C + 1) alone, so
+its close takes it out of nothing else. So the lowest cap that admits a connection is the lowest free level, and it alone
+says what every cap does.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy
+
+from shards.limits.connection_quotas import ADMITTED, REFUSED, ConnectionQuotas, IncomingConnection
+from shards.limits.rate import DEFAULT_WINDOW, Rate
+from turnstile.pipeline.plan.candidates import Candidate
+
+Array = numpy.ndarray[Any, Any]
+NEVER = numpy.iinfo("i8").max
+"""closed_us of a connection that is open at the end of the log."""
+RATE_REFUSED = 0
+"""In place of a level: refused by a rate before any cap was asked."""
+_CHUNK = 100_000
+
+
+class Decision(NamedTuple):
+    """What a candidate does to connection `index`, when that isn't admitting it at once."""
+
+    index: int
+    is_refused: bool
+    reason: str
+
+
+def levels(opened_us: Array, closed_us: Array, pools: Array | None = None, passed: Array | None = None) -> Array:
+    """The level of each connection in its pool; RATE_REFUSED for those not `passed`.
+
+    Rows are in order of arrival, pool after pool; `pools` is a number per row, None where all are of one pool.
+    """
+    found = numpy.zeros(len(opened_us), dtype="i8")
+    if passed is not None:
+        mine = numpy.flatnonzero(passed)
+        found[mine] = levels(opened_us[mine], closed_us[mine], None if pools is None else pools[mine])
+        return found
+    # Whoever finds its pool empty starts it anew; the next one, which found it open, is level 2. Most are of these two.
+    starts = numpy.flatnonzero(_finds_none(opened_us, closed_us, pools))
+    sizes = numpy.diff(numpy.append(starts, len(found)))
+    found[starts] = 1
+    found[starts[sizes > 1] + 1] = 2
+    crowded = numpy.flatnonzero(numpy.repeat(sizes > 2, sizes))
+    is_start = numpy.zeros(len(found), dtype=bool)
+    is_start[starts] = True
+    found[crowded] = _lowest_free(opened_us[crowded], closed_us[crowded], is_start[crowded])
+    return found
+
+
+def _finds_none(opened_us: Array, closed_us: Array, pools: Array | None) -> Array:
+    """Whether each connection arrives when none of its pool is open."""
+    if not len(opened_us):
+        return numpy.zeros(0, dtype=bool)
+    is_new = numpy.zeros(len(opened_us), dtype=bool)
+    if pools is not None:
+        is_new[1:] = pools[1:] != pools[:-1]
+    nth = numpy.cumsum(is_new)
+    first, last = int(opened_us.min()), int(opened_us.max())
+    width = last - first + 2
+    opened, closed = opened_us - first, numpy.minimum(closed_us, last + 1) - first
+    if width * (int(nth[-1]) + 1) > NEVER:  # a log of centuries: ranks instead of microseconds
+        instants = numpy.unique(opened)
+        opened, closed, width = *(numpy.searchsorted(instants, each) for each in (opened, closed)), len(instants) + 1
+    # A running maximum over all pools: every pool's instants lie above those of the pool before it.
+    latest = numpy.maximum.accumulate(nth * width + closed)
+    return numpy.concatenate(([True], latest[:-1] <= (nth * width + opened)[1:]))
+
+
+def _lowest_free(opened_us: Array, closed_us: Array, is_start: Array) -> Array:
+    """Levels by the rule itself, one connection after the other; `is_start`: where a pool begins empty."""
+    found = numpy.empty(len(opened_us), dtype="i8")
+    free: list[int] = []
+    leaving: list[int] = []  # (closed_us, level) as one number: comparing pairs costs twice as much
+    highest = 0
+    bits = len(opened_us).bit_length()
+    mask = (1 << bits) - 1
+    for start in range(0, len(opened_us), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        given = []
+        for opened, closed, is_empty in zip(
+            opened_us[part].tolist(), closed_us[part].tolist(), is_start[part].tolist(), strict=True
+        ):
+            if is_empty:
+                free.clear()
+                leaving.clear()
+                highest = 0
+            until = (opened + 1) << bits
+            while leaving and leaving[0] < until:
+                heappush(free, heappop(leaving) & mask)
+            if free:
+                level = heappop(free)
+            else:
+                level = highest = highest + 1
+            given.append(level)
+            if closed > opened:
+                heappush(leaving, closed << bits | level)
+            else:
+                heappush(free, level)
+        found[part] = given
+    return found
+
+
+def within_rate(opened_us: Array, per_s: int) -> Array:
+    """Whether each connect of one address is within its `connection_creation_rate` (KIP-612), as the gate decides it."""
+    rate = Rate(DEFAULT_WINDOW)
+    passed = numpy.ones(len(opened_us), dtype=bool)
+    for start in range(0, len(opened_us), _CHUNK):
+        for index, now_ms in enumerate((opened_us[start : start + _CHUNK] // 1000).tolist(), start):
+            if rate.charge(1, per_s, now_ms=now_ms, max_ms=DEFAULT_WINDOW.size_ms):
+                rate.record(-1, now_ms=now_ms)
+                passed[index] = False
+    return passed
+
+
+def by_address(
+    addresses: Array,
+    opened_us: Array,
+    closed_us: Array,
+    candidates: Sequence[tuple[int, Candidate]],
+    caps_of: Callable[[Candidate], Array | None],
+) -> tuple[Array, Iterator[tuple[int, Array]]]:
+    """Many addresses under candidates that limit addresses only. Rows as for `levels`; `addresses` are numbers.
+
+    `caps_of`: a candidate's cap for each address number, None for none. Returns the levels without any rate, and
+    (candidate number, indices of refused connections) for each.
+    """
+    free = levels(opened_us, closed_us, addresses)
+    by_rate: dict[int | None, Array] = {None: free}
+    for rate in {candidate.ip_rate for _, candidate in candidates} - {None}:
+        passed = _each_within_rate(addresses, opened_us, rate)
+        by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, addresses, passed)
+
+    def refused() -> Iterator[tuple[int, Array]]:
+        for number, candidate in candidates:
+            mine, caps = by_rate[candidate.ip_rate], caps_of(candidate)
+            is_refused = mine == RATE_REFUSED
+            if caps is not None:
+                is_refused |= mine > caps[addresses]
+            yield number, numpy.flatnonzero(is_refused)
+
+    return free, refused()
+
+
+def _each_within_rate(addresses: Array, opened_us: Array, per_s: int) -> Array:
+    """`within_rate`, address after address."""
+    passed = numpy.ones(len(opened_us), dtype=bool)
+    starts = numpy.flatnonzero(numpy.concatenate(([True], addresses[1:] != addresses[:-1])))
+    ends = numpy.append(starts[1:], len(addresses))
+    # A window is at least a second long, so an address with no more connects than that in all is within its rate.
+    is_many = ends - starts > per_s
+    for start, end in zip(starts[is_many].tolist(), ends[is_many].tolist(), strict=True):
+        passed[start:end] = within_rate(opened_us[start:end], per_s)
+    return passed
+
+
+def whole(
+    candidate: Candidate,
+    opened_us: Array,
+    closed_us: Array,
+    ips: Array,
+    ip_names: Sequence[str],
+    listeners: Array,
+    names: Sequence[str],
+) -> Iterator[Decision]:
+    """Every connection of a log, in order of arrival, through the emulator's own gate. `ips`, `listeners` are codes."""
+    gate = ConnectionQuotas(candidate.settings(names))
+    if candidate.ip_rate is not None:
+        gate.set_ip_rate(None, candidate.ip_rate)
+    acceptors = [gate.acceptors[name] for name in names]
+    leaving: list[tuple[int, int, IncomingConnection]] = []
+    waiting: list[tuple[int, int, IncomingConnection]] = []
+    epoch_us = int(opened_us[0]) // 1000 * 1000 if len(opened_us) else 0
+
+    def ms(us: int) -> int:
+        return (us - epoch_us) // 1000
+
+    for index, (opened, closed, ip, listener) in enumerate(_rows(opened_us, closed_us, ips, listeners)):
+        _leave(gate, leaving, opened, ms)
+        connection = IncomingConnection(acceptors[listener], ip_names[ip])
+        gate.advance(now_ms=ms(opened))
+        gate.connect(connection, now_ms=ms(opened))
+        if connection.outcome == REFUSED:
+            yield Decision(index, True, connection.reason or "")
+            continue
+        if connection.outcome is None:
+            waiting.append((index, ms(opened), connection))
+        if closed <= opened:
+            gate.close(connection, now_ms=ms(opened))
+        elif closed < NEVER:
+            heappush(leaving, (closed, index, connection))
+    _leave(gate, leaving, NEVER, ms)
+    gate.finish()
+    for index, opened_ms, connection in waiting:
+        if connection.outcome == REFUSED:
+            yield Decision(index, True, connection.reason or "")
+        elif connection.outcome != ADMITTED or connection.at_ms > opened_ms:
+            yield Decision(index, False, "delayed")
+
+
+def _leave(
+    gate: ConnectionQuotas, leaving: list[tuple[int, int, IncomingConnection]], until_us: int, ms: Callable[[int], int]
+) -> None:
+    """Everybody who closes until then closes, in order."""
+    while leaving and leaving[0][0] <= until_us:
+        closed, _, connection = heappop(leaving)
+        gate.advance(now_ms=ms(closed))
+        gate.close(connection, now_ms=ms(closed))
+
+
+def _rows(*columns: Array) -> Iterator[tuple[int, ...]]:
+    """Rows as Python numbers, a chunk at a time: a list of fifty million ints would take gigabytes."""
+    for start in range(0, len(columns[0]), _CHUNK):
+        yield from zip(*(column[start : start + _CHUNK].tolist() for column in columns), strict=True)

@@ -1,0 +1,1 @@
+"""`turnstile report`: who was refused, when and why."""

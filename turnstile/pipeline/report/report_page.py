@@ -1,0 +1,176 @@
+"""A report's tables as one HTML page with pictures, in the order in which one asks."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from turnstile.pipeline.html_page import NOTHING, bars, document, histogram, lines, section, table
+from turnstile.pipeline.report.report_tables import Built
+
+Rows = Sequence[dict[str, Any]]
+MARKS = 12
+LEAST_BINS = 8
+
+
+def page(built: Built, *, name: str) -> str:
+    """The whole page."""
+    rows, summary = built.rows, built.summary
+    when = " to ".join(_when(summary[each]) for each in ("first", "last")) if summary["first"] else "no time"
+    facts = (
+        f"{summary['events']:,} events, {when} UTC: {summary['admitted']:,} admitted, {summary['refused']:,} refused"
+    )
+    if built.unreadable:
+        facts += f". {len(built.unreadable)} parts can't be read, and are missing here"
+    step = f"per {built.bucket_s:.0f} s"
+    return document(
+        f"Report on {name}",
+        facts,
+        [
+            _decided(built, step),
+            _refused(rows),
+            _open(built),
+            section(
+                "How long a decision took", "From accept to decision, of admitted connections, in ms.",
+                _distribution(rows["latency"], "ms, each bar twice the one before"),
+            ),
+            section(
+                "How long connections were open", "Of those that closed, in ms.",
+                _distribution(rows["hold_times"], "ms, each bar twice the one before"),
+            ),
+            _throttled(rows["throttled"]),
+            section(
+                "Tokens between shards", "Tokens granted by their home shard, and those that came back to it.",
+                lines(_series(rows["tokens"], "kind", "tokens", fill=built.bucket_s), y=f"tokens {step}"),
+            ),
+            section(
+                "Where decisions were taken", "At once on the shard that accepted, or after asking the pool's home.",
+                lines(_series(rows["paths"], "path", "count", fill=built.bucket_s), y=f"decisions {step}"),
+            ),
+            _reconnects(rows["reconnects"]),
+        ],
+    )  # fmt: skip
+
+
+def _decided(built: Built, step: str) -> str:
+    series = _series(built.rows["decisions"], "outcome", "count", fill=built.bucket_s)
+    ordered = {name: series[name] for name in sorted(series, key=lambda name: (name != "admitted", name))}
+    words = "Connections by what became of them. Dashed lines: configuration changes and lost shards."
+    more = [[f"and {len(built.marks) - MARKS} more", ""]] if len(built.marks) > MARKS else []
+    shown = [[text, _when(at)] for at, text in built.marks[:MARKS]]
+    marked = table([["change", "at (UTC)"], *shown, *more]) if built.marks else ""
+    return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
+
+
+def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
+    ips, networks = rows["refused_ips"], rows["refused_networks"]
+    if not ips:
+        return section("Who was refused", "Addresses and networks.", NOTHING)
+    heading = ["address", "reason", "refused", "admitted", "refused share"]
+    cells = [
+        [row["ip"], row["reason"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
+        for row in ips
+    ]
+    return section(
+        "Who was refused",
+        "The addresses refused most, and their networks.",
+        bars([(row["ip"], row["refused"]) for row in ips[:12]], label="address"),
+        table([heading, *cells]),
+        table(
+            [
+                ["network", "addresses", "refused"],
+                *([row["network"], row["addresses"], f"{row['refused']:,}"] for row in networks),
+            ]
+        ),
+    )
+
+
+def _open(built: Built) -> str:
+    series = _series(built.rows["open_per_ip"], "ip", "open")
+    sharing: dict[frozenset[tuple[float, float]], list[str]] = {}
+    for ip, steps in built.caps.items():
+        sharing.setdefault(frozenset(steps), []).append(ip)
+    shared = {_cap_of(ips, of_all=len(sharing) == 1): built.caps[ips[0]] for ips in sharing.values()}
+    words = "The most open at once in each step of time, for the addresses open for longest in all, beside the cap in force."
+    return section(
+        "Open connections against the cap", words, lines({**series, **shared}, y="open connections", stepped=True)
+    )
+
+
+def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
+    if of_all:
+        return "cap"
+    return f"cap of {ips[0]}" if len(ips) == 1 else f"cap of {len(ips)} of them"
+
+
+def _throttled(rows: Rows) -> str:
+    heading = ["user", "client id", "quota", "throttles", "throttled s", "longest ms"]
+    cells = [
+        [
+            row["user"],
+            row["client_id"],
+            row["limit"],
+            f"{row['throttles']:,}",
+            f"{row['throttle_s']:,.1f}",
+            f"{row['worst_ms']:,}",
+        ]
+        for row in rows
+    ]
+    named = [(f"{row['user']} {row['client_id']}".strip(), row["throttle_s"]) for row in rows[:12]]
+    return section(
+        "Throttle time",
+        "By user and client id, in seconds.",
+        bars(named, label="user, client id", unit=" s"),
+        table([heading, *cells]) if cells else "",
+    )
+
+
+def _reconnects(rows: Rows) -> str:
+    heading = ["address", "behaviour", "refused", "median gap ms", "gaps grow"]
+    cells = [
+        [
+            row["ip"],
+            row["behaviour"],
+            f"{row['refused']:,}",
+            _number(row["median_gap_ms"]),
+            f"{_number(row['growth'])}x" if row["growth"] else "-",
+        ]
+        for row in rows
+    ]
+    words = "Who backs off after a refusal and who hammers: the time between refusals of one address, and how it grows."
+    return section("What refused clients do next", words, table([heading, *cells]))
+
+
+def _distribution(rows: Rows, x: str) -> str:
+    """A bin for every doubling between the first and the last, also where there is nothing."""
+    if not rows:
+        return NOTHING
+    bins = [(row["low_ms"], row["high_ms"], row["count"]) for row in rows]
+    filled = [bins[0]]
+    for each in bins[1:]:
+        while filled[-1][1] < each[0] * 0.999:
+            filled.append((filled[-1][1], filled[-1][1] * 2, 0))
+        filled.append(each)
+    while len(filled) < LEAST_BINS:  # a single bar across the page would say nothing
+        filled.append((filled[-1][1], filled[-1][1] * 2, 0))
+    return histogram(filled, x=x)
+
+
+def _series(rows: Rows, name: str, value: str, *, fill: float | None = None) -> dict[str, list[tuple[float, float]]]:
+    """Rows with `at` as curves by name; with `fill`, steps of time without a row are zero."""
+    found: dict[str, dict[float, float]] = {}
+    for row in rows:
+        found.setdefault(row[name] or "-", {})[float(row["at"])] = float(row[value])
+    if fill:
+        instants = sorted({at for points in found.values() for at in points})
+        steps = int((instants[-1] - instants[0]) / fill) + 1 if instants else 0
+        grid = [instants[0] + number * fill for number in range(steps)]
+        return {each: [(at, points.get(at, 0.0)) for at in grid] for each, points in found.items()}
+    return {each: sorted(points.items()) for each, points in found.items()}
+
+
+def _when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"

@@ -1,0 +1,280 @@
+"""A replay's scenario: what each event does to the broker being replayed. Where DESIGN section 9 is silent:
+
+S1  Whatever is due at or before an event's `at` happens before the event.
+S2  A change that a broker would refuse (`max.connections` of 0, a quota of 0) is not made: the old value stays, and
+    ChangeRefused says why. `quota.window.*` can't change once there was a connect or a record.
+S3  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where there is only one.
+S4  A connection closed by its client before it was decided is decided all the same, and closed in that instant. Closing
+    one that was refused, or that the broker closed (`connection_quotas.py`, G5), does nothing.
+S5  After the last line time runs on. A connect that still waits is `waiting`, with the cap its listener waits for.
+S6  A `mutation` without `strict` is strict. An absent user or client_id is an empty one.
+"""
+
+from collections.abc import Callable
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any
+
+from shards.limits.client_quota_managers import (
+    FETCH,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    WITHIN,
+    ClientRequestQuotaManager,
+    ControllerMutationQuotaManager,
+    FetchQuotaManager,
+    ProduceQuotaManager,
+)
+from shards.limits.connection_quotas import ADMITTED, WAITING, Acceptor, ConnectionQuotas, IncomingConnection
+from shards.limits.connection_settings import STATIC, ConnectionSettings
+from shards.limits.overrides import normalise_ip
+from shards.limits.precedence import QuotaTable
+from shards.limits.throttle import INT_MAX, LONG_MAX
+
+_QUOTA_OF = {"produce": PRODUCE, "fetch": FETCH, "request": REQUEST, "mutation": MUTATION}
+_WHOLE = frozenset({PRODUCE, FETCH})  # Kafka keeps these as longs
+_IP_RATE = "connection_creation_rate"
+_LATEST_MS = 2**53
+_MOST_REMEMBERED = 100_000
+_WITHIN = '{"outcome":"accepted","throttle_ms":0}'
+
+Event = dict[str, Any]
+
+
+class ChangeRefused(Exception):
+    """A change that the broker would refuse (S2)."""
+
+
+class Pending:
+    """A connect whose answer is not there yet."""
+
+    __slots__ = ("connection", "name")
+
+    def __init__(self, name: str | int, connection: IncomingConnection) -> None:
+        self.name = name
+        self.connection = connection
+
+    def text(self) -> str | None:
+        """The answer; None while undecided."""
+        return None if self.connection.outcome is None else _answer(self.name, self.connection)
+
+
+class ReplayScenario:
+    """The broker being replayed: made of what was set until the first connect or record, then changed live."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+        self._settings = ConnectionSettings(("PLAINTEXT",))
+        self._inter_broker: str | None = None
+        self._was_set_up = False
+        self._ip_rates: dict[str | None, int] = {}
+        self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
+        self._gate: ConnectionQuotas | None = None
+        self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
+        self._connections: dict[object, IncomingConnection] = {}
+        self._ips: dict[str, str] = {}
+        self._doing: dict[str, Callable[[Event, int], str | Pending | None]] = {
+            "connect": self._connect,
+            "close": self._close,
+            "record": self._record,
+            "set": self._set,
+            "quota": self._quota,
+            "setup": self._setup,
+        }
+
+    def take(self, event: Event) -> "str | Pending | None":
+        """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as S2 says."""
+        if event.__class__ is not dict:
+            raise ValueError("it is not a JSON object")
+        now_ms = event.get("at")
+        if now_ms.__class__ is not int:
+            now_ms = _whole_ms(now_ms)
+        if not self._now_ms <= now_ms <= _LATEST_MS:
+            raise ValueError(f'"at" is {now_ms}, after {self._now_ms} on an earlier line; it must not fall')
+        self._now_ms = now_ms
+        gate = self._gate
+        if gate is not None and gate.due:
+            gate.advance(now_ms=now_ms)
+        try:
+            do = self._doing[event["do"]]
+        except (KeyError, TypeError):
+            raise ValueError(f'"do" is {event.get("do")!r}; it must be one of {", ".join(self._doing)}') from None
+        return do(event, now_ms)
+
+    def finish(self) -> None:
+        """Let time run on (S5)."""
+        if self._gate is not None:
+            self._gate.finish()
+
+    def _connect(self, event: Event, now_ms: int) -> str | Pending:
+        gate = self._gate or self._start()
+        name = event.get("id")
+        listener: Any = event.get("listener")
+        text: Any = event.get("ip")
+        try:
+            acceptor = gate.acceptors[listener]
+            ip = self._ips[text]
+        except (KeyError, TypeError):
+            acceptor = self._acceptor(gate, listener)
+            ip = self._address(text)
+        if name.__class__ is not str and name.__class__ is not int:
+            raise ValueError(f'"id" is {name!r}; it must be a string or a whole number')
+        earlier = self._connections.get(name)
+        if earlier is not None and (earlier.open or earlier.outcome is None):
+            raise ValueError(f"connection {name!r} is already there")
+        self._connections[name] = connection = IncomingConnection(acceptor, ip)
+        gate.connect(connection, now_ms=now_ms)
+        return _answer(name, connection) if connection.outcome is not None else Pending(name, connection)
+
+    def _close(self, event: Event, now_ms: int) -> None:
+        name = event.get("id")
+        try:
+            connection = self._connections[name]
+        except (KeyError, TypeError):
+            raise ValueError(f"there is no connection {name!r} to close") from None
+        if connection.outcome is not None:
+            del self._connections[name]
+        assert self._gate is not None
+        self._gate.close(connection, now_ms=now_ms)
+
+    def _record(self, event: Event, now_ms: int) -> str:
+        if not self._meters:
+            self._start_meters()
+        kind = event.get("quota")
+        amount = event.get("amount")
+        if (amount.__class__ is not int and amount.__class__ is not float) or not 0 <= amount <= LONG_MAX:
+            raise ValueError(f'"amount" is {amount!r}; it must be a number that is not negative')
+        user = event.get("user") or ""
+        client_id = event.get("client_id") or ""
+        if user.__class__ is not str or client_id.__class__ is not str:
+            raise ValueError('"user" and "client_id" must be strings')
+        meter = self._meters.get(kind) if kind.__class__ is str else None
+        if meter is None:
+            raise ValueError(f'"quota" is {kind!r}; it must be one of {", ".join(_QUOTA_OF)}')
+        if isinstance(meter, ControllerMutationQuotaManager):
+            strict = event.get("strict", True)
+            if strict.__class__ is not bool:
+                raise ValueError(f'"strict" is {strict!r}; it must be true or false')
+            charged = meter.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+        else:
+            charged = meter.record(user, client_id, amount, now_ms=now_ms)
+        if charged is WITHIN:
+            return _WITHIN
+        outcome = "accepted" if charged.accepted else "refused"
+        return f'{{"outcome":"{outcome}","throttle_ms":{charged.throttle_ms}}}'
+
+    def _set(self, event: Event, now_ms: int) -> None:
+        name = event.get("name")
+        if not isinstance(name, str):
+            raise ValueError(f'"name" is {name!r}; it must be the name of a setting')
+        if name in STATIC and (self._gate is not None or self._meters):
+            raise ChangeRefused(f"{name} is read when a broker starts; set it before the first connect or record")
+        try:
+            settings = self._settings.with_change(name, event.get("value"))
+        except KeyError:
+            raise ValueError(f"{name} is not a setting that limits connections") from None
+        except ValueError as error:
+            raise ChangeRefused(str(error)) from None
+        self._settings = settings
+        if self._gate is not None:
+            self._gate.configure(settings, now_ms=now_ms)
+
+    def _quota(self, event: Event, now_ms: int) -> None:
+        entity, key, value = event.get("entity"), event.get("key"), event.get("value")
+        if not isinstance(entity, dict) or not all(name is None or isinstance(name, str) for name in entity.values()):
+            raise ValueError(f'"entity" is {entity!r}; it must be an object such as {{"user": "alice"}}')
+        if not (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
+            raise ValueError(f'"value" is {value!r}; it must be a number, or null to remove the quota')
+        if entity.keys() == {"ip"}:
+            if key != _IP_RATE:
+                raise ValueError(f'"key" is {key!r}; the quota of an ip is {_IP_RATE}')
+            ip = None if entity["ip"] is None else self._address(entity["ip"])
+            self._set_ip_rate(ip, None if value is None else _checked(_IP_RATE, value, least=0, most=INT_MAX))
+            return
+        table = self._tables.get(key) if isinstance(key, str) else None
+        if key is None or table is None:
+            raise ValueError(f'"key" is {key!r}; it must be one of {", ".join(self._tables)}')
+        if value is not None and key in _WHOLE:
+            value = _checked(key, value, least=1, most=LONG_MAX)
+        elif value is not None and not value > 0:
+            raise ChangeRefused(f"{key} is {value}; it must be above 0")
+        table.update(entity, None if value is None else float(value))
+
+    def _set_ip_rate(self, ip: str | None, per_s: int | None) -> None:
+        if per_s is None:
+            self._ip_rates.pop(ip, None)
+        else:
+            self._ip_rates[ip] = per_s
+        if self._gate is not None:
+            self._gate.set_ip_rate(ip, per_s)
+
+    def _setup(self, event: Event, now_ms: int) -> None:
+        if self._was_set_up or self._gate is not None:
+            raise ValueError("setup comes once, before the first connect")
+        listeners, inter_broker = event.get("listeners"), event.get("inter_broker")
+        if not isinstance(listeners, list) or not all(isinstance(name, str) and name for name in listeners):
+            raise ValueError(f'"listeners" is {listeners!r}; it must be a list of names')
+        if not listeners or len({name.lower() for name in listeners}) < len(listeners):
+            raise ValueError('"listeners" must name at least one listener, and each one once')
+        if inter_broker is not None and inter_broker not in listeners:
+            raise ValueError(f'"inter_broker" is {inter_broker!r}, which is none of the listeners')
+        self._settings = ConnectionSettings(listeners, self._settings.values)
+        self._inter_broker = inter_broker
+        self._was_set_up = True
+
+    def _start(self) -> ConnectionQuotas:
+        self._gate = gate = ConnectionQuotas(self._settings, inter_broker=self._inter_broker)
+        for ip, per_s in self._ip_rates.items():
+            gate.set_ip_rate(ip, per_s)
+        return gate
+
+    def _start_meters(self) -> None:
+        tables, window = self._tables, self._settings.window
+        self._meters = {
+            "produce": ProduceQuotaManager(tables[PRODUCE], window=window),
+            "fetch": FetchQuotaManager(tables[FETCH], window=window),
+            "request": ClientRequestQuotaManager(tables[REQUEST], window=window),
+            "mutation": ControllerMutationQuotaManager(tables[MUTATION], window=self._settings.mutation_window),
+        }
+
+    def _acceptor(self, gate: ConnectionQuotas, listener: object) -> Acceptor:
+        if listener is None and len(gate.acceptors) == 1:
+            return next(iter(gate.acceptors.values()))
+        acceptor = gate.acceptors.get(listener) if isinstance(listener, str) else None
+        if acceptor is None:
+            raise ValueError(f'"listener" is {listener!r}; it must be one of {", ".join(gate.acceptors)}')
+        return acceptor
+
+    def _address(self, text: object) -> str:
+        """The normal spelling of an address, remembered because a scenario repeats few of them often."""
+        ip = self._ips.get(text) if isinstance(text, str) else None
+        if ip is None:
+            if not isinstance(text, str):
+                raise ValueError(f'"ip" is {text!r}; it must be an IP address')
+            if len(self._ips) >= _MOST_REMEMBERED:
+                self._ips.clear()
+            ip = self._ips[text] = normalise_ip(text)
+        return ip
+
+
+def _answer(name: str | int, connection: IncomingConnection) -> str:
+    shown = quoted(name) if isinstance(name, str) else str(name)
+    if connection.outcome == ADMITTED:
+        return f'{{"id":{shown},"outcome":"admitted","at":{connection.at_ms},"reason":null}}'
+    at = "null" if connection.outcome == WAITING else connection.at_ms
+    return f'{{"id":{shown},"outcome":"{connection.outcome}","at":{at},"reason":"{connection.reason}"}}'
+
+
+def _whole_ms(value: object) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ValueError(f'"at" is {value!r}; it must be a whole number of milliseconds')
+
+
+def _checked(key: str, value: float, *, least: int, most: int) -> int:
+    """A quota that Kafka keeps as a whole number, checked as its controller does."""
+    if not least <= value <= most:
+        raise ChangeRefused(f"{key} is {value}; it must be from {least} to {most}")
+    if value % 1.0 > 1e-6:
+        raise ChangeRefused(f"{key} is {value}; it must be a whole number")
+    return int(value)
