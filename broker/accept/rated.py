@@ -1,4 +1,4 @@
-"""The way of a connection while rates are set, in Kafka's order (SEMANTICS 2): one step after the other, each with its own wait.
+"""The way of a connection while rates are set, in the order of docs/semantics.md, 2: step after step, each with its own wait.
 
 core token     at most 100 ms, one connection after the other; without one it is refused: core_rate
 listener rate  recorded together with the broker's; the larger delay, while the listener accepts nothing

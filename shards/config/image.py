@@ -195,7 +195,7 @@ class ClusterImage:
 
     def rate_of(self, pool: str) -> RateRule:
         """The limit on new connections a second for `broker`, `listener:NAME` (its own, else the broker's value:
-        SEMANTICS 1) or `ip:ADDRESS` (a quota)."""
+        docs/semantics.md, 1) or `ip:ADDRESS` (a quota)."""
         if pool.startswith("ip:"):
             rate = self.quota_for_ip(pool[3:])
             return NO_RATE if rate is None else RateRule(rate, "connection_creation_rate")
