@@ -137,7 +137,7 @@ def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> No
     finally:
         sys.argv = argv
     found = plan(load(spark, [str(tmp_path)], "zeek"), [])
-    kinds = {talker.ip: talker.kind for talker in found.top_talkers}
+    kinds = {talker.ip: talker.kind for talker in found.talkers}
     assert {ip for ip, kind in kinds.items() if kind == "nat"} >= {"192.0.2.0", "192.0.2.1", "192.0.2.2"}
     assert kinds["198.51.100.0"] == "leak"
     assert found.connections == 8000
