@@ -142,7 +142,7 @@ class Entrance:
         forced = waits and name == self.room.protected
         admission.first = int(forced)
         admission.slots_wait = (waits and not forced) or self._image.rule_of(f"listener:{name}").wait
-        rated = self.rates.gated or self.rates.limits_ips or self._core.active or forced
+        rated = self.rates.limits_listeners or self.rates.limits_ips or self._core.active or forced
         admission.rated = self._paths[name].begin if rated else None
         admission.pacing.look()
 

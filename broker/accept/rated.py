@@ -98,7 +98,7 @@ class Rated:
     # The listener's and the broker's rate
 
     def _record(self, pending: PendingConnection) -> None:
-        if not self._rates.gated:
+        if not self._rates.limits_listeners:
             self._take_slot(pending)
             return
         pending.rate_then = self._listener_recorded

@@ -14,7 +14,7 @@ import trio
 
 from broker.serve.call import Call
 from shards.limits.client_quota_managers import MUTATION
-from shards.quotas.sharded_quotas import Metered, ShardedQuotas
+from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 
 
 class Mutations:
@@ -48,9 +48,9 @@ class Mutations:
             await self._record(call, -partitions, strict=False)
             call.mutations -= partitions
 
-    async def _record(self, call: Call, partitions: int, *, strict: bool) -> Metered:
+    async def _record(self, call: Call, partitions: int, *, strict: bool) -> RecordedCharge:
         charged = self._meters.charge(MUTATION, call.user, call.client_id or "", partitions, strict=strict)
-        return charged if isinstance(charged, Metered) else await charged
+        return charged if isinstance(charged, RecordedCharge) else await charged
 
 
 class Bill:

@@ -24,7 +24,7 @@ from broker.shard_counters import ShardCounters
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.mesh.deferred import Deferred
-from shards.quotas.sharded_quotas import KINDS, Metered, ShardedQuotas
+from shards.quotas.sharded_quotas import KINDS, RecordedCharge, ShardedQuotas
 
 _PRODUCE, _FETCH = 0, 1
 
@@ -101,11 +101,11 @@ class Throttling:
     def _charge(self, call: Call, kind: str, amount: float) -> Any:
         """A _Charge, or a coroutine of one."""
         charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
-        if isinstance(charged, Metered):
+        if isinstance(charged, RecordedCharge):
             return _Charge(kind, charged.throttle_ms, amount, charged.at_ms)
 
         async def there() -> _Charge:
-            answer: Metered = await charged
+            answer: RecordedCharge = await charged
             return _Charge(kind, answer.throttle_ms, amount, answer.at_ms)
 
         return there()

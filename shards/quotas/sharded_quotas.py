@@ -41,7 +41,7 @@ Request = Callable[..., Awaitable[Any]]
 """mesh.request: (peer, method, *args) -> value."""
 
 
-class Metered(NamedTuple):
+class RecordedCharge(NamedTuple):
     """A Charged, and when its home recorded it (ms); 0: nothing was recorded."""
 
     accepted: bool
@@ -49,7 +49,7 @@ class Metered(NamedTuple):
     at_ms: int
 
 
-UNMETERED: Final = Metered(True, 0, 0)
+NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 
 
 class ShardedQuotas:
@@ -75,7 +75,7 @@ class ShardedQuotas:
         self.request = ClientRequestQuotaManager(window=window)
         self.mutation = ControllerMutationQuotaManager(window=mutations)
         self._exempt = Rate(window)
-        self._meters: dict[str, Any] = {
+        self._managers: dict[str, Any] = {
             PRODUCE: self.produce,
             FETCH: self.fetch,
             REQUEST: self.request,
@@ -104,7 +104,7 @@ class ShardedQuotas:
                 for entity, quotas in self._image.quotas.items()
                 if kind in quotas and entity[0][0] != "ip"
             }
-            before, table = self._known[kind], self._meters[kind].table
+            before, table = self._known[kind], self._managers[kind].table
             for entity in before.keys() | now.keys():
                 if before.get(entity) != now.get(entity):
                     table.update(dict(entity), now.get(entity))
@@ -112,19 +112,19 @@ class ShardedQuotas:
 
     def in_use(self, kind: str) -> bool:
         """Whether anybody is metered for this kind."""
-        table: QuotaTable = self._meters[kind].table
+        table: QuotaTable = self._managers[kind].table
         return table.in_use
 
     def match(self, kind: str, user: str, client_id: str) -> Match:
         """Which quota holds for a client, and the key it is metered under."""
-        table: QuotaTable = self._meters[kind].table
+        table: QuotaTable = self._managers[kind].table
         return table.match(user, client_id)
 
     def charge(self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False) -> Any:
-        """Records `amount` (bytes, handler ms, partitions): a Metered, or a coroutine of one when its home is elsewhere."""
-        table: QuotaTable = self._meters[kind].table
+        """Records `amount` (bytes, handler ms, partitions): a RecordedCharge, or a coroutine of one when its home is elsewhere."""
+        table: QuotaTable = self._managers[kind].table
         if not table.in_use:
-            return UNMETERED
+            return NOTHING_RECORDED
         home = self._home(kind, table, user, client_id)
         if home == self._me:
             return self._charge_here(kind, user, client_id, amount, strict)
@@ -135,7 +135,7 @@ class ShardedQuotas:
         now_ms = self._now_ms()
         found = {}
         for kind in KINDS:
-            table: QuotaTable = self._meters[kind].table
+            table: QuotaTable = self._managers[kind].table
             if not table.in_use or self._home(kind, table, user, client_id) != self._me:
                 continue
             if kind == MUTATION:
@@ -143,14 +143,14 @@ class ShardedQuotas:
                 if tokens is not None:
                     found[kind] = tokens
             else:
-                found[kind] = self._meters[kind].rate(user, client_id, now_ms=now_ms)
+                found[kind] = self._managers[kind].rate(user, client_id, now_ms=now_ms)
         return found
 
     def expire(self) -> None:
         """Lets go of sensors that nobody used for an hour, as Kafka does."""
-        for kind, meter in self._meters.items():
-            meter.expire(now_ms=self._now_ms())
-            gone = [key for key in self._throttles if key[0] == kind and key[1:] not in meter.sensors]
+        for kind, manager in self._managers.items():
+            manager.expire(now_ms=self._now_ms())
+            gone = [key for key in self._throttles if key[0] == kind and key[1:] not in manager.sensors]
             for key in gone:
                 del self._throttles[key]
         for client in self._mutation_rates.keys() - self.mutation.sensors.keys():
@@ -182,10 +182,10 @@ class ShardedQuotas:
         now_ms = self._now_ms()
         told: list[tuple[str, str, str, float, float | None]] = []
         for kind in KINDS:
-            meter = self._meters[kind]
-            for (user, client_id), sensor in itertools.islice(meter.sensors.items(), most - len(told)):
+            manager = self._managers[kind]
+            for (user, client_id), sensor in itertools.islice(manager.sensors.items(), most - len(told)):
                 if kind == MUTATION:
-                    limit = meter.table.limit((user, client_id))
+                    limit = manager.table.limit((user, client_id))
                     value = 0.0 if limit is None else sensor.peek(limit, now_ms=now_ms)
                 else:
                     value = sensor.peek(now_ms=now_ms)
@@ -196,31 +196,31 @@ class ShardedQuotas:
     def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
         return home_of("\0".join((kind, *table.key(user, client_id))), self._shards)
 
-    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> Metered:
+    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> RecordedCharge:
         now_ms = self._now_ms()
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
-            return UNMETERED
-        meter = self._meters[kind]
+            return NOTHING_RECORDED
+        manager = self._managers[kind]
         charged: Charged
         if kind == MUTATION:
-            charged = meter.record(user, client_id, amount, strict=strict, now_ms=now_ms)
+            charged = manager.record(user, client_id, amount, strict=strict, now_ms=now_ms)
             if charged.accepted:
-                rates, client = self._mutation_rates, meter.table.key(user, client_id)
-                rates.setdefault(client, Rate(meter.window)).record(amount, now_ms=now_ms)
+                rates, client = self._mutation_rates, manager.table.key(user, client_id)
+                rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
         else:
-            charged = meter.record(user, client_id, amount, now_ms=now_ms)
+            charged = manager.record(user, client_id, amount, now_ms=now_ms)
         if charged.throttle_ms:
-            key = (kind, *meter.table.key(user, client_id))
-            average = self._throttles.setdefault(key, Average(meter.window))
+            key = (kind, *manager.table.key(user, client_id))
+            average = self._throttles.setdefault(key, Average(manager.window))
             average.record(charged.throttle_ms, now_ms=now_ms)
-        return Metered(*charged, now_ms)
+        return RecordedCharge(*charged, now_ms)
 
     async def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
-    ) -> Metered:
+    ) -> RecordedCharge:
         try:
-            return Metered(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
+            return RecordedCharge(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
         except (PeerLost, DeadlineExceeded):
             # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
-            return UNMETERED
+            return NOTHING_RECORDED

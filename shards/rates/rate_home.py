@@ -45,7 +45,7 @@ class RateHome:
         self.version = 0
         self._me = me
         self._shards = shards
-        self._listeners = listeners
+        self._listener_names = listeners
         self._image = image
         self._post = post
         self._block = block
@@ -59,21 +59,21 @@ class RateHome:
         """Empty windows of this shape; before the first `resume`, as it never changes while a cluster runs."""
         self.window = window
         self.windows = Windows(window)
-        self.gate = ListenerThrottle(self._listeners, window, self._shards, self._answer)
+        self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
     def forget_listeners(self) -> None:
         """Nothing is decided for anybody before `resume` has brought what the listeners' windows are to hold."""
-        self.gate.forget_rates()
+        self.listeners.forget_rates()
         self.complete = False
         self._anew = "listener:"
 
     def record(self, key: str, *, now_ms: int) -> int | None:
-        """One connection of this very shard: as `Waiter.recorded` is told; None: ask, and wait for the answer."""
+        """One connection of this very shard: as `RateWaiter.recorded` is told; None: ask, and wait for the answer."""
         if not self.complete:
             return None
         if not key.startswith("listener:"):
             return self._ask_window(self._me, key, 1, 0, now_ms)[1]
-        until_ms = self.gate.ask_one(key[9:], now_ms=now_ms)
+        until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
         self._granted(self._me, key, 1, now_ms)
@@ -87,7 +87,7 @@ class RateHome:
         if not self.complete:
             self._parked.append((peer, key, units, more))
         elif key.startswith("listener:"):
-            self.gate.ask(peer, key[9:], units, more, now_ms=now_ms)
+            self.listeners.ask(peer, key[9:], units, more, now_ms=now_ms)
         else:
             within, delay_ms, spare = self._ask_window(peer, key, units, more, now_ms)
             self._post(peer, ("within", key, within, units - within, delay_ms, spare, now_ms, self.version))
@@ -97,21 +97,21 @@ class RateHome:
         detail = {"pool": f"rate:{key}", "from": peer, "tokens": units, "at_ms": at_ms}
         self._journal("reclaim", detail, self.version)
         if key.startswith("listener:"):
-            self.gate.undo(key[9:], units, at_ms=at_ms)
+            self.listeners.undo(key[9:], units, at_ms=at_ms)
         else:
             self.windows.undo(key[3:], units, at_ms=at_ms)
 
     def count(self, peer: int, now_ms: int, listener: str, units: int) -> None:
         """See Rates.count."""
-        self.gate.advance(now_ms=now_ms)
+        self.listeners.advance(now_ms=now_ms)
         pool = f"rate:listener:{listener}"
         detail = {"pool": pool, "to": peer, "tokens": units, "at_ms": now_ms, "charged": False}
         self._journal("grant", detail, self.version)
-        self.gate.record(listener, units, now_ms=now_ms)
+        self.listeners.record(listener, units, now_ms=now_ms)
 
     def forget(self, peer: int) -> None:
-        """A shard died: nobody there waits any more."""
-        self.gate.forget(peer)
+        """A shard died: its asks are dropped."""
+        self.listeners.forget(peer)
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 
     def resume(self, remembered: list[tuple[int, str, int]], now_ms: int) -> None:
@@ -120,7 +120,7 @@ class RateHome:
         self._anew = ""
         for at_ms, key, units in remembered:
             if key.startswith("listener:"):
-                self.gate.record(key[9:], units, now_ms=at_ms)
+                self.listeners.record(key[9:], units, now_ms=at_ms)
             else:
                 self.windows.record(key[3:], units, now_ms=at_ms)
         self.complete = True

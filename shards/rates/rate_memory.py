@@ -1,10 +1,12 @@
 """What a shard used of each rate over the last windows, so that a home which starts knows what its predecessor knew.
 
-M1  A home that starts, or whose gate is switched on, decides nothing before it knows its configuration, and every other
-    shard has told what it used (`awaited` is empty), is known to be dead, or did not tell within TELL_MS.
-M2  What a home uses itself is told to another shard at the end of the pass, which remembers it in its stead. So with one
-    shard dies only the memory of its last pass; with two at once, what they used, as with a Kafka broker that restarts.
-M3  What is told counts at the end of the time it is told for: a little longer than the truth, never shorter.
+M1  A home that starts, or on which the rates of listeners are switched on, decides nothing before it knows its
+    configuration and every other shard has told its use (`awaited` is empty), is known to be dead, or did not tell
+    within TELL_MS.
+M2  A home's own use is told to another shard, its stand-in, at the end of the pass; the stand-in remembers it. So when
+    one shard dies, only the memory of its last pass is lost; when two die at once, their own use is lost, as it is when
+    a Kafka broker restarts.
+M3  Use counts at the end of the period it is told for: a little longer than the truth, never shorter.
 """
 
 from collections import deque

@@ -1,16 +1,16 @@
 """Connection creation rates across shards (KIP-612): what the accept path asks, and what travels to answer it.
 
 A rate's window lives at its home: an address's at the home of its key, those of the broker and of all its listeners
-together at the home of "rate:broker" (listener_throttle.py
-says why). Any other shard is a holder: it asks for a unit per connection,
-all of one pass in one message, and may hold spare units that are already recorded at the home.
+together at the home of "rate:broker" (listener_throttle.py says why). Any other shard is a holder: it asks for one unit
+per connection, once per pass and key, and may hold spare units that are already recorded at the home.
 
     holder -> home   ask key units more | unused key units when | count listener units
     home -> holder   within address units over delay spare when version | go listener units until spare when version
                      blocked listener until
     rate_memory.py   spent key units | tell round what | recent round last [when key units]...
 
-R1  A unit is recorded at the home before its connection goes on: so no number of shards admits more than one gate would.
+R1  A unit is recorded at the home before its connection goes on: so no number of shards admits more than
+    one Kafka broker would.
 R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
 R3  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick` only.
 R4  With a home that died go its unanswered asks, which are asked again, and spare units, which are void. Unused units of
@@ -42,7 +42,8 @@ class Rates:
     """The rates of one shard, `me` of `shards`. `send(peer, message)` hands over a message; `blocked(listener, until_ms)` is
     told until when a listener must not accept, and must not call back; `journal`: rate_home.py, H3.
 
-    `gated`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address has a quota.
+    `limits_listeners`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address
+    has a quota.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class Rates:
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
-        self.gated = False
+        self.limits_listeners = False
         self.limits_ips = False
-        self.gate_home: Final = home_of("rate:broker", shards)
+        self.listeners_home: Final = home_of("rate:broker", shards)
         self._listeners: Final = listeners
         self._image = image
         self._send = send
@@ -68,7 +69,7 @@ class Rates:
         self._outbox: dict[int, list[tuple[Any, ...]]] = {}
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
         self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
-        self._shares = Allowances(self._post)
+        self._allowances = Allowances(self._post)
         self._here = RateHome(me, shards, listeners, image, self._post, self._block_all, journal)
         self._memory = RateMemory(me, shards, self._home, self._post, self._resume)
         self._handlers: dict[str, Callable[..., None]] = {
@@ -80,31 +81,31 @@ class Rates:
     # The accept path
 
     def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
-        """Record one connection of `listener:NAME` or `ip:ADDRESS`: as `Waiter.recorded` is told, or None: it will be."""
-        share = self._shares.get(key)
-        if share is not None and share.use(now_ms):
-            self._memory.used(key, 1, share.home, now_ms=now_ms)
+        """Record one connection of `listener:NAME` or `ip:ADDRESS`: as `RateWaiter.recorded` is told, or None: it will be."""
+        allowance = self._allowances.get(key)
+        if allowance is not None and allowance.use(now_ms):
+            self._memory.used(key, 1, allowance.home, now_ms=now_ms)
             return 0
-        home = self._home(key) if share is None else share.home
-        if home == self.me and (share is None or not share.waiters):
+        home = self._home(key) if allowance is None else allowance.home
+        if home == self.me and (allowance is None or not allowance.waiters):
             wait_ms = self._here.record(key, now_ms=now_ms)
             if wait_ms is not None:
                 if not wait_ms or key.startswith("listener:"):
                     self._memory.used(key, 1, home, now_ms=now_ms)
                 return wait_ms
-        self._shares.wait(key, home, waiter, now_ms)
+        self._allowances.wait(key, home, waiter, now_ms)
         if home == self.me:
             self._local.append(("ask", key, 1, 0))
         else:
-            self._shares.ask(key)
+            self._allowances.ask(key)
         return None
 
     def count(self, listener: str, units: int, *, now_ms: int) -> None:
         """Tell a listener's rate without asking. -1: the connection violated its address's rate, which takes back what
         was recorded for it elsewhere; +1: held for that, it gets in after all."""
-        if self.gated:
-            self._memory.used(f"listener:{listener}", units, self.gate_home, now_ms=now_ms)
-            self._post(self.gate_home, ("count", listener, units))
+        if self.limits_listeners:
+            self._memory.used(f"listener:{listener}", units, self.listeners_home, now_ms=now_ms)
+            self._post(self.listeners_home, ("count", listener, units))
 
     def has_quota(self, ip: str) -> bool:
         """Whether connections of this address have to be recorded."""
@@ -114,7 +115,7 @@ class Rates:
     def batch(self, listener: str) -> int:
         """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. One second's
         worth while none is delayed, as that makes few messages of many; 10 ms' worth while they are."""
-        quota = self._here.gate.tightest(listener)
+        quota = self._here.listeners.tightest(listener)
         if quota is None:
             return _LARGEST_BATCH
         return max(1, min(_LARGEST_BATCH, int(quota / 100 if listener in self._delayed else quota)))
@@ -124,40 +125,40 @@ class Rates:
     def apply(self, version: int, *, now_ms: int) -> None:
         """The view has become `version`: its quotas hold from here on, and nothing granted under another is left (R2)."""
         image, here = self._image, self._here
-        here.gate.advance(now_ms=now_ms)  # what was due is due under the version that ends
+        here.listeners.advance(now_ms=now_ms)  # what was due is due under the version that ends
         here.version = version
         window = Window(image.get("quota.window.num"), image.get("quota.window.size.seconds") * 1000)
         if window != here.window:
             here.start(window)
             self._memory.start(window)
-        self._shares.void()
+        self._allowances.void()
         quota = image.rate_of("broker").rate
         quotas = {name: image.rate_of(f"listener:{name}").rate for name in self._listeners}
-        here.gate.configure(quota, quotas, image.inter_broker_listener if len(self._listeners) > 1 else None)
+        here.listeners.configure(quota, quotas, image.inter_broker_listener if len(self._listeners) > 1 else None)
         self.limits_ips = image.limits_ip_rates
-        gated = quota is not None or any(each is not None for each in quotas.values())
-        if gated and not self.gated and self.me == self.gate_home and here.complete:
+        limits_listeners = quota is not None or any(each is not None for each in quotas.values())
+        if limits_listeners and not self.limits_listeners and self.me == self.listeners_home and here.complete:
             here.forget_listeners()
             self._memory.ask_again(now_ms=now_ms)
-        self.gated = gated
+        self.limits_listeners = limits_listeners
         self._memory.configured(now_ms=now_ms)
 
     def observe(self, listener: str, total: int, *, now_ms: int) -> None:
         """How many connections a listener has taken so far, told now and then: what a rate that is switched on starts
         from, as Kafka records these also without a quota."""
-        self._memory.observe(f"listener:{listener}", total, count=not self.gated, now_ms=now_ms)
+        self._memory.observe(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
 
     def peer_up(self, peer: int) -> None:
         """An incarnation of a peer can be sent to."""
         self._outbox[peer] = []
         self._memory.peer_up(peer)
-        self._shares.home_up(peer)
+        self._allowances.home_up(peer)
 
     def peer_down(self, peer: int, *, now_ms: int) -> None:
         """A peer is dead (R4)."""
         self._outbox.pop(peer, None)
         self._here.forget(peer)
-        self._shares.home_down(peer, now_ms)
+        self._allowances.home_down(peer, now_ms)
         self._memory.peer_down(peer, now_ms=now_ms)
 
     def receive(self, peer: int, items: list[Any], *, now_ms: int) -> None:
@@ -167,32 +168,32 @@ class Rates:
 
     def next_ms(self) -> int | None:
         """When `advance` has something to do."""
-        gate_ms, expires_ms = self._here.gate.next_ms(), self._shares.next_ms()
-        if gate_ms is None or expires_ms is None:
-            return gate_ms if expires_ms is None else expires_ms
-        return min(gate_ms, expires_ms)
+        listeners_ms, expires_ms = self._here.listeners.next_ms(), self._allowances.next_ms()
+        if listeners_ms is None or expires_ms is None:
+            return listeners_ms if expires_ms is None else expires_ms
+        return min(listeners_ms, expires_ms)
 
     def advance(self, *, now_ms: int) -> None:
-        """What is due by now: acceptors that go on, grants that expire."""
-        self._here.gate.advance(now_ms=now_ms)
-        self._shares.expire(now_ms)
+        """Does what is due by now: blocked listeners go on, spare units expire."""
+        self._here.listeners.advance(now_ms=now_ms)
+        self._allowances.expire(now_ms)
 
     def tick(self, *, now_ms: int) -> None:
         """Deadlines; about four times a second."""
         self._memory.tick(now_ms=now_ms)
-        self._shares.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
+        self._allowances.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
 
     @property
     def busy(self) -> bool:
         """Whether `flush` has something to do."""
-        return bool(self._local or self._shares.asking or any(self._outbox.values()))
+        return bool(self._local or self._allowances.asking or any(self._outbox.values()))
 
     def flush(self, *, now_ms: int) -> None:
         """Ends a pass: tells waiters what was decided here, and sends what was queued, one message for each peer."""
         while self._local:
             local, self._local = self._local, []
             self.receive(self.me, local, now_ms=now_ms)
-        self._shares.flush()
+        self._allowances.flush()
         self._memory.flush()
         for peer, items in self._outbox.items():
             if items:
@@ -202,45 +203,45 @@ class Rates:
 
     def describe(self, most: int = 1000, *, now_ms: int) -> dict[str, Any]:
         """Connections a second of the addresses at home here, the latest to connect first; and how many wait here."""
-        return {"waiting": self._shares.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
+        return {"waiting": self._allowances.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
 
     # Answers
 
     def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, *grant: int) -> None:
-        share = self._shares.answered(key, now_ms)
-        self._tell(share, key, units, 0, grant[1], now_ms)
+        allowance = self._allowances.answered(key, now_ms)
+        self._tell(allowance, key, units, 0, grant[1], now_ms)
         for _ in range(over):
-            waiter = share.next()
+            waiter = allowance.next()
             if waiter is not None:
                 waiter.recorded(key, delay_ms)
         self._grant(key, *grant)
 
     def _go(self, peer: int, now_ms: int, listener: str, units: int, until_ms: int, *grant: int) -> None:
         key = f"listener:{listener}"
-        share = self._shares.answered(key, now_ms)
-        self._tell(share, key, units, 0, grant[1], now_ms)
+        allowance = self._allowances.answered(key, now_ms)
+        self._tell(allowance, key, units, 0, grant[1], now_ms)
         if until_ms:
-            self._tell(share, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
+            self._tell(allowance, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
         else:
             self._delayed.discard(listener)
         self._grant(key, *grant)
 
-    def _tell(self, share: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
-        """Recorded units for as many waiters; what nobody waits for any more goes back."""
+    def _tell(self, allowance: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
+        """Recorded units for as many waiters; the units of waiters that timed out go back."""
         unused = 0
         for _ in range(units):
-            waiter = share.next()
+            waiter = allowance.next()
             if waiter is None:
                 unused += 1
                 continue
-            share.used += 1
-            self._memory.used(key, 1, share.home, now_ms=now_ms)
+            allowance.used += 1
+            self._memory.used(key, 1, allowance.home, now_ms=now_ms)
             waiter.recorded(key, wait_ms)
         if unused:
-            self._post(share.home, ("unused", key, unused, at_ms))
+            self._post(allowance.home, ("unused", key, unused, at_ms))
 
     def _grant(self, key: str, spare: int, at_ms: int, version: int) -> None:
-        self._shares.grant(key, spare, at_ms, current=version >= self._here.version)
+        self._allowances.grant(key, spare, at_ms, current=version >= self._here.version)
 
     def _block(self, peer: int, now_ms: int, listener: str, until_ms: int) -> None:
         self._delayed.add(listener)
@@ -249,7 +250,7 @@ class Rates:
     # Parts
 
     def _home(self, key: str) -> int:
-        return self.gate_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
+        return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def _resume(self, remembered: list[Entry], now_ms: int) -> None:
         self._here.resume(remembered, now_ms)

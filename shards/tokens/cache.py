@@ -17,7 +17,7 @@ from typing import Final, cast
 from shards.limits.caps import CapRule
 from shards.tokens.homes import home_of
 from shards.tokens.peers import Peers
-from shards.tokens.pool import NO_LIMIT, Pool, Table
+from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
 
 
 class HolderPool(Pool):
@@ -37,117 +37,117 @@ class HolderPool(Pool):
 
 
 class Cache:
-    """All shares of one shard."""
+    """The pools of one shard whose homes are other shards."""
 
-    def __init__(self, shards: int, table: Table, peers: Peers) -> None:
+    def __init__(self, shards: int, table: PoolTable, peers: Peers) -> None:
         self._shards: Final = shards
         self._table = table
         self._peers = peers
 
-    def share(self, key: str) -> HolderPool:
-        """The share in a pool, known from now on if it was not."""
-        share = self._table.pools.get(key)
-        if share is None:
-            share = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
-            share.away = int(share.rule.cap is not None)
-            self._limit(share)
-            self._table.add(share)
-        return cast(HolderPool, share)
+    def pool_of(self, key: str) -> HolderPool:
+        """This shard's part of a pool; the pool is known from now on."""
+        pool = self._table.pools.get(key)
+        if pool is None:
+            pool = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
+            pool.away = int(pool.rule.cap is not None)
+            self._limit(pool)
+            self._table.add(pool)
+        return cast(HolderPool, pool)
 
-    def shares(self, home: int) -> Iterator[HolderPool]:
-        """The shares in the pools of one home."""
+    def pools_of(self, home: int) -> Iterator[HolderPool]:
+        """The pools here that are at home on one shard."""
         for pool in self._table.pools.values():
             if isinstance(pool, HolderPool) and pool.home == home:
                 yield pool
 
     def granted(self, key: str, n: int, loose: bool) -> HolderPool:
         """The home granted n tokens; `loose`: what is not needed may be cached."""
-        share = self.share(key)
-        self._hold(share, n)
-        share.tight = not loose
-        return share
+        pool = self.pool_of(key)
+        self._hold(pool, n)
+        pool.tight = not loose
+        return pool
 
-    def settle(self, share: HolderPool) -> None:
+    def settle(self, pool: HolderPool) -> None:
         """Gives back what a tight pool may not cache."""
-        if share.tight and share.cached:
-            self._give(share, share.cached)
+        if pool.tight and pool.cached:
+            self._give(pool, pool.cached)
 
     def tighten(self, key: str) -> int:
         """The home wants back what is cached: makes the pool tight, returns how many tokens that frees. They are
         no longer held, so the caller must send them home."""
-        share = self._table.pools.get(key)
-        if share is None:
+        pool = self._table.pools.get(key)
+        if pool is None:
             return 0  # nothing here, or on its way home already
-        share.tight = True
-        spare = cast(HolderPool, share).cached
-        self._hold(cast(HolderPool, share), -spare)
+        pool.tight = True
+        spare = cast(HolderPool, pool).cached
+        self._hold(cast(HolderPool, pool), -spare)
         return spare
 
-    def change(self, share: HolderPool, rule: CapRule) -> None:
+    def change(self, pool: HolderPool, rule: CapRule) -> None:
         """The pool has another rule. A cap that appears makes use beyond what is held known to the home."""
-        self._count_away(share, -1)
-        share.rule = rule
-        share.away = int(rule.cap is not None)
-        self._count_away(share, +1)
-        self._limit(share)
-        if rule.cap is not None and share.in_use > share.held and self._peers.is_up(share.home):
-            self._report(share, share.in_use - share.held)
+        self._count_away(pool, -1)
+        pool.rule = rule
+        pool.away = int(rule.cap is not None)
+        self._count_away(pool, +1)
+        self._limit(pool)
+        if rule.cap is not None and pool.in_use > pool.held and self._peers.is_up(pool.home):
+            self._report(pool, pool.in_use - pool.held)
 
-    def exceed(self, share: HolderPool) -> None:
+    def exceed(self, pool: HolderPool) -> None:
         """A connection took a token that was not granted: the home hears of it, now or when it comes up."""
-        if share.rule.cap is not None and self._peers.is_up(share.home):
-            self._report(share, 1)
+        if pool.rule.cap is not None and self._peers.is_up(pool.home):
+            self._report(pool, 1)
 
-    def discard(self, share: HolderPool) -> None:
+    def discard(self, pool: HolderPool) -> None:
         """Forgets cached tokens: their home died, or may not have heard of a change."""
-        share.tight = True
-        self._hold(share, -share.cached)
+        pool.tight = True
+        self._hold(pool, -pool.cached)
 
     def rejoin(self, home: int) -> None:
         """A home came up and knows nothing: it hears of all use of its capped pools. Cached tokens are void."""
-        for share in self.shares(home):
-            self._hold(share, -share.held)
-            if share.rule.cap is not None and share.in_use:
-                self._report(share, share.in_use)
+        for pool in self.pools_of(home):
+            self._hold(pool, -pool.held)
+            if pool.rule.cap is not None and pool.in_use:
+                self._report(pool, pool.in_use)
 
-    def sweep(self, share: HolderPool) -> bool:
+    def sweep(self, pool: HolderPool) -> bool:
         """Sends home what was not needed since the last sweep; False when nothing is left that is worth remembering."""
-        spare = share.held - max(share.peak, share.in_use)
+        spare = pool.held - max(pool.peak, pool.in_use)
         if spare > 0:
-            self._give(share, spare)
-        share.peak = share.in_use
-        return share.in_use > 0 or share.held > 0
+            self._give(pool, spare)
+        pool.peak = pool.in_use
+        return pool.in_use > 0 or pool.held > 0
 
-    def _report(self, share: HolderPool, n: int) -> None:
-        self._peers.report(share.home, share.key, n)
-        self._hold(share, n)
-        share.tight = True
+    def _report(self, pool: HolderPool, n: int) -> None:
+        self._peers.report(pool.home, pool.key, n)
+        self._hold(pool, n)
+        pool.tight = True
 
-    def _give(self, share: HolderPool, n: int) -> None:
-        self._hold(share, -n)
-        self._peers.give(share.home, share.key, n)
+    def _give(self, pool: HolderPool, n: int) -> None:
+        self._hold(pool, -n)
+        self._peers.give(pool.home, pool.key, n)
 
-    def _hold(self, share: HolderPool, n: int) -> None:
-        share.held += n
-        if not share.held:
-            share.tight = False  # of nothing there is nothing to give back, and whatever comes says how it may be used
-        self._table.away_held += n * share.away
-        self._limit(share)
+    def _hold(self, pool: HolderPool, n: int) -> None:
+        pool.held += n
+        if not pool.held:
+            pool.tight = False  # of nothing there is nothing to give back, and whatever comes says how it may be used
+        self._table.away_held += n * pool.away
+        self._limit(pool)
 
-    def _limit(self, share: HolderPool) -> None:
-        share.limit = NO_LIMIT if share.rule.cap is None else share.held
+    def _limit(self, pool: HolderPool) -> None:
+        pool.limit = NO_LIMIT if pool.rule.cap is None else pool.held
 
-    def _count_away(self, share: HolderPool, sign: int) -> None:
-        self._table.away_held += sign * share.held * share.away
-        self._table.away_in_use += sign * share.in_use * share.away
+    def _count_away(self, pool: HolderPool, sign: int) -> None:
+        self._table.away_held += sign * pool.held * pool.away
+        self._table.away_in_use += sign * pool.in_use * pool.away
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
-        shares = [pool for pool in self._table.pools.values() if isinstance(pool, HolderPool)]
-        assert self._table.away_held == sum(share.held * share.away for share in shares)
-        for share in shares:
-            assert share.held >= 0
-            assert share.limit == (NO_LIMIT if share.rule.cap is None else share.held)
-            assert not (share.tight and share.cached), share.key
-            if share.rule.cap is not None and self._peers.is_up(share.home):
-                assert share.in_use <= share.held, share.key
+        pools = [pool for pool in self._table.pools.values() if isinstance(pool, HolderPool)]
+        assert self._table.away_held == sum(pool.held * pool.away for pool in pools)
+        for pool in pools:
+            assert pool.held >= 0
+            assert pool.limit == (NO_LIMIT if pool.rule.cap is None else pool.held)
+            assert not (pool.tight and pool.cached), pool.key
+            if pool.rule.cap is not None and self._peers.is_up(pool.home):
+                assert pool.in_use <= pool.held, pool.key

@@ -6,10 +6,10 @@ from typing import Any, cast
 from shards.tokens.cache import HolderPool
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
-from shards.tokens.pool import Pool, Table
+from shards.tokens.pool import Pool, PoolTable
 
 
-def describe(table: Table, ledger: Ledger, version: int, limit: int) -> dict[str, Any]:
+def describe(table: PoolTable, ledger: Ledger, version: int, limit: int) -> dict[str, Any]:
     """The `limit` pools with most tokens out, at home here (`home`) and used here but at home elsewhere (`holds`).
 
     home   {"pool", "cap" (None: unlimited), "limit" (the setting's name), "in_use" and "granted" ({shard: tokens}),
@@ -31,25 +31,25 @@ def _size(pool: Pool) -> int:
     return pool.out if isinstance(pool, HomePool) else max(pool.in_use, cast(HolderPool, pool).held)
 
 
-def _at_home(account: HomePool, ledger: Ledger) -> dict[str, Any]:
-    rule = account.rule
+def _at_home(pool: HomePool, ledger: Ledger) -> dict[str, Any]:
+    rule = pool.rule
     return {
-        "pool": account.key,
+        "pool": pool.key,
         "cap": rule.cap,
         "limit": rule.name,
-        "in_use": account.in_use,
-        "granted": ledger.granted(account.key),
-        "free": None if rule.cap is None else max(0, rule.cap - account.out),
-        "mode": account.mode.value,
-        "waiting": ledger.waiting(account.key),
+        "in_use": pool.in_use,
+        "granted": ledger.granted(pool.key),
+        "free": None if rule.cap is None else max(0, rule.cap - pool.out),
+        "mode": pool.mode.value,
+        "waiting": ledger.waiting(pool.key),
     }
 
 
-def _held(share: HolderPool) -> dict[str, Any]:
+def _held(pool: HolderPool) -> dict[str, Any]:
     return {
-        "pool": share.key,
-        "home": share.home,
-        "in_use": share.in_use,
-        "cached": share.cached,
-        "tight": share.tight,
+        "pool": pool.key,
+        "home": pool.home,
+        "in_use": pool.in_use,
+        "cached": pool.cached,
+        "tight": pool.tight,
     }

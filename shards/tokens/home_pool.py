@@ -69,7 +69,7 @@ class HomePool(Pool):
         self.tight = mode is not HomePoolMode.OPEN
 
 
-class Want:
+class PendingBorrow:
     """A borrow that was not served in full: `count` connections of `peer` wait, with tickets from `first` to `last`."""
 
     __slots__ = ("arrival", "count", "first", "last", "peer")
@@ -79,21 +79,21 @@ class Want:
         self.count = count
         self.first = first
         self.last = last
-        self.arrival = arrival  # rises with every Want of this ledger
+        self.arrival = arrival  # rises with every PendingBorrow of this ledger
 
 
 class Contention:
     """A pool somebody waits for, or whose holders were asked and have not all answered.
 
-    wants     first come, first served
+    borrows     first come, first served
     awaiting  how many answers to `reclaim` each shard still owes
-    covered   the probe that is under way speaks for wants up to this arrival; 0 for none
+    covered   the probe that is under way speaks for borrows up to this arrival; 0 for none
     """
 
-    __slots__ = ("awaiting", "covered", "wants")
+    __slots__ = ("awaiting", "borrows", "covered")
 
     def __init__(self) -> None:
-        self.wants: deque[Want] = deque()
+        self.borrows: deque[PendingBorrow] = deque()
         self.awaiting: dict[int, int] = {}
         self.covered = 0
 
@@ -104,26 +104,26 @@ class Grants:
     def __init__(self, others: Iterable[int]) -> None:
         self._of: dict[int, dict[str, int]] = {shard: {} for shard in others}
 
-    def add(self, shard: int, account: HomePool, n: int) -> None:
+    def add(self, shard: int, pool: HomePool, n: int) -> None:
         """n more tokens are out to a shard."""
         of = self._of[shard]
-        of[account.key] = of.get(account.key, 0) + n
-        account.granted += n
+        of[pool.key] = of.get(pool.key, 0) + n
+        pool.granted += n
 
-    def take_back(self, shard: int, account: HomePool, n: int) -> None:
+    def take_back(self, shard: int, pool: HomePool, n: int) -> None:
         """A shard gave n tokens back; more than it was granted is a bug."""
         of = self._of[shard]
-        left = of.get(account.key, 0) - n
+        left = of.get(pool.key, 0) - n
         if left < 0:
-            raise RuntimeError(f"{account.key}: shard {shard} gives back {-left} tokens more than it was granted")
+            raise RuntimeError(f"{pool.key}: shard {shard} gives back {-left} tokens more than it was granted")
         if left:
-            of[account.key] = left
+            of[pool.key] = left
         else:
-            del of[account.key]
-        account.granted -= n
+            del of[pool.key]
+        pool.granted -= n
 
     def drop(self, shard: int) -> dict[str, int]:
-        """Forgets a shard; returns what it had, for its accounts to be put right."""
+        """Forgets a shard; returns what it had, for its pools to be put right."""
         lost, self._of[shard] = self._of[shard], {}
         return lost
 
@@ -139,11 +139,11 @@ class Grants:
         """Tokens of a pool, by shard."""
         return {shard: of[key] for shard, of in self._of.items() if key in of}
 
-    def check(self, accounts: Mapping[str, HomePool]) -> None:
-        """Raises AssertionError unless every grant is of an account, and every account's sum is right."""
-        sums = dict.fromkeys(accounts, 0)
+    def check(self, pools: Mapping[str, HomePool]) -> None:
+        """Raises AssertionError unless every grant is of an pool, and every pool's sum is right."""
+        sums = dict.fromkeys(pools, 0)
         for of in self._of.values():
             for key, n in of.items():
                 assert n > 0, key
                 sums[key] += n
-        assert sums == {key: account.granted for key, account in accounts.items()}
+        assert sums == {key: pool.granted for key, pool in pools.items()}

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from shards.limits.caps import CapRule
-from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, Want
+from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
 from shards.tokens.peers import Peers
-from shards.tokens.pool import NO_LIMIT, Table
+from shards.tokens.pool import NO_LIMIT, PoolTable
 from shards.tokens.refusals import Refusals
 
 Granted = Callable[[str, int, int, bool], None]
@@ -30,10 +30,10 @@ Lost = Callable[[int, Mapping[str, int]], None]
 
 
 class Ledger:
-    """All accounts of one shard. `barrier`: the version of the rules that every live peer has to have applied before a
-    pool that is new to the ledger, or to its cap, is granted."""
+    """The pools at home on one shard. `barrier`: the version of the rules that every live peer has to have applied before
+    a pool that is new to the ledger, or to its cap, is granted."""
 
-    def __init__(self, me: int, shards: int, table: Table, peers: Peers) -> None:
+    def __init__(self, me: int, shards: int, table: PoolTable, peers: Peers) -> None:
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
@@ -48,37 +48,37 @@ class Ledger:
         self.reclaims = 0
         self._grants = Grants(shard for shard in range(shards) if shard != me)
         self._contended: dict[str, Contention] = {}
-        self.refusals = Refusals(peers, self._grants, self._contended, self.blocked, self.account)
+        self.refusals = Refusals(peers, self._grants, self._contended, self.blocked, self.pool_of)
         self._arrivals = 0
 
-    def account(self, key: str) -> HomePool:
-        """The account of a pool that is at home here, opened if there is none."""
-        account = self._table.pools.get(key)
-        if account is None:
-            account = HomePool(key, self._table.rule_of(key))
-            if account.rule.cap is not None and self._peers.floor < self.barrier:
+    def pool_of(self, key: str) -> HomePool:
+        """The pool of a pool that is at home here, opened if there is none."""
+        pool = self._table.pools.get(key)
+        if pool is None:
+            pool = HomePool(key, self._table.rule_of(key))
+            if pool.rule.cap is not None and self._peers.floor < self.barrier:
                 self.blocked[key] = None
-            self._limit(account)
-            self._table.add(account)
-        return cast(HomePool, account)
+            self._limit(pool)
+            self._table.add(pool)
+        return cast(HomePool, pool)
 
     # From holders
 
     def borrow(self, peer: int, key: str, waiting: int, up_to: int, first: int, last: int) -> None:
         """`waiting` connections of a shard, with tickets from `first` to `last`, need a token each; up to `up_to` tokens
         are welcome."""
-        account = self.account(key)
+        pool = self.pool_of(key)
         contention = self._contended.get(key)
-        cap = account.rule.cap
-        if contention is None and key not in self.blocked and (cap is None or cap - account.out >= waiting):
-            spare = self._spare(account, peer, waiting, up_to - waiting)
-            self._grant(peer, account, waiting + spare, last)
+        cap = pool.rule.cap
+        if contention is None and key not in self.blocked and (cap is None or cap - pool.out >= waiting):
+            spare = self._spare(pool, peer, waiting, up_to - waiting)
+            self._grant(peer, pool, waiting + spare, last)
             return
         if contention is None:
             contention = self._contended[key] = Contention()
         self._arrivals += 1
-        contention.wants.append(Want(peer, waiting, first, last, self._arrivals))
-        self._settle(account)
+        contention.borrows.append(PendingBorrow(peer, waiting, first, last, self._arrivals))
+        self._settle(pool)
 
     def withdraw(self, peer: int, key: str, ticket: int) -> None:
         """One of a shard's connections, the one with `ticket`, does not wait for a grant any more. If it was granted one
@@ -87,55 +87,55 @@ class Ledger:
         contention = self._contended.get(key)
         if contention is None:
             return
-        for want in contention.wants:
-            if want.peer == peer and want.first <= ticket <= want.last:
-                want.count -= 1
-                if not want.count:
-                    contention.wants.remove(want)
+        for borrow in contention.borrows:
+            if borrow.peer == peer and borrow.first <= ticket <= borrow.last:
+                borrow.count -= 1
+                if not borrow.count:
+                    contention.borrows.remove(borrow)
                 break
         else:
             contention.covered = 0
-        self._settle(self.account(key))
+        self._settle(self.pool_of(key))
 
     def give(self, peer: int, key: str, n: int) -> None:
         """A shard gives n tokens back."""
-        account = self.account(key)
-        self._grants.take_back(peer, account, n)
+        pool = self.pool_of(key)
+        self._grants.take_back(peer, pool, n)
         if self.on_reclaim is not None:
             self.on_reclaim(key, peer, n, False)
-        self._settle(account)
+        self._settle(pool)
 
-    def freed(self, account: HomePool) -> None:
+    def freed(self, pool: HomePool) -> None:
         """Connections of this very shard gave tokens of a tight pool back."""
-        self._settle(account)
+        self._settle(pool)
 
     def report(self, peer: int, key: str, n: int) -> None:
         """A shard uses n tokens that it was not granted: by connections from before there was a cap, or this home."""
-        account = self.account(key)
-        self._grants.add(peer, account, n)
+        pool = self.pool_of(key)
+        self._grants.add(peer, pool, n)
         if self.on_grant is not None:
             self.on_grant(key, peer, n, True)
         if key in self._contended:
             self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
-        self._revoke_excess(account)
-        self._settle(account)
+        self._revoke_excess(pool)
+        self._settle(pool)
 
     def reclaimed(self, peer: int, key: str, n: int) -> None:
         """A shard's answer to `reclaim`: it gives n tokens back and is tight."""
-        account = self.account(key)
+        pool = self.pool_of(key)
         if n:
-            self._grants.take_back(peer, account, n)
+            self._grants.take_back(peer, pool, n)
             if self.on_reclaim is not None:
                 self.on_reclaim(key, peer, n, True)
-        self._answered(account, self._contended[key], peer, 1)
-        self._settle(account)
+        self._answered(pool, self._contended[key], peer, 1)
+        self._settle(pool)
 
-    def exceeded(self, account: HomePool) -> None:
+    def exceeded(self, pool: HomePool) -> None:
         """A connection of this very shard took a token that no cap could stop."""
-        if account.key in self._contended:
-            self._contended[account.key].covered = 0  # as in report
-        self._limit(account)
-        self._revoke_excess(account)
+        if pool.key in self._contended:
+            self._contended[pool.key].covered = 0  # as in report
+        self._limit(pool)
+        self._revoke_excess(pool)
 
     def probed(self, peer: int, number: int) -> None:
         """A shard's answer to `probe`: whatever it had sent before has arrived."""
@@ -145,48 +145,48 @@ class Ledger:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
         lost = self._grants.drop(peer)
         for key, n in lost.items():
-            self.account(key).granted -= n
+            self.pool_of(key).granted -= n
         if lost and self.on_loss is not None:
             self.on_loss(peer, lost)
         for key, contention in self._contended.items():
-            for want in [want for want in contention.wants if want.peer == peer]:
-                contention.wants.remove(want)
-            self._answered(self.account(key), contention, peer, contention.awaiting.get(peer, 0))
+            for borrow in [borrow for borrow in contention.borrows if borrow.peer == peer]:
+                contention.borrows.remove(borrow)
+            self._answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
         for key in dict.fromkeys((*lost, *self._contended)):
-            self._settle(self.account(key))
+            self._settle(self.pool_of(key))
         self._confirmed(self.refusals.probes.lost(peer))
 
     # From the configuration and the clock
 
-    def change(self, account: HomePool, rule: CapRule) -> None:
+    def change(self, pool: HomePool, rule: CapRule) -> None:
         """The pool has another rule; enforce() follows, when all pools have theirs."""
-        appeared = account.rule.cap is None and rule.cap is not None
-        account.rule = rule
+        appeared = pool.rule.cap is None and rule.cap is not None
+        pool.rule = rule
         if rule.cap is None:
-            self.blocked.pop(account.key, None)
+            self.blocked.pop(pool.key, None)
         elif appeared and self._peers.floor < self.barrier:
-            self.blocked[account.key] = None
-        self._limit(account)
+            self.blocked[pool.key] = None
+        self._limit(pool)
 
-    def enforce(self, account: HomePool) -> None:
+    def enforce(self, pool: HomePool) -> None:
         """Does what another rule makes necessary: serves, reclaims, revokes."""
-        self._revoke_excess(account)
-        self._settle(account)
+        self._revoke_excess(pool)
+        self._settle(pool)
 
     def unblock(self) -> None:
         """Every live peer has reported: who waited for that is served."""
         blocked = list(self.blocked)
         self.blocked.clear()
         for key in blocked:
-            account = self.account(key)
-            self._revoke_excess(account)
-            self._settle(account)
+            pool = self.pool_of(key)
+            self._revoke_excess(pool)
+            self._settle(pool)
 
-    def sweep(self, account: HomePool) -> bool:
+    def sweep(self, pool: HomePool) -> bool:
         """False when there is nothing about the pool that is worth remembering."""
-        if account.in_use or account.granted or account.key in self._contended:
+        if pool.in_use or pool.granted or pool.key in self._contended:
             return True
-        self.blocked.pop(account.key, None)
+        self.blocked.pop(pool.key, None)
         return False
 
     def confirm(self) -> None:
@@ -195,119 +195,119 @@ class Ledger:
 
     # What follows from a change
 
-    def _settle(self, account: HomePool) -> None:
+    def _settle(self, pool: HomePool) -> None:
         """Serves who waits with what is free; then, if still somebody waits, makes sure that nothing is cached
         anywhere, and else lets holders cache again if the pool is half empty."""
-        key = account.key
-        self._limit(account)
+        key = pool.key
+        self._limit(pool)
         contention = self._contended.get(key)
         if contention is not None:
             if key not in self.blocked:
-                self._serve(account, contention)
-            if contention.wants:
+                self._serve(pool, contention)
+            if contention.borrows:
                 if key not in self.blocked:
-                    self._press(account, contention)
+                    self._press(pool, contention)
                 return
             if not contention.awaiting:
                 del self._contended[key]
-        if account.mode is HomePoolMode.TIGHT and account.is_roomy(self._shards):
-            account.enter(HomePoolMode.OPEN)
+        if pool.mode is HomePoolMode.TIGHT and pool.is_roomy(self._shards):
+            pool.enter(HomePoolMode.OPEN)
 
-    def _serve(self, account: HomePool, contention: Contention) -> None:
-        wants, cap = contention.wants, account.rule.cap
-        while wants:
-            want = wants[0]
-            n = want.count if cap is None else min(want.count, cap - account.out)
+    def _serve(self, pool: HomePool, contention: Contention) -> None:
+        borrows, cap = contention.borrows, pool.rule.cap
+        while borrows:
+            borrow = borrows[0]
+            n = borrow.count if cap is None else min(borrow.count, cap - pool.out)
             if n <= 0:
                 break
-            want.count -= n
-            if not want.count:
-                wants.popleft()
-            self._grant(want.peer, account, n, want.last)
+            borrow.count -= n
+            if not borrow.count:
+                borrows.popleft()
+            self._grant(borrow.peer, pool, n, borrow.last)
 
-    def _press(self, account: HomePool, contention: Contention) -> None:
+    def _press(self, pool: HomePool, contention: Contention) -> None:
         """Somebody waits and nothing is free: tokens that are cached come home, and if there are none, that is said."""
-        if account.mode is HomePoolMode.OPEN:
-            self._reclaim(account, contention, revoke=False)
-        self.refusals.consider(account, contention)
+        if pool.mode is HomePoolMode.OPEN:
+            self._reclaim(pool, contention, revoke=False)
+        self.refusals.consider(pool, contention)
 
-    def _revoke_excess(self, account: HomePool) -> None:
-        cap = account.rule.cap
-        if cap is None or account.out <= cap or account.key in self.blocked:
+    def _revoke_excess(self, pool: HomePool) -> None:
+        cap = pool.rule.cap
+        if cap is None or pool.out <= cap or pool.key in self.blocked:
             return
-        contention = self._contended.get(account.key) or Contention()
-        self._reclaim(account, contention, revoke=True)
+        contention = self._contended.get(pool.key) or Contention()
+        self._reclaim(pool, contention, revoke=True)
         if contention.awaiting:
-            self._contended[account.key] = contention
-            self.revoking[account.key] = None
+            self._contended[pool.key] = contention
+            self.revoking[pool.key] = None
 
-    def _reclaim(self, account: HomePool, contention: Contention, *, revoke: bool) -> None:
+    def _reclaim(self, pool: HomePool, contention: Contention, *, revoke: bool) -> None:
         """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
-        holders = self._grants.holders(account.key)
+        holders = self._grants.holders(pool.key)
         if revoke and self.in_flight():
             holders.append(self._me)
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
-            self._peers.post(peer, ("reclaim", account.key, revoke))
-        account.enter(HomePoolMode.RECLAIMING if contention.awaiting else HomePoolMode.TIGHT)
+            self._peers.post(peer, ("reclaim", pool.key, revoke))
+        pool.enter(HomePoolMode.RECLAIMING if contention.awaiting else HomePoolMode.TIGHT)
         self.reclaims += 1
 
-    def _answered(self, account: HomePool, contention: Contention, peer: int, answers: int) -> None:
+    def _answered(self, pool: HomePool, contention: Contention, peer: int, answers: int) -> None:
         if not answers:
             return
         contention.awaiting[peer] -= answers
         if not contention.awaiting[peer]:
             del contention.awaiting[peer]
         if not contention.awaiting:
-            account.enter(HomePoolMode.TIGHT)
-            self.revoking.pop(account.key, None)
+            pool.enter(HomePoolMode.TIGHT)
+            self.revoking.pop(pool.key, None)
 
     def _confirmed(self, keys: list[str]) -> None:
         """All holders have answered: refuses who was covered and is not served; who came later needs the next probe."""
         for key in keys:
             contention = self._contended.get(key)
             if contention is not None:
-                account = self.account(key)
-                self.refusals.confirmed(account, contention)
-                self._settle(account)
+                pool = self.pool_of(key)
+                self.refusals.confirmed(pool, contention)
+                self._settle(pool)
 
     # Numbers
 
-    def _grant(self, peer: int, account: HomePool, n: int, last: int) -> None:
-        key = account.key
+    def _grant(self, peer: int, pool: HomePool, n: int, last: int) -> None:
+        key = pool.key
         if peer == self._me:
-            self._table.occupy(account, n)  # kept for its connections until it reads the grant
+            self._table.occupy(pool, n)  # kept for its connections until it reads the grant
         else:
-            self._grants.add(peer, account, n)
-            self._limit(account)
-        self._peers.post(peer, ("grant", key, n, account.may_cache(self._shards), last))
+            self._grants.add(peer, pool, n)
+            self._limit(pool)
+        self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
         if self.on_grant is not None:
             self.on_grant(key, peer, n, False)
 
-    def _spare(self, account: HomePool, peer: int, waiting: int, welcome: int) -> int:
+    def _spare(self, pool: HomePool, peer: int, waiting: int, welcome: int) -> int:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
         up to `welcome` later; only while the pool is under half used and has more tokens than there are shards, and
         no more than leaves the same for each shard."""
-        if peer == self._me or not account.may_cache(self._shards) or account.rule.cap is None:
+        if peer == self._me or not pool.may_cache(self._shards) or pool.rule.cap is None:
             return 0
-        fair = (account.rule.cap // 2 - account.out - waiting) // self._shards
-        return max(0, min(fair, welcome) if self._grants.holds(peer, account.key) else fair)
+        fair = (pool.rule.cap // 2 - pool.out - waiting) // self._shards
+        return max(0, min(fair, welcome) if self._grants.holds(peer, pool.key) else fair)
 
-    def _limit(self, account: HomePool) -> None:
-        cap = account.rule.cap
+    def _limit(self, pool: HomePool) -> None:
+        cap = pool.rule.cap
         if cap is None:
-            account.limit = NO_LIMIT
+            pool.limit = NO_LIMIT
         else:
-            account.limit = 0 if account.key in self.blocked else cap - account.granted
+            pool.limit = 0 if pool.key in self.blocked else cap - pool.granted
 
     # For people and tests
 
     def excess(self, key: str) -> int | None:
         """Tokens of a pool here that connections use beyond its cap; None while what is cached is being called in."""
-        account = self.account(key)
-        if account.rule.cap is None:
+        pool = self.pool_of(key)
+        if pool.rule.cap is None:
             return 0
-        return None if key in self.revoking else max(0, account.out - account.rule.cap)
+        return None if key in self.revoking else max(0, pool.out - pool.rule.cap)
 
     def granted(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""
@@ -316,21 +316,21 @@ class Ledger:
     def waiting(self, key: str) -> int:
         """Connections of all shards that wait for a token of a pool here."""
         contention = self._contended.get(key)
-        return sum(want.count for want in contention.wants) if contention is not None else 0
+        return sum(borrow.count for borrow in contention.borrows) if contention is not None else 0
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
-        accounts = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
-        self._grants.check(accounts)
-        assert self.revoking.keys() <= self._contended.keys() <= accounts.keys()
-        assert self.blocked.keys() <= accounts.keys()
-        for key, account in accounts.items():
+        pools = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
+        self._grants.check(pools)
+        assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
+        assert self.blocked.keys() <= pools.keys()
+        for key, pool in pools.items():
             contention = self._contended.get(key)
-            assert account.tight == (account.mode is not HomePoolMode.OPEN), key
-            assert (account.mode is HomePoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
-            limit = account.limit
-            self._limit(account)
-            assert account.limit == limit, key
-            if contention is not None and contention.wants and key not in self.blocked:
-                cap = account.rule.cap
-                assert cap is not None and account.out >= cap and account.mode is not HomePoolMode.OPEN, key
+            assert pool.tight == (pool.mode is not HomePoolMode.OPEN), key
+            assert (pool.mode is HomePoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
+            limit = pool.limit
+            self._limit(pool)
+            assert pool.limit == limit, key
+            if contention is not None and contention.borrows and key not in self.blocked:
+                cap = pool.rule.cap
+                assert cap is not None and pool.out >= cap and pool.mode is not HomePoolMode.OPEN, key

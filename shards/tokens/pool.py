@@ -5,7 +5,7 @@ Both kinds look the same to the accept path, which compares two numbers and neve
 P1  A connection may take a token of a pool here at once, if and only if in_use < limit.
 P2  A token given back to a pool that is `tight` is somebody else's business: the home has to hear of it.
 
-All pools of a shard are in one Table, so that a decision costs one look-up per pool.
+All pools of a shard are in one PoolTable, so that a decision costs one look-up per pool.
 """
 
 from collections import deque
@@ -69,7 +69,7 @@ class Pool:
         self.away = 0
 
 
-class Totals(NamedTuple):
+class TokenTotals(NamedTuple):
     """Tokens of all pools on one shard, and how many pools it knows."""
 
     in_use: int
@@ -77,7 +77,7 @@ class Totals(NamedTuple):
     pools: int
 
 
-class Table:
+class PoolTable:
     """The pools one shard knows, running totals over them, and the wheel that visits each once per turn.
 
     The wheel exists because a sweep over a million pools at once would stop the loop for a second: each tick visits
@@ -132,9 +132,9 @@ class Table:
         self.in_use -= n
         self.away_in_use -= n * pool.away
 
-    def totals(self) -> Totals:
+    def totals(self) -> TokenTotals:
         """Three sums, kept as tokens move: cheap at any number of pools. Counts as cached what capped pools cache."""
-        return Totals(self.in_use, self.away_held - self.away_in_use, len(self.pools))
+        return TokenTotals(self.in_use, self.away_held - self.away_in_use, len(self.pools))
 
     def check(self) -> None:
         """Raises AssertionError when a running total is not the sum of its parts."""

@@ -16,7 +16,7 @@ from shards.tokens.probes import Probes
 
 
 class Refusals:
-    """One ledger's: `contended` and `blocked` are its own, `account(key)` its account of a pool.
+    """One ledger's: `contended` and `blocked` are its own, `pool(key)` its pool of a pool.
 
     `version`: of the rules in force. Whoever lets tokens rise otherwise than by a grant, or may have a grant come back,
     sets `covered` of the contention to 0: the probe under way then proves nothing.
@@ -28,7 +28,7 @@ class Refusals:
         grants: Grants,
         contended: MutableMapping[str, Contention],
         blocked: Container[str],
-        account: Callable[[str], HomePool],
+        pool_of: Callable[[str], HomePool],
     ) -> None:
         self.version = 0
         self.probes = Probes(peers)
@@ -36,53 +36,53 @@ class Refusals:
         self._grants = grants
         self._contended = contended
         self._blocked = blocked
-        self._account = account
+        self._pool_of = pool_of
 
-    def consider(self, account: HomePool, contention: Contention) -> None:
+    def consider(self, pool: HomePool, contention: Contention) -> None:
         """Somebody waits, and nothing is free."""
-        if not self._may_refuse(account):
+        if not self._may_refuse(pool):
             return
-        if account.granted or self._peers.local:
-            self.probes.want(account.key)
+        if pool.granted or self._peers.local:
+            self.probes.want(pool.key)
         else:
-            self._refuse(account, contention, contention.wants[-1].arrival)
+            self._refuse(pool, contention, contention.borrows[-1].arrival)
 
     def confirm(self) -> None:
         """Ends the pass: asks for the probe that refusals need, unless one is under way."""
         if self.probes.wanted:
             self.probes.begin(self._cover)
 
-    def confirmed(self, account: HomePool, contention: Contention) -> None:
+    def confirmed(self, pool: HomePool, contention: Contention) -> None:
         """All holders have answered: refuses who was covered and is not served."""
         covered, contention.covered = contention.covered, 0
-        if covered and self._may_refuse(account):
-            self._refuse(account, contention, covered)
+        if covered and self._may_refuse(pool):
+            self._refuse(pool, contention, covered)
 
     def _cover(self, key: str) -> list[int]:
         """Notes for whom the probe speaks that begins now; returns who has to be asked. If nobody, that is an answer."""
         contention = self._contended.get(key)
-        if contention is None or not contention.wants or not self._may_refuse(self._account(key)):
+        if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key)):
             return []
         holders = self._grants.holders(key)
-        last = contention.wants[-1].arrival
+        last = contention.borrows[-1].arrival
         if holders:
             contention.covered = last
         else:
-            self._refuse(self._account(key), contention, last)
+            self._refuse(self._pool_of(key), contention, last)
         return holders
 
-    def _may_refuse(self, account: HomePool) -> bool:
-        return account.mode is HomePoolMode.TIGHT and not account.rule.wait and account.key not in self._blocked
+    def _may_refuse(self, pool: HomePool) -> bool:
+        return pool.mode is HomePoolMode.TIGHT and not pool.rule.wait and pool.key not in self._blocked
 
-    def _refuse(self, account: HomePool, contention: Contention, covered: int) -> None:
+    def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
         """Refuses everybody who waits and arrived no later than `covered`: nothing is free (L3)."""
         last: dict[int, int] = {}
-        wants = contention.wants
-        while wants and wants[0].arrival <= covered:
-            want = wants.popleft()
-            last[want.peer] = want.last
-        rule = account.rule
+        borrows = contention.borrows
+        while borrows and borrows[0].arrival <= covered:
+            borrow = borrows.popleft()
+            last[borrow.peer] = borrow.last
+        rule = pool.rule
         for peer, ticket in last.items():
-            self._peers.post(peer, ("refuse", account.key, ticket, rule.cap, rule.name, self.version))
-        if not wants and not contention.awaiting:
-            self._contended.pop(account.key, None)
+            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version))
+        if not borrows and not contention.awaiting:
+            self._contended.pop(pool.key, None)

@@ -25,10 +25,10 @@ from shards.tokens.describe import describe
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Granted, Ledger, Lost, Returned
 from shards.tokens.peers import Message, Peers
-from shards.tokens.pool import ADMITTED, Admitted, Pool, Refused, Table, TokenWaiter, Totals
+from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting
 
-__all__ = ["ADMITTED", "Admitted", "Refused", "TokenWaiter", "Tokens", "Totals"]
+__all__ = ["ADMITTED", "Admitted", "Refused", "TokenTotals", "TokenWaiter", "Tokens"]
 
 
 class Tokens:
@@ -65,7 +65,7 @@ class Tokens:
         self._rule_of = rule_of
         self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
         self._deadline_s = deadline_s
-        self._table = Table(rule_of)
+        self._table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
         self._cache = Cache(shards, self._table, self._peers)
         self._ledger = Ledger(me, shards, self._table, self._peers)
@@ -204,8 +204,8 @@ class Tokens:
         self._ledger.down(peer)
         self._waiting.home_changed(peer)
         if self._applied:
-            for share in self._cache.shares(peer):
-                self._waiting.discard(share)
+            for pool in self._cache.pools_of(peer):
+                self._waiting.discard(pool)
 
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
@@ -240,7 +240,7 @@ class Tokens:
                     break
         self._peers.flush(self._send)
 
-    def totals(self) -> Totals:
+    def totals(self) -> TokenTotals:
         """Tokens in use and cached here, and the pools this shard knows; cheap."""
         return self._table.totals()
 

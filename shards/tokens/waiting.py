@@ -19,14 +19,14 @@ from shards.tokens.home_pool import HomePool
 from shards.tokens.homes import home_of
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
-from shards.tokens.pool import ADMITTED, Pool, Refused, Table, TokenWaiter
+from shards.tokens.pool import ADMITTED, Pool, PoolTable, Refused, TokenWaiter
 
 
 class Waiting:
     """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told."""
 
     def __init__(
-        self, me: int, shards: int, table: Table, peers: Peers, cache: Cache, ledger: Ledger, lump: int
+        self, me: int, shards: int, table: PoolTable, peers: Peers, cache: Cache, ledger: Ledger, lump: int
     ) -> None:
         self.version = 0
         self.borrows = 0
@@ -72,7 +72,7 @@ class Waiting:
         return bool(self._attempts)
 
     def told(self, attempt: Attempt) -> bool:
-        """Whether the waiter of a decided attempt still wants to know; it is forgotten."""
+        """Whether the waiter of a decided attempt still waits for the decision; it is forgotten."""
         if self._attempts.get(attempt.waiter) is not attempt:
             return False
         del self._attempts[attempt.waiter]
@@ -113,17 +113,17 @@ class Waiting:
     def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
         """n tokens came, for those who wait first; the home had tickets up to `last` in mind."""
         if peer != self._me:
-            share = self._cache.granted(key, n, loose)
-            self.serve(share, last)
-            self._cache.settle(share)
+            held = self._cache.granted(key, n, loose)
+            self.serve(held, last)
+            self._cache.settle(held)
             return
         served: list[Attempt] = []
         while len(served) < n and (attempt := self.queues.pop(key)) is not None:
             served.append(attempt)  # its token is counted as in use since it was granted
         if len(served) < n:
-            account = self._ledger.account(key)
-            self._table.vacate(account, n - len(served))
-            self.settle(account)
+            pool = self._ledger.pool_of(key)
+            self._table.vacate(pool, n - len(served))
+            self.settle(pool)
         self._go_on(served, last)
 
     def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
@@ -141,10 +141,10 @@ class Waiting:
         else:
             self._peers.post(peer, ("reclaimed", key, spare))
 
-    def discard(self, share: HolderPool) -> None:
+    def discard(self, pool: HolderPool) -> None:
         """The home can't revoke what a change may have made excess, so it is given up unasked."""
-        self._cache.discard(share)
-        self.revoked.append((share.key, None, 0))
+        self._cache.discard(pool)
+        self.revoked.append((pool.key, None, 0))
 
     def serve(self, pool: Pool, last: int = 0) -> None:
         """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
@@ -200,7 +200,7 @@ class Waiting:
         pool = self._table.pools.get(key)
         if pool is not None:
             return pool
-        return self._ledger.account(key) if self._home(key) == self._me else self._cache.share(key)
+        return self._ledger.pool_of(key) if self._home(key) == self._me else self._cache.pool_of(key)
 
     def _home(self, key: str) -> int:
         return home_of(key, self._shards)

@@ -13,8 +13,8 @@ import urllib.request
 
 import pytest
 from harness import admitted, connect, running, until
-from simulation.rate_world import most_within, one_gate
-from units import assert_recorded_as_by_one_gate, assert_units_cover
+from simulation.rate_world import most_within, one_broker
+from units import assert_recorded_as_by_one_broker, assert_units_cover
 
 from broker.journal.reader import events
 from shards.tokens.homes import home_of
@@ -104,7 +104,7 @@ def journal(cluster, since_ns, *, kind="admitted", ip=IP, listener="EXTERNAL"):
     ]
 
 
-def assert_as_one_gate(cluster, storm, pool, *, sets=(), quotas=()):
+def assert_as_one_broker(cluster, storm, pool, *, sets=(), quotas=()):
     """As one Kafka broker: the units that were recorded, at the millisecond their home recorded them, are a sequence that a
     single gate lets in; no connection got in without one of them; and all in all at least 0.95 got in of what that
     gate admits of the same arrivals. Of a listener, whose connections arrive when it accepts them, 0.95 of what it admits
@@ -114,7 +114,7 @@ def assert_as_one_gate(cluster, storm, pool, *, sets=(), quotas=()):
     admission, is up to 100 ms later (a spare unit) or, on a busy machine, a message later.
     """
     recorded = list(events(cluster.data_dir / "journal"))
-    assert_recorded_as_by_one_gate(recorded)
+    assert_recorded_as_by_one_broker(recorded)
     taken = journal(cluster, 0)
     assert_units_cover(recorded, pool, [(event["mono_ns"], event["shard"]) for event in taken])
     start_ms, end_ms = storm.began_ns // 1_000_000, int(STORM_S * 1000)
@@ -130,11 +130,11 @@ def assert_as_one_gate(cluster, storm, pool, *, sets=(), quotas=()):
             [(max(0, at_ms + by), ip, name) for (at_ms, ip, name), by in zip(arrivals, shift, strict=True)]
             for shift in shifts
         ]
-        least = min(len(one_gate(some, 2 * end_ms, sets=sets, quotas=quotas)) for some in [arrivals, *shifted])
+        least = min(len(one_broker(some, 2 * end_ms, sets=sets, quotas=quotas)) for some in [arrivals, *shifted])
     else:
         waiting = [(at_ms, IP, "EXTERNAL") for at_ms in range(0, end_ms, 2)]
         # The storm begins some ms after 0, and so may what ends it.
-        least = sum(at < end_ms - 500 for at in one_gate(waiting, end_ms, sets=sets))
+        least = sum(at < end_ms - 500 for at in one_broker(waiting, end_ms, sets=sets))
     assert sum(event["mono_ns"] >= storm.began_ns for event in taken) >= 0.95 * least - 1
 
 
@@ -143,7 +143,7 @@ def test_a_storm_from_one_address(cluster):
         storm = Storm(cluster)
         other = Storm(cluster, OTHER, clients=1, pause_s=0.02)
         storm.join(), other.join()
-        assert_as_one_gate(cluster, storm, f"rate:ip:{IP}", quotas=[(IP, 20)])
+        assert_as_one_broker(cluster, storm, f"rate:ip:{IP}", quotas=[(IP, 20)])
     assert storm.refused and other.refused == []
     refused = journal(cluster, storm.began_ns, kind="refused")
     assert {(event["reason"], event["limit"], event["limit_value"]) for event in refused} == {
@@ -163,7 +163,7 @@ def test_a_storm_on_a_listener_waits_in_the_backlog(tmp_path, name, shards):
         storm = Storm(cluster)
         between = Storm(cluster, listener="INTERNAL", clients=1, pause_s=0.01)
         storm.join(), between.join()
-        assert_as_one_gate(cluster, storm, "rate:listener:EXTERNAL", sets=[(name, 20)])
+        assert_as_one_broker(cluster, storm, "rate:listener:EXTERNAL", sets=[(name, 20)])
     assert storm.refused == []
     assert between.refused == []
     assert len(between.opened) > 100

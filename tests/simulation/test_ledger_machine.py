@@ -13,7 +13,7 @@ from shards.limits.caps import CapRule
 from shards.tokens.home_pool import HomePoolMode
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
-from shards.tokens.pool import Table
+from shards.tokens.pool import PoolTable
 
 POOL = "ip:10.0.0.1"
 HOLDERS = (1, 2, 3)
@@ -27,7 +27,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.rule = CapRule(4, "cap")
         self.peers = Peers(0, 4, epoch=1)
-        self.table = Table(lambda pool: self.rule)
+        self.table = PoolTable(lambda pool: self.rule)
         self.ledger = Ledger(0, 4, self.table, self.peers)
         self.ledger.in_flight = lambda: False
         self.epoch = 1
@@ -103,25 +103,25 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule()
     def open_at_home(self) -> None:
-        account = self.ledger.account(POOL)
-        if account.in_use < account.limit:
-            self.table.occupy(account)
+        pool = self.ledger.pool_of(POOL)
+        if pool.in_use < pool.limit:
+            self.table.occupy(pool)
 
     @rule()
     def close_at_home(self) -> None:
-        account = self.ledger.account(POOL)
-        if account.in_use:
-            self.table.vacate(account)
-            if account.tight:
-                self.ledger.freed(account)
+        pool = self.ledger.pool_of(POOL)
+        if pool.in_use:
+            self.table.vacate(pool)
+            if pool.tight:
+                self.ledger.freed(pool)
 
     @rule(cap=st.one_of(st.integers(0, 12)), wait=st.booleans())
     def change_cap(self, cap: int, wait: bool) -> None:
-        account = self.ledger.account(POOL)
+        pool = self.ledger.pool_of(POOL)
         self.rule = CapRule(cap, "cap", wait)
-        self.highest = max(cap, account.out)
-        self.ledger.change(account, self.rule)
-        self.ledger.enforce(account)
+        self.highest = max(cap, pool.out)
+        self.ledger.change(pool, self.rule)
+        self.ledger.enforce(pool)
 
     @rule(holder=holders)
     def die_and_come_back(self, holder: int) -> None:
@@ -141,9 +141,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def out_never_rises_above_the_cap(self) -> None:
-        account = self.ledger.account(POOL)
-        assert account.out <= self.highest
-        self.highest = max(self.rule.cap or 0, account.out)
+        pool = self.ledger.pool_of(POOL)
+        assert pool.out <= self.highest
+        self.highest = max(self.rule.cap or 0, pool.out)
 
     @invariant()
     def granted_is_held_plus_on_the_way(self) -> None:
@@ -154,7 +154,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_tight_pool_is_cached_nowhere(self) -> None:
-        if self.ledger.account(POOL).mode is HomePoolMode.TIGHT:
+        if self.ledger.pool_of(POOL).mode is HomePoolMode.TIGHT:
             assert not any(self.spare.values())
 
     def teardown(self) -> None:
@@ -170,8 +170,8 @@ class LedgerMachine(RuleBasedStateMachine):
                     self.cancel(holder)
             self.close_at_home()
         assert not any(self.waiting.values())
-        account = self.ledger.account(POOL)
-        assert account.out == sum(self.spare.values())
+        pool = self.ledger.pool_of(POOL)
+        assert pool.out == sum(self.spare.values())
 
 
 TestLedger = LedgerMachine.TestCase

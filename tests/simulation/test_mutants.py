@@ -21,57 +21,57 @@ ENOUGH = 600
 Patch = tuple[type, str, Any]
 
 
-def leaks_a_token(grants: Grants, shard: int, account: HomePool, n: int) -> None:
-    original_take_back(grants, shard, account, n)
+def leaks_a_token(grants: Grants, shard: int, pool: HomePool, n: int) -> None:
+    original_take_back(grants, shard, pool, n)
     if n > 1:
-        grants.add(shard, account, 1)
+        grants.add(shard, pool, 1)
 
 
-def grants_one_too_many(ledger: Ledger, account: HomePool, contention: Contention) -> None:
-    cap = account.rule.cap
-    while contention.wants and (cap is None or account.out <= cap):
-        want = contention.wants[0]
-        want.count -= 1
-        if not want.count:
-            contention.wants.popleft()
-        ledger._grant(want.peer, account, 1, want.last)
+def grants_one_too_many(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+    cap = pool.rule.cap
+    while contention.borrows and (cap is None or pool.out <= cap):
+        borrow = contention.borrows[0]
+        borrow.count -= 1
+        if not borrow.count:
+            contention.borrows.popleft()
+        ledger._grant(borrow.peer, pool, 1, borrow.last)
 
 
-def refuses_as_soon_as_it_is_dry(ledger: Ledger, account: HomePool, contention: Contention) -> None:
-    if not account.rule.wait:
-        ledger.refusals._refuse(account, contention, ledger._arrivals)
+def refuses_as_soon_as_it_is_dry(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+    if not pool.rule.wait:
+        ledger.refusals._refuse(pool, contention, ledger._arrivals)
 
 
-def refuses_without_a_fence(refusals: Refusals, account: HomePool, contention: Contention) -> None:
-    if refusals._may_refuse(account):
-        refusals._refuse(account, contention, contention.wants[-1].arrival)
+def refuses_without_a_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
+    if refusals._may_refuse(pool):
+        refusals._refuse(pool, contention, contention.borrows[-1].arrival)
 
 
 def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
     original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
 
 
-def fences_latecomers(refusals: Refusals, account: HomePool, contention: Contention) -> None:
-    if contention.covered and contention.wants:
-        contention.covered = contention.wants[-1].arrival
-    original_confirmed(refusals, account, contention)
+def covers_latecomers_with_an_old_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
+    if contention.covered and contention.borrows:
+        contention.covered = contention.borrows[-1].arrival
+    original_confirmed(refusals, pool, contention)
 
 
 def ignores_reclaim(cache: Cache, key: str) -> int:
     return 0
 
 
-def caches_while_tight(cache: Cache, share: HolderPool) -> None:
+def caches_while_tight(cache: Cache, pool: HolderPool) -> None:
     return
 
 
-def forgets_use_without_a_cap(cache: Cache, share: HolderPool, n: int) -> None:
-    cache._hold(share, n)
+def forgets_use_without_a_cap(cache: Cache, pool: HolderPool, n: int) -> None:
+    cache._hold(pool, n)
 
 
 def forgets_use_at_a_new_home(cache: Cache, home: int) -> None:
-    for share in cache.shares(home):
-        cache._hold(share, -share.held)
+    for pool in cache.pools_of(home):
+        cache._hold(pool, -pool.held)
 
 
 def believes_everybody_reported(peers: Peers) -> float:
@@ -87,7 +87,7 @@ def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], chan
     done()
 
 
-def does_not_revoke(ledger: Ledger, account: HomePool) -> None:
+def does_not_revoke(ledger: Ledger, pool: HomePool) -> None:
     return
 
 
@@ -103,11 +103,11 @@ def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
     return {}
 
 
-def keeps_idle_tokens(cache: Cache, share: HolderPool) -> bool:
+def keeps_idle_tokens(cache: Cache, pool: HolderPool) -> bool:
     return True
 
 
-def keeps_empty_accounts(ledger: Ledger, account: HomePool) -> bool:
+def keeps_empty_pools(ledger: Ledger, pool: HomePool) -> bool:
     return True
 
 
@@ -115,10 +115,10 @@ def forgets_who_cancelled(ledger: Ledger, peer: int, key: str, ticket: int) -> N
     return
 
 
-def does_not_count_without_a_cap(cache: Cache, share: HolderPool, rule: Any) -> None:
-    original_change(cache, share, rule)
+def does_not_count_without_a_cap(cache: Cache, pool: HolderPool, rule: Any) -> None:
+    original_change(cache, pool, rule)
     if rule.cap is None:
-        cache._table.vacate(share, share.in_use - min(share.in_use, share.held))
+        cache._table.vacate(pool, pool.in_use - min(pool.in_use, pool.held))
 
 
 original_take_back = Grants.take_back
@@ -137,8 +137,8 @@ MUTANTS: list[tuple[Patch, str, int]] = [
     ((Cache, "_report", forgets_use_without_a_cap), "2", 0),
     ((Grants, "take_back", leaks_a_token), "2", 0),
     ((Ledger, "_press", refuses_as_soon_as_it_is_dry), "3", 0),
-    ((Refusals, "consider", refuses_without_a_fence), "3", 0),
-    ((Refusals, "confirmed", fences_latecomers), "3", 120),
+    ((Refusals, "consider", refuses_without_a_probe), "3", 0),
+    ((Refusals, "confirmed", covers_latecomers_with_an_old_probe), "3", 120),
     ((Ledger, "withdraw", forgets_who_cancelled), "3", 310),
     ((Waiting, "refuse", refuses_latecomers), "3", 0),
     ((Cache, "tighten", ignores_reclaim), "3", 0),
@@ -150,7 +150,7 @@ MUTANTS: list[tuple[Patch, str, int]] = [
     ((Grants, "drop", keeps_the_tokens_of_the_dead), "6", 0),
     ((Waiting, "refuse", blames_another_value), "7", 0),
     ((Cache, "sweep", keeps_idle_tokens), "8", 0),
-    ((Ledger, "sweep", keeps_empty_accounts), "8", 0),
+    ((Ledger, "sweep", keeps_empty_pools), "8", 0),
 ]
 
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from simulation.rate_world import LISTENERS, RATE, World, most_within, one_gate, quota_key
+from simulation.rate_world import LISTENERS, RATE, RateWorld, most_within, one_broker, quota_key
 
 SETS = [("inter.broker.listener.name", "INTERNAL")]
 END_MS = 26_000
@@ -18,7 +18,7 @@ def poisson(seed, per_s, *, ip="10.0.0.1", listener="EXTERNAL", start_ms=1100, e
 
 
 def simulate(seed, shards, arrivals, *, sets=(), quotas=(), delay_ms=(0, 2)):
-    world = World(seed, shards, sets=[*SETS, *sets], quotas=quotas, delay_ms=delay_ms)
+    world = RateWorld(seed, shards, sets=[*SETS, *sets], quotas=quotas, delay_ms=delay_ms)
     for at_ms, ip, listener in arrivals:
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
@@ -26,8 +26,8 @@ def simulate(seed, shards, arrivals, *, sets=(), quotas=(), delay_ms=(0, 2)):
     return world
 
 
-def assert_as_one_gate(times, reference):
-    """Not above one gate in any window, and not below 0.95 of it. What the order of simultaneous arrivals and some ms on
+def assert_as_one_broker(times, reference):
+    """Not above one broker in any window, and not below 0.95 of it. What the order of simultaneous arrivals and some ms on
     the way shift is an edge of a burst: 2% in windows of seconds, 10% in one. The last second may still be on its way."""
     for span_ms in SPANS_MS:
         allowed = most_within(reference, span_ms) * (1.02 if span_ms > 1000 else 1.1) + 2
@@ -36,12 +36,12 @@ def assert_as_one_gate(times, reference):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_an_address_is_admitted_as_by_one_gate(seed):
+def test_an_address_is_admitted_as_by_one_broker(seed):
     source = random.Random(seed)
     quotas = [("10.0.0.1", source.choice([1, 5, 20, 100, 300]))]
     arrivals = poisson(seed, quotas[0][1] * source.choice([0.3, 0.8, 1.2, 4]))
     world = simulate(seed, source.choice([1, 2, 3, 4, 8]), arrivals, quotas=quotas)
-    assert_as_one_gate(world.times(), one_gate(arrivals, END_MS, quotas=quotas))
+    assert_as_one_broker(world.times(), one_broker(arrivals, END_MS, quotas=quotas))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -50,7 +50,7 @@ def test_a_listener_takes_connections_as_one_acceptor(seed):
     sets = [(source.choice([RATE, f"listener.name.external.{RATE}"]), source.choice([1, 5, 20, 100, 300]))]
     arrivals = poisson(seed, sets[0][1] * source.choice([0.3, 0.8, 1.2, 3]))
     world = simulate(seed, source.choice([1, 2, 3, 4, 8]), arrivals, sets=sets)
-    assert_as_one_gate(world.times(), one_gate(arrivals, END_MS, sets=sets))
+    assert_as_one_broker(world.times(), one_broker(arrivals, END_MS, sets=sets))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -62,7 +62,7 @@ def test_the_inter_broker_listener_is_unhindered_by_the_brokers_rate(seed):
     assert len(delays) == sum(listener == "INTERNAL" for _, _, listener in arrivals)
     assert max(delays) <= 20
     external = [arrival for arrival in arrivals if arrival[2] == "EXTERNAL"]
-    assert_as_one_gate(world.times(listener="EXTERNAL"), one_gate(external, END_MS, sets=sets))
+    assert_as_one_broker(world.times(listener="EXTERNAL"), one_broker(external, END_MS, sets=sets))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -71,14 +71,14 @@ def test_what_an_address_violates_is_taken_back_from_its_listener(seed):
     quotas, sets = [("10.0.0.1", 5)], [(RATE, 20)]
     arrivals = poisson(seed, 40) + poisson(seed + 1, 8, ip="10.0.0.2")
     world = simulate(seed, 3, arrivals, sets=sets, quotas=quotas)
-    reference = one_gate(arrivals, END_MS, sets=sets, quotas=quotas)
+    reference = one_broker(arrivals, END_MS, sets=sets, quotas=quotas)
     assert abs(len(world.times()) - len(reference)) <= 0.05 * len(reference) + 2
     assert len(world.times(ip="10.0.0.2")) == sum(ip == "10.0.0.2" for _, ip, _ in arrivals)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_changed_rate_holds_from_the_moment_the_change_returned(seed):
-    world = World(seed, 4, sets=SETS, quotas=[("10.0.0.1", 1000)])
+    world = RateWorld(seed, 4, sets=SETS, quotas=[("10.0.0.1", 1000)])
     returned = world.change(5000, "quota", quota_key("10.0.0.1"), {"connection_creation_rate": 10})
     for at_ms, ip, listener in poisson(seed, 200):
         world.connect(at_ms, ip, listener)
@@ -91,7 +91,7 @@ def test_a_changed_rate_holds_from_the_moment_the_change_returned(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_listeners_rate_that_is_switched_on_knows_what_came_before(seed):
-    world = World(seed, 4, sets=SETS)
+    world = RateWorld(seed, 4, sets=SETS)
     world.change(6000, "setting", f"/{RATE}", "20")
     arrivals = poisson(seed, 100)
     for at_ms, ip, listener in arrivals:
@@ -106,14 +106,14 @@ def test_a_listeners_rate_that_is_switched_on_knows_what_came_before(seed):
 def test_a_home_that_dies_leaves_no_room_behind(seed, what):
     """Its successor hears from the others what was used, and from its stand-in what it used itself."""
     quotas, sets = ([("10.0.0.1", 30)], []) if what == "address" else ([], [(RATE, 30)])
-    world = World(seed, 3, sets=[*SETS, *sets], quotas=quotas)
+    world = RateWorld(seed, 3, sets=[*SETS, *sets], quotas=quotas)
     key = "ip:10.0.0.1" if what == "address" else "listener:EXTERNAL"
     world.crash(7000, world.shards[0].rates._home(key))
     arrivals = poisson(seed, 100)
     for at_ms, ip, listener in arrivals:
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
-    reference = one_gate(arrivals, END_MS, sets=sets, quotas=quotas)
+    reference = one_broker(arrivals, END_MS, sets=sets, quotas=quotas)
     for span_ms in (5000, 10_000):
         assert most_within(world.times(), span_ms) <= most_within(reference, span_ms) * 1.02 + 2
     assert len(world.times()) >= 0.9 * len(reference)
@@ -121,20 +121,20 @@ def test_a_home_that_dies_leaves_no_room_behind(seed, what):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_dead_holder_blocks_nobody(seed):
-    world = World(seed, 3, sets=[*SETS, (RATE, 50)])
-    holder = next(number for number in range(3) if number != world.shards[0].rates.gate_home)
+    world = RateWorld(seed, 3, sets=[*SETS, (RATE, 50)])
+    holder = next(number for number in range(3) if number != world.shards[0].rates.listeners_home)
     for at_ms in range(4000, 12_000, 2000):
         world.crash(at_ms, holder)
     arrivals = poisson(seed, 150)
     for at_ms, ip, listener in arrivals:
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
-    assert len(world.times()) >= 0.95 * len(one_gate(arrivals, END_MS, sets=[(RATE, 50)]))
+    assert len(world.times()) >= 0.95 * len(one_broker(arrivals, END_MS, sets=[(RATE, 50)]))
 
 
 def test_unused_spare_units_come_back():
     """After a burst far below half of the quota, what the home counts is what was admitted."""
-    world = World(1, 2, sets=SETS, quotas=[("10.0.0.1", 1000)])
+    world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 1000)])
     home = world.shards[0].rates._home("ip:10.0.0.1")
     for at_ms in range(1100, 2100):
         world.connect(at_ms, shard=1 - home)
@@ -144,7 +144,7 @@ def test_unused_spare_units_come_back():
 
 
 def test_messages_are_few_while_a_rate_is_far_below_its_quota():
-    world = World(1, 2, sets=SETS, quotas=[("10.0.0.1", 10_000)])
+    world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 10_000)])
     home = world.shards[0].rates._home("ip:10.0.0.1")
     for at_ms in range(1100, 11_100):
         world.connect(at_ms, shard=1 - home)
@@ -158,8 +158,8 @@ def test_messages_are_few_while_a_rate_is_far_below_its_quota():
 
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_without_rates_nothing_is_sent_and_nothing_kept(listener):
-    world = World(1, 4, sets=SETS)
+    world = RateWorld(1, 4, sets=SETS)
     for at_ms, ip, name in poisson(1, 100, listener=listener):
         world.connect(at_ms, ip, name)
     world.run(END_MS)
-    assert all(not shard.rates._shares._shares and shard.rates.next_ms() is None for shard in world.shards)
+    assert all(not shard.rates._allowances._allowances and shard.rates.next_ms() is None for shard in world.shards)

@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 
 import pytest
-from simulation.cluster import PER_IP, TOTAL, WAITING, Cluster, admitted, pending, refused
+from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[SimulatedCluster]:
     """Four shards; at the end of each story nothing may be left."""
-    cluster = Cluster()
+    cluster = SimulatedCluster()
     yield cluster
     cluster.finish()
 
 
-def test_after_a_cut_nobody_enters_until_enough_have_left(cluster: Cluster) -> None:
+def test_after_a_cut_nobody_enters_until_enough_have_left(cluster: SimulatedCluster) -> None:
     cluster.set_cap(10)
     opened = cluster.open(10)
     cluster.set_cap(4)
@@ -28,7 +28,7 @@ def test_after_a_cut_nobody_enters_until_enough_have_left(cluster: Cluster) -> N
     assert refused(cluster.try_open(on=1))
 
 
-def test_tokens_that_were_idle_at_a_cut_are_not_spent_afterwards(cluster: Cluster) -> None:
+def test_tokens_that_were_idle_at_a_cut_are_not_spent_afterwards(cluster: SimulatedCluster) -> None:
     cluster.set_cap(40)
     cluster.close(cluster.open(1, on=cluster.elsewhere))
     opened = cluster.open(6, on=cluster.home)
@@ -40,7 +40,7 @@ def test_tokens_that_were_idle_at_a_cut_are_not_spent_afterwards(cluster: Cluste
     assert [admitted(cluster.try_open(cluster.elsewhere)) for _ in range(2)] == [True, False]
 
 
-def test_idle_tokens_elsewhere_never_cause_a_refusal(cluster: Cluster) -> None:
+def test_idle_tokens_elsewhere_never_cause_a_refusal(cluster: SimulatedCluster) -> None:
     cluster.set_cap(40)
     for shard in range(4):
         cluster.close(cluster.open(1, on=shard))
@@ -52,7 +52,7 @@ def test_idle_tokens_elsewhere_never_cause_a_refusal(cluster: Cluster) -> None:
     cluster.open(10, on=cluster.elsewhere)
 
 
-def test_an_override_without_a_general_cap_counts_what_closes(cluster: Cluster) -> None:
+def test_an_override_without_a_general_cap_counts_what_closes(cluster: SimulatedCluster) -> None:
     cluster.set_cap(5)
     for _ in range(20):
         cluster.close(cluster.open(5))
@@ -61,7 +61,7 @@ def test_an_override_without_a_general_cap_counts_what_closes(cluster: Cluster) 
 
 @pytest.mark.parametrize("shards", [1, 2, 4, 7, 16])
 def test_exactly_as_many_get_in_as_the_cap_says(shards: int) -> None:
-    cluster = Cluster(shards)
+    cluster = SimulatedCluster(shards)
     cluster.set_cap(50)
     tries = [cluster.arrive(on=number % shards) for number in range(200)]
     cluster.run()
@@ -70,13 +70,13 @@ def test_exactly_as_many_get_in_as_the_cap_says(shards: int) -> None:
     cluster.finish()
 
 
-def test_a_cap_of_zero_lets_nobody_in(cluster: Cluster) -> None:
+def test_a_cap_of_zero_lets_nobody_in(cluster: SimulatedCluster) -> None:
     cluster.set_cap(0)
     for shard in range(4):
         assert cluster.arrive(on=shard).decision == Refused(cluster.pool, CapRule(0, PER_IP), 1)
 
 
-def test_connections_from_before_the_cap_count(cluster: Cluster) -> None:
+def test_connections_from_before_the_cap_count(cluster: SimulatedCluster) -> None:
     opened = cluster.open(7)
     cluster.set_cap(8)
     assert admitted(cluster.try_open(on=0))
@@ -90,7 +90,7 @@ def test_connections_from_before_the_cap_count(cluster: Cluster) -> None:
     assert admitted(cluster.try_open(on=3))
 
 
-def test_a_refusal_names_pool_limit_value_and_version(cluster: Cluster) -> None:
+def test_a_refusal_names_pool_limit_value_and_version(cluster: SimulatedCluster) -> None:
     cluster.set_caps(broker=CapRule(100, TOTAL))
     cluster.set_cap(1)
     cluster.open(1, on=cluster.home)
@@ -98,14 +98,14 @@ def test_a_refusal_names_pool_limit_value_and_version(cluster: Cluster) -> None:
     assert last.decision == Refused(cluster.pool, CapRule(1, PER_IP), 2)
 
 
-def test_a_refused_connection_gives_back_what_it_had(cluster: Cluster) -> None:
+def test_a_refused_connection_gives_back_what_it_had(cluster: SimulatedCluster) -> None:
     cluster.set_caps(broker=CapRule(1, TOTAL), ip=CapRule(0, PER_IP))
     for shard in (0, 1, 2, 3):
         assert refused(cluster.try_open(shard, ("broker", cluster.pool)))
     assert admitted(cluster.try_open(0, ("broker", "ip:10.0.0.2")))
 
 
-def test_the_home_decides_without_a_message(cluster: Cluster) -> None:
+def test_the_home_decides_without_a_message(cluster: SimulatedCluster) -> None:
     cluster.set_cap(3)
     before = cluster.messages
     opened = [cluster.arrive(on=cluster.home) for _ in range(4)]
@@ -115,13 +115,13 @@ def test_the_home_decides_without_a_message(cluster: Cluster) -> None:
     assert cluster.messages == before
 
 
-def test_without_a_cap_nobody_is_asked(cluster: Cluster) -> None:
+def test_without_a_cap_nobody_is_asked(cluster: SimulatedCluster) -> None:
     before = cluster.messages
     cluster.close(cluster.open(20))
     assert cluster.messages == before
 
 
-def test_a_holder_gets_more_than_it_asked_for_while_the_pool_is_under_half_used(cluster: Cluster) -> None:
+def test_a_holder_gets_more_than_it_asked_for_while_the_pool_is_under_half_used(cluster: SimulatedCluster) -> None:
     cluster.set_cap(100)
     cluster.open(1, on=cluster.elsewhere)
     before = cluster.messages
@@ -130,14 +130,14 @@ def test_a_holder_gets_more_than_it_asked_for_while_the_pool_is_under_half_used(
     assert cluster.world.nodes[cluster.elsewhere].tokens.decided_cached == 10
 
 
-def test_nothing_is_cached_when_the_cap_does_not_exceed_the_shards(cluster: Cluster) -> None:
+def test_nothing_is_cached_when_the_cap_does_not_exceed_the_shards(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.close(cluster.open(2, on=cluster.elsewhere))
     assert cluster.cached() == 0
-    assert cluster.oracle.account(cluster.pool).granted == 0
+    assert cluster.oracle.home_pool(cluster.pool).granted == 0
 
 
-def test_all_who_wait_in_one_pass_are_one_borrow(cluster: Cluster) -> None:
+def test_all_who_wait_in_one_pass_are_one_borrow(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     tokens = cluster.world.nodes[cluster.elsewhere].tokens
     tries = [cluster.arrive(on=cluster.elsewhere) for _ in range(10)]
@@ -148,7 +148,7 @@ def test_all_who_wait_in_one_pass_are_one_borrow(cluster: Cluster) -> None:
     assert cluster.messages - before <= 6  # borrow, grant and reclaim, answer, probe, answer, refusal
 
 
-def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(cluster: Cluster) -> None:
+def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(cluster: SimulatedCluster) -> None:
     world, away, home = cluster.world, cluster.elsewhere, cluster.home
     cluster.set_cap(2)
     opened = cluster.open(2, on=home)
@@ -167,7 +167,7 @@ def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(clus
     assert admitted(late)
 
 
-def test_a_token_on_its_way_home_is_not_in_use(cluster: Cluster) -> None:
+def test_a_token_on_its_way_home_is_not_in_use(cluster: SimulatedCluster) -> None:
     """Closed before the other arrived: the answer to the probe brings the token, so there is no refusal."""
     world, away, home = cluster.world, cluster.elsewhere, cluster.home
     cluster.set_cap(2)
@@ -182,7 +182,7 @@ def test_a_token_on_its_way_home_is_not_in_use(cluster: Cluster) -> None:
     assert admitted(late)
 
 
-def test_a_tight_pool_may_be_cached_again_once_it_is_half_empty(cluster: Cluster) -> None:
+def test_a_tight_pool_may_be_cached_again_once_it_is_half_empty(cluster: SimulatedCluster) -> None:
     cluster.set_cap(20)
     opened = cluster.open(20, on=cluster.elsewhere)
     assert refused(cluster.try_open(on=cluster.home))
@@ -193,16 +193,16 @@ def test_a_tight_pool_may_be_cached_again_once_it_is_half_empty(cluster: Cluster
     assert cluster.cached() > 0
 
 
-def test_idle_tokens_go_home_after_a_while(cluster: Cluster) -> None:
+def test_idle_tokens_go_home_after_a_while(cluster: SimulatedCluster) -> None:
     cluster.set_cap(40)
     cluster.close(cluster.open(3, on=cluster.elsewhere))
     assert cluster.cached() > 0
     cluster.wait(12)
     assert cluster.cached() == 0
-    assert cluster.oracle.account(cluster.pool).granted == 0
+    assert cluster.oracle.home_pool(cluster.pool).granted == 0
 
 
-def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluster: Cluster) -> None:
+def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(2, WAITING, wait=True))
     opened = cluster.open(2, on=cluster.home)
     queue = [cluster.try_open(on) for on in (1, 2, 3, 0)]
@@ -214,7 +214,7 @@ def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluste
         assert [admitted(one) for one in queue] == [number <= first for number in range(4)]
 
 
-def test_a_raised_cap_wakes_those_who_wait(cluster: Cluster) -> None:
+def test_a_raised_cap_wakes_those_who_wait(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
     cluster.open(1)
     queue = [cluster.try_open(on) for on in (1, 2, 3)]
@@ -224,7 +224,7 @@ def test_a_raised_cap_wakes_those_who_wait(cluster: Cluster) -> None:
     assert admitted(queue[2])
 
 
-def test_who_waits_and_goes_away_gets_no_token(cluster: Cluster) -> None:
+def test_who_waits_and_goes_away_gets_no_token(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
     opened = cluster.open(1, on=cluster.home)
     gone, next_one = cluster.try_open(cluster.elsewhere), cluster.try_open(cluster.elsewhere)
@@ -234,7 +234,7 @@ def test_who_waits_and_goes_away_gets_no_token(cluster: Cluster) -> None:
     assert gone.decision is None
 
 
-def test_the_dead_do_not_wait(cluster: Cluster) -> None:
+def test_the_dead_do_not_wait(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
     opened = cluster.open(1, on=cluster.home)
     cluster.try_open(cluster.elsewhere)
@@ -245,7 +245,7 @@ def test_the_dead_do_not_wait(cluster: Cluster) -> None:
     cluster.restart(cluster.elsewhere)
 
 
-def test_the_tokens_of_a_dead_shard_are_free_at_once(cluster: Cluster) -> None:
+def test_the_tokens_of_a_dead_shard_are_free_at_once(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.open(4, on=cluster.elsewhere)
     assert refused(cluster.try_open(on=cluster.home))
@@ -255,7 +255,7 @@ def test_the_tokens_of_a_dead_shard_are_free_at_once(cluster: Cluster) -> None:
     assert refused(cluster.try_open(on=cluster.elsewhere))
 
 
-def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: Cluster) -> None:
+def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: SimulatedCluster) -> None:
     away, home = cluster.elsewhere, cluster.home
     cluster.set_cap(10)
     opened = cluster.open(4, on=away)
@@ -271,7 +271,7 @@ def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: Cl
     cluster.close(opened)
 
 
-def test_cached_tokens_are_good_while_their_home_is_down(cluster: Cluster) -> None:
+def test_cached_tokens_are_good_while_their_home_is_down(cluster: SimulatedCluster) -> None:
     cluster.set_cap(100)
     cluster.open(1, on=cluster.elsewhere)
     cluster.kill(cluster.home)
@@ -279,7 +279,7 @@ def test_cached_tokens_are_good_while_their_home_is_down(cluster: Cluster) -> No
     cluster.restart(cluster.home)
 
 
-def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: Cluster) -> None:
+def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.kill(cluster.home)
     waiting = cluster.try_open(cluster.elsewhere)
@@ -290,7 +290,7 @@ def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: Cl
     cluster.restart(cluster.home)
 
 
-def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: Cluster) -> None:
+def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.kill(cluster.home)
     waiting = cluster.try_open(cluster.elsewhere)
@@ -299,7 +299,7 @@ def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: Cluster
     assert admitted(waiting)
 
 
-def test_a_cut_while_the_home_is_down_leaves_nothing_to_spend(cluster: Cluster) -> None:
+def test_a_cut_while_the_home_is_down_leaves_nothing_to_spend(cluster: SimulatedCluster) -> None:
     cluster.set_cap(100)
     cluster.open(2, on=cluster.elsewhere)
     cluster.kill(cluster.home)
@@ -310,7 +310,7 @@ def test_a_cut_while_the_home_is_down_leaves_nothing_to_spend(cluster: Cluster) 
     assert refused(late)
 
 
-def test_a_connection_in_flight_at_a_cut_is_not_admitted_beyond_it(cluster: Cluster) -> None:
+def test_a_connection_in_flight_at_a_cut_is_not_admitted_beyond_it(cluster: SimulatedCluster) -> None:
     """It holds a token of the broker and waits for a slot of the listener, while the broker's cap falls to what is open."""
     away = cluster.elsewhere
     cluster.set_caps(broker=CapRule(3, TOTAL), listener=CapRule(1, WAITING, wait=True))
@@ -322,7 +322,7 @@ def test_a_connection_in_flight_at_a_cut_is_not_admitted_beyond_it(cluster: Clus
     assert refused(in_flight)
 
 
-def test_a_connection_that_no_cap_may_stop_counts_all_the_same(cluster: Cluster) -> None:
+def test_a_connection_that_no_cap_may_stop_counts_all_the_same(cluster: SimulatedCluster) -> None:
     cluster.set_cap(2)
     opened = cluster.open(2, on=cluster.elsewhere)
     cluster.world.force(cluster.home, cluster.pool)
@@ -334,7 +334,7 @@ def test_a_connection_that_no_cap_may_stop_counts_all_the_same(cluster: Cluster)
     assert cluster.world.nodes[cluster.home].tokens.excess(cluster.pool) == 0
 
 
-def test_a_change_of_something_else_visits_no_pool(cluster: Cluster) -> None:
+def test_a_change_of_something_else_visits_no_pool(cluster: SimulatedCluster) -> None:
     cluster.set_cap(10)
     cluster.open(5)
     tokens = cluster.world.nodes[cluster.home].tokens

@@ -20,9 +20,9 @@ FULL = Refused(IP_KEY, CapRule(5, "max.connections.per.ip"), 7)
 class Desk:
     """A listener whose rates and tokens answer what `answers` says, by key: a value, or None and then `later`."""
 
-    def __init__(self, *, gated=True, limited=True, core=None, **settings):
+    def __init__(self, *, limits_listeners=True, limited=True, core=None, **settings):
         self.log, self.answers, self.waiters = [], {}, {}
-        self.now_ns, self.version, self.gated, self.limits_ips = 1_000_000_000, 7, gated, limited
+        self.now_ns, self.version, self.limits_listeners, self.limits_ips = 1_000_000_000, 7, limits_listeners, limited
         self.stopped = self.waiting = 0
         self.active = core is not None
         self.core = core

@@ -17,7 +17,7 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.quota_entities import key_of_entity
-from shards.quotas.sharded_quotas import KINDS, UNMETERED, ShardedQuotas
+from shards.quotas.sharded_quotas import KINDS, NOTHING_RECORDED, ShardedQuotas
 
 QUOTAS = {
     (("user", "alice"),): {PRODUCE: 1000.0, FETCH: 500.0, REQUEST: 10.0, MUTATION: 5.0},
@@ -91,7 +91,7 @@ async def test_any_number_of_shards_charges_as_one_meter_does(seed):
 async def test_before_the_first_quota_nothing_is_recorded():
     broker = Broker(3)
     assert not any(broker.meters[0].in_use(kind) for kind in KINDS)
-    assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is UNMETERED
+    assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is NOTHING_RECORDED
     broker.set(QUOTAS)
     assert await broker.charge(0, PRODUCE, "alice", "app", 1) == (True, 0, broker.now_ms)
 
@@ -107,7 +107,7 @@ async def test_nobody_waits_for_a_home_that_is_down():
     broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
     broker.down = {0, 1, 2, 3}
     answers = [await broker.charge(shard, PRODUCE, "alice", "app", 5000) for shard in range(4)]
-    assert sum(answer == UNMETERED for answer in answers) == 3, "only the home itself charges"
+    assert sum(answer == NOTHING_RECORDED for answer in answers) == 3, "only the home itself charges"
 
 
 async def test_rates_and_average_throttles_are_told_by_the_home_alone():

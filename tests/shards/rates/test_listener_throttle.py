@@ -1,4 +1,4 @@
-"""The acceptors of a broker at their home, against the reference gate."""
+"""The rates of listeners at their home, against one Kafka broker's ConnectionQuotas."""
 
 import random
 
@@ -14,7 +14,7 @@ RATE = "max.connection.creation.rate"
 
 
 class Answers:
-    """What a gate answered, in order: (holder, listener, units, until, spare)."""
+    """What the home answered, in order: (holder, listener, units, until, spare)."""
 
     def __init__(self):
         self.all = []
@@ -23,7 +23,7 @@ class Answers:
         self.all.append((holder, listener, units, until_ms, spare, at_ms))
 
 
-def gate(broker=None, external=None, internal=None, *, shards=2, exempt="INTERNAL", window=None):
+def throttle(broker=None, external=None, internal=None, *, shards=2, exempt="INTERNAL", window=None):
     answers = Answers()
     made = ListenerThrottle(LISTENERS, window or Window(), shards, answers)
     made.configure(broker, {"EXTERNAL": external, "INTERNAL": internal}, exempt)
@@ -38,7 +38,7 @@ def test_asks_of_many_holders_are_admitted_when_one_acceptor_admits_them(seed):
     for name, value in values.items():
         settings = settings.with_change(name, str(value))
     reference = ConnectionQuotas(settings, inter_broker="INTERNAL")
-    tested, answers = gate(values[RATE], values[f"listener.name.external.{RATE}"], values[RATE])
+    tested, answers = throttle(values[RATE], values[f"listener.name.external.{RATE}"], values[RATE])
     made, now_ms = [], 0
     for _ in range(1000):
         now_ms += int(source.expovariate(0.04))
@@ -56,7 +56,7 @@ def test_asks_of_many_holders_are_admitted_when_one_acceptor_admits_them(seed):
 
 
 def test_a_batch_goes_as_far_as_the_rate_allows_and_the_rest_waits_its_turn():
-    tested, answers = gate(external=1, window=Window(2, 1000))
+    tested, answers = throttle(external=1, window=Window(2, 1000))
     tested.ask(0, "EXTERNAL", 3, 0, now_ms=1000)
     assert answers.all == [(0, "EXTERNAL", 1, 2000, 0, 1000)]
     tested.ask(1, "EXTERNAL", 1, 0, now_ms=1500)
@@ -66,25 +66,25 @@ def test_a_batch_goes_as_far_as_the_rate_allows_and_the_rest_waits_its_turn():
 
 
 def test_spare_units_stop_at_half_of_the_quota():
-    tested, answers = gate(external=20)
+    tested, answers = throttle(external=20)
     tested.ask(0, "EXTERNAL", 1, 1000, now_ms=1000)
     assert answers.all[-1][4] == (20 * 10 // 2 - 1) // 2  # what the first leaves of one half, to each of two shards
     for _ in range(20):
         tested.ask(0, "EXTERNAL", 1, 1000, now_ms=1000)
-    assert tested.acceptors["EXTERNAL"].rate.peek(now_ms=1000) <= 20 / 2 + 2.1  # the asked ones go on
+    assert tested.listeners["EXTERNAL"].rate.peek(now_ms=1000) <= 20 / 2 + 2.1  # the asked ones go on
 
 
 def test_unused_spare_units_leave_the_sample_they_are_in():
-    tested, answers = gate(external=20)
+    tested, answers = throttle(external=20)
     tested.ask(0, "EXTERNAL", 1, 10, now_ms=1000)
     spare = answers.all[-1][4]
     tested.ask(0, "EXTERNAL", 1, 0, now_ms=2050)
     tested.undo("EXTERNAL", spare, at_ms=1000)
-    assert tested.acceptors["EXTERNAL"].rate._values == [1, 1]
+    assert tested.listeners["EXTERNAL"].rate._values == [1, 1]
 
 
 def test_who_died_waits_no_more():
-    tested, answers = gate(external=1, window=Window(1, 1000))
+    tested, answers = throttle(external=1, window=Window(1, 1000))
     for holder in (0, 1, 0, 2):
         tested.ask(holder, "EXTERNAL", 1, 0, now_ms=1000)
     tested.forget(0)
@@ -93,7 +93,7 @@ def test_who_died_waits_no_more():
 
 
 def test_the_exempt_listener_is_held_to_its_own_rate_only():
-    tested, answers = gate(broker=1, external=1000, internal=1000)
+    tested, answers = throttle(broker=1, external=1000, internal=1000)
     for _ in range(100):
         tested.ask(0, "INTERNAL", 1, 0, now_ms=1000)
     assert all(until == 0 for _, _, _, until, _, _ in answers.all)

@@ -10,7 +10,7 @@ RATE = "max.connection.creation.rate"
 IP = "10.0.0.1"
 
 
-class Waiter:
+class RecordingRateWaiter:
     def __init__(self):
         self.told = []
 
@@ -68,7 +68,7 @@ class Pair:
 
     def record(self, rates, key, times=1):
         """The answers to `times` connections in one pass."""
-        waiter, answers = Waiter(), []
+        waiter, answers = RecordingRateWaiter(), []
         for _ in range(times):
             wait_ms = rates.record(key, waiter, now_ms=self.now_ms)
             if wait_ms is not None:
@@ -92,7 +92,7 @@ def test_both_shards_draw_on_one_window():
 def test_many_connections_of_a_pass_are_one_ask():
     pair = Pair(ip_quota(100))
     for _ in range(50):
-        pair.holder.record(f"ip:{IP}", Waiter(), now_ms=1000)
+        pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=1000)
     pair.holder.flush(now_ms=1000)
     (message,) = pair.links[pair.holder.me, pair.home.me]
     assert message == (NAME, [("ask", f"ip:{IP}", 50, 0)])
@@ -113,9 +113,9 @@ def test_a_change_voids_spare_units_before_it_is_acknowledged():
     for _ in range(3):
         pair.record(pair.holder, f"ip:{IP}")
         pair.now_ms += 1
-    assert pair.holder._shares.get(f"ip:{IP}").spare
+    assert pair.holder._allowances.get(f"ip:{IP}").spare
     pair.apply(ip_quota(0.1))
-    assert not pair.holder._shares.get(f"ip:{IP}").spare
+    assert not pair.holder._allowances.get(f"ip:{IP}").spare
     assert pair.record(pair.holder, f"ip:{IP}") == [1000]
 
 
@@ -123,32 +123,32 @@ def test_spare_units_granted_under_an_older_version_are_not_used():
     pair = Pair(ip_quota(1000))
     for _ in range(2):
         pair.record(pair.holder, f"ip:{IP}")
-    share = pair.holder._shares.get(f"ip:{IP}")
-    share.spare = 0
-    pair.holder.record(f"ip:{IP}", Waiter(), now_ms=pair.now_ms)
+    allowance = pair.holder._allowances.get(f"ip:{IP}")
+    allowance.spare = 0
+    pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=pair.now_ms)
     pair.holder.flush(now_ms=pair.now_ms)  # the ask is on its way, under version 1
     pair.images[pair.holder.me].apply(2, [ip_quota(1)])
     pair.holder.apply(2, now_ms=pair.now_ms)
     pair.settle()
-    assert share.spare == 0
+    assert allowance.spare == 0
 
 
 @pytest.mark.parametrize("name", [RATE, f"listener.name.external.{RATE}"])
 def test_a_listener_over_its_rate_blocks_every_shard_until_its_connection_goes(name):
     pair = Pair(("setting", f"/{name}", "2"))
-    assert pair.rates[0].gated and pair.rates[1].gated
+    assert pair.rates[0].limits_listeners and pair.rates[1].limits_listeners
     answers = pair.record(pair.rates[0], "listener:EXTERNAL", 12) + pair.record(pair.rates[1], "listener:EXTERNAL", 9)
     assert answers == [0] * 20 + [500]
     assert sorted(pair.blocked) == [(0, "EXTERNAL", 1500), (1, "EXTERNAL", 1500)]
     assert pair.record(pair.rates[0], "listener:EXTERNAL") == []  # its turn comes when the acceptor goes on
-    assert pair.rates[pair.rates[0].gate_home].next_ms() <= 1500
+    assert pair.rates[pair.rates[0].listeners_home].next_ms() <= 1500
 
 
 def test_what_waits_at_the_gate_goes_when_it_is_due():
     pair = Pair(("setting", f"/{RATE}", "2"))
     pair.record(pair.rates[0], "listener:EXTERNAL", 21)
-    waiter = Waiter()
-    other = pair.rates[1 - pair.rates[0].gate_home]
+    waiter = RecordingRateWaiter()
+    other = pair.rates[1 - pair.rates[0].listeners_home]
     other.record("listener:EXTERNAL", waiter, now_ms=pair.now_ms)
     pair.settle()
     assert waiter.told == []
@@ -178,7 +178,7 @@ def test_what_is_taken_back_is_free_again():
 def test_without_rates_there_is_nothing_to_ask():
     pair = Pair()
     for rates in pair.rates:
-        assert not rates.gated
+        assert not rates.limits_listeners
         assert not rates.limits_ips
         assert not rates.busy
 
@@ -195,7 +195,7 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(c
     pair = Pair(ip_quota(1), ("setting", "/quota.window.num", "21"))
     pair.record(pair.holder, f"ip:{IP}", 8)
     pair.record(pair.home, f"ip:{IP}", 8)
-    waiter, me, home = Waiter(), pair.holder, pair.home.me
+    waiter, me, home = RecordingRateWaiter(), pair.holder, pair.home.me
     me.record(f"ip:{IP}", waiter, now_ms=pair.now_ms)
     me.flush(now_ms=pair.now_ms)
     pair.links[me.me, home].clear()

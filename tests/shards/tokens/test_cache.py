@@ -8,7 +8,7 @@ from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.homes import home_of
 from shards.tokens.peers import Peers
-from shards.tokens.pool import Table
+from shards.tokens.pool import PoolTable
 
 POOL = "ip:10.0.0.1"
 SHARDS = 4
@@ -22,25 +22,25 @@ class Holder:
 
     def __init__(self, rule: CapRule = CAP) -> None:
         self.rule = rule
-        self.table = Table(lambda key: self.rule)
+        self.table = PoolTable(lambda key: self.rule)
         self.peers = Peers(ME, SHARDS, epoch=1)
         self.peers.up(HOME, 2)
         self.cache = Cache(SHARDS, self.table, self.peers)
 
     @property
-    def share(self) -> HolderPool:
-        return self.cache.share(POOL)
+    def pool(self) -> HolderPool:
+        return self.cache.pool_of(POOL)
 
     def use(self, n: int) -> None:
-        self.table.occupy(self.share, n)
+        self.table.occupy(self.pool, n)
 
     def close(self, n: int = 1) -> None:
-        self.table.vacate(self.share, n)
-        self.cache.settle(self.share)
+        self.table.vacate(self.pool, n)
+        self.cache.settle(self.pool)
 
     def change(self, rule: CapRule) -> None:
         self.rule = rule
-        self.cache.change(self.share, rule)
+        self.cache.change(self.pool, rule)
 
     def said(self) -> list[Any]:
         self.cache.check()
@@ -56,14 +56,14 @@ def holder() -> Holder:
 
 
 def test_a_new_share_has_nothing_to_take(holder: Holder) -> None:
-    assert (holder.share.limit, holder.share.away, holder.share.home) == (0, 1, HOME)
+    assert (holder.pool.limit, holder.pool.away, holder.pool.home) == (0, 1, HOME)
 
 
 def test_without_a_cap_there_is_no_limit_and_nothing_to_say() -> None:
     holder = Holder(UNLIMITED)
     holder.use(100)
     holder.close(99)
-    assert holder.share.in_use < holder.share.limit
+    assert holder.pool.in_use < holder.pool.limit
     assert holder.said() == []
 
 
@@ -71,7 +71,7 @@ def test_what_closes_stays_in_a_loose_pool(holder: Holder) -> None:
     holder.cache.granted(POOL, 3, True)
     holder.use(2)
     holder.close(2)
-    assert holder.share.cached == 3
+    assert holder.pool.cached == 3
     assert holder.table.totals().cached == 3
     assert holder.said() == []
 
@@ -88,7 +88,7 @@ def test_a_reclaim_takes_what_is_cached_and_makes_tight(holder: Holder) -> None:
     holder.cache.granted(POOL, 5, True)
     holder.use(2)
     assert holder.cache.tighten(POOL) == 3
-    assert holder.share.limit == 2
+    assert holder.pool.limit == 2
     holder.close()
     assert holder.said() == [("give", POOL, 1)]
 
@@ -103,7 +103,7 @@ def test_a_grant_makes_a_tight_pool_loose_again(holder: Holder) -> None:
     holder.use(1)
     holder.cache.granted(POOL, 2, True)
     holder.close()
-    assert holder.share.cached == 3
+    assert holder.pool.cached == 3
 
 
 def test_a_cap_that_appears_makes_use_known_once() -> None:
@@ -115,7 +115,7 @@ def test_a_cap_that_appears_makes_use_known_once() -> None:
     holder.use(2)
     holder.change(CAP)
     assert holder.said() == [("report", POOL, 2)]
-    assert holder.share.tight
+    assert holder.pool.tight
     holder.close(6)
     assert holder.said() == [("give", POOL, 6)]
 
@@ -126,9 +126,9 @@ def test_granted_tokens_go_home_after_the_cap_is_gone(holder: Holder) -> None:
     holder.change(UNLIMITED)
     holder.use(2)
     holder.close(4)
-    holder.cache.sweep(holder.share)
+    holder.cache.sweep(holder.pool)
     assert holder.said() == []  # they were needed a moment ago
-    holder.cache.sweep(holder.share)
+    holder.cache.sweep(holder.pool)
     assert holder.said() == [("give", POOL, 2)]
 
 
@@ -146,9 +146,9 @@ def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder
     holder.cache.granted(POOL, 5, True)
     holder.use(3)
     holder.close(3)
-    assert holder.cache.sweep(holder.share)
+    assert holder.cache.sweep(holder.pool)
     assert holder.said() == [("give", POOL, 2)]
-    assert not holder.cache.sweep(holder.share)
+    assert not holder.cache.sweep(holder.pool)
     assert holder.said() == [("give", POOL, 3)]
 
 
@@ -159,7 +159,7 @@ def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Hol
     holder.peers.up(HOME, 9)
     holder.cache.rejoin(HOME)
     assert holder.said() == [("report", POOL, 2)]
-    assert (holder.share.held, holder.share.tight) == (2, True)
+    assert (holder.pool.held, holder.pool.tight) == (2, True)
 
 
 def test_a_home_that_came_up_does_not_hear_of_pools_without_a_cap() -> None:
@@ -174,7 +174,7 @@ def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
     holder.use(2)
     holder.peers.down(HOME)
     holder.change(CAP)
-    assert holder.share.in_use >= holder.share.limit
+    assert holder.pool.in_use >= holder.pool.limit
     holder.peers.up(HOME, 9)
     holder.cache.rejoin(HOME)
     assert holder.said() == [("report", POOL, 2)]
@@ -183,13 +183,13 @@ def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
 def test_discarded_tokens_are_not_to_be_had(holder: Holder) -> None:
     holder.cache.granted(POOL, 5, True)
     holder.use(2)
-    holder.cache.discard(holder.share)
-    assert (holder.share.held, holder.share.cached) == (2, 0)
+    holder.cache.discard(holder.pool)
+    assert (holder.pool.held, holder.pool.cached) == (2, 0)
 
 
 def test_only_the_shares_of_one_home_are_its_shares(holder: Holder) -> None:
     keys = [f"ip:10.0.1.{n}" for n in range(50)]
     for key in keys:
         if home_of(key, SHARDS) != ME:
-            holder.cache.share(key)
-    assert {share.key for share in holder.cache.shares(HOME)} == {key for key in keys if home_of(key, SHARDS) == HOME}
+            holder.cache.pool_of(key)
+    assert {pool.key for pool in holder.cache.pools_of(HOME)} == {key for key in keys if home_of(key, SHARDS) == HOME}

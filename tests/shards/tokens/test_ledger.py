@@ -8,7 +8,7 @@ from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.home_pool import HomePool, HomePoolMode
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
-from shards.tokens.pool import Table
+from shards.tokens.pool import PoolTable
 
 POOL = "ip:10.0.0.1"
 NAME = "kafka_connections_max_per_ip"
@@ -19,7 +19,7 @@ class Home:
 
     def __init__(self, cap: int | None = 10, *, wait: bool = False) -> None:
         self.rule = CapRule(cap, NAME if cap is not None else "", wait)
-        self.table = Table(lambda key: self.rule)
+        self.table = PoolTable(lambda key: self.rule)
         self.peers = Peers(0, 4, epoch=1)
         self.ledger = Ledger(0, 4, self.table, self.peers)
         self.ledger.in_flight = lambda: False
@@ -29,8 +29,8 @@ class Home:
             self.peers.heard_sync(peer, 0)
 
     @property
-    def account(self) -> HomePool:
-        return self.ledger.account(POOL)
+    def pool(self) -> HomePool:
+        return self.ledger.pool_of(POOL)
 
     def borrow(self, peer: int, waiting: int = 1, up_to: int = 0) -> None:
         first = self.ticket + 1
@@ -38,17 +38,17 @@ class Home:
         self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket)
 
     def open(self, n: int = 1) -> None:
-        self.table.occupy(self.account, n)
+        self.table.occupy(self.pool, n)
 
     def close(self, n: int = 1) -> None:
-        self.table.vacate(self.account, n)
-        if self.account.tight:
-            self.ledger.freed(self.account)
+        self.table.vacate(self.pool, n)
+        if self.pool.tight:
+            self.ledger.freed(self.pool)
 
     def change(self, rule: CapRule) -> None:
         self.rule = rule
-        self.ledger.change(self.account, rule)
-        self.ledger.enforce(self.account)
+        self.ledger.change(self.pool, rule)
+        self.ledger.enforce(self.pool)
 
     def said(self) -> dict[int, list[Any]]:
         self.ledger.confirm()
@@ -64,7 +64,7 @@ def test_a_borrow_is_granted_what_it_needs() -> None:
     home.borrow(1, 3)
     assert home.said() == {1: [("grant", POOL, 3, False, 3)]}
     assert home.ledger.granted(POOL) == {1: 3}
-    assert home.account.limit == 1
+    assert home.pool.limit == 1
 
 
 def test_the_first_contact_is_primed_with_a_fair_part_of_the_free_half() -> None:
@@ -101,17 +101,17 @@ def test_a_dry_pool_asks_every_holder_for_what_it_caches() -> None:
     home.borrow(1)
     home.borrow(2)
     home.said()
-    home.open(home.account.limit)
+    home.open(home.pool.limit)
     home.borrow(3)
     assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
-    assert home.account.mode is HomePoolMode.RECLAIMING
+    assert home.pool.mode is HomePoolMode.RECLAIMING
     home.borrow(2)  # waits for the same answers
     assert home.said() == {}
     home.ledger.reclaimed(1, POOL, 1)
     assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
     home.ledger.reclaimed(2, POOL, 3)
     assert home.said() == {2: [("grant", POOL, 1, False, 4)]}
-    assert home.account.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is HomePoolMode.TIGHT
 
 
 def test_a_refusal_takes_an_answer_from_everybody_who_has_tokens() -> None:
@@ -254,7 +254,7 @@ def test_where_a_cap_appears_nothing_is_granted_before_everybody_has_reported() 
     home.open(3)
     home.ledger.barrier = 1
     home.change(CapRule(4, NAME))
-    assert home.account.limit == 0
+    assert home.pool.limit == 0
     home.peers.heard_sync(1, 1)
     home.borrow(1)
     home.ledger.report(2, POOL, 2)
@@ -262,7 +262,7 @@ def test_where_a_cap_appears_nothing_is_granted_before_everybody_has_reported() 
     home.peers.heard_sync(2, 1)
     home.peers.heard_sync(3, 1)
     home.ledger.unblock()
-    assert home.account.out == 5
+    assert home.pool.out == 5
     assert home.said() == {2: [("reclaim", POOL, True)]}
 
 
@@ -306,11 +306,11 @@ def test_a_tight_pool_opens_when_it_is_half_empty() -> None:
     home = Home(cap=10)
     home.open(10)
     home.borrow(1)
-    assert home.account.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is HomePoolMode.TIGHT
     home.close(4)
-    assert home.account.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is HomePoolMode.TIGHT
     home.close(1)
-    assert home.account.mode is HomePoolMode.OPEN
+    assert home.pool.mode is HomePoolMode.OPEN
 
 
 def test_a_small_pool_stays_tight() -> None:
@@ -318,7 +318,7 @@ def test_a_small_pool_stays_tight() -> None:
     home.open(4)
     home.borrow(1)
     home.close(4)
-    assert home.account.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is HomePoolMode.TIGHT
 
 
 def test_a_give_of_what_was_never_granted_is_a_bug() -> None:
@@ -333,7 +333,7 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home.ledger.on_reclaim = lambda *words: heard.append(("reclaim", *words))
     home.ledger.on_loss = lambda *words: heard.append(("lost", *words))
     home.borrow(1)
-    home.open(home.account.limit)
+    home.open(home.pool.limit)
     home.borrow(2)
     home.ledger.reclaimed(1, POOL, 2)
     assert heard == [("grant", POOL, 1, 5, False), ("reclaim", POOL, 1, 2, True), ("grant", POOL, 2, 1, False)]
@@ -349,9 +349,9 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
 
 def test_a_pool_with_nothing_out_is_not_worth_remembering() -> None:
     home = Home()
-    assert not home.ledger.sweep(home.account)
+    assert not home.ledger.sweep(home.pool)
     home.open()
-    assert home.ledger.sweep(home.account)
+    assert home.ledger.sweep(home.pool)
     home.close()
     home.borrow(1)
-    assert home.ledger.sweep(home.account)
+    assert home.ledger.sweep(home.pool)

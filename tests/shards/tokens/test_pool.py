@@ -1,11 +1,11 @@
 """pool.py: totals as tokens move, and a wheel that visits every pool once per turn."""
 
 from shards.limits.caps import UNLIMITED
-from shards.tokens.pool import ADMITTED, Pool, Table, Totals
+from shards.tokens.pool import ADMITTED, Pool, PoolTable, TokenTotals
 
 
-def make_table(*keys: str) -> Table:
-    table = Table(lambda key: UNLIMITED)
+def make_table(*keys: str) -> PoolTable:
+    table = PoolTable(lambda key: UNLIMITED)
     for key in keys:
         table.add(Pool(key, UNLIMITED))
     return table
@@ -17,9 +17,9 @@ def test_totals_follow_what_is_taken_and_given_back() -> None:
     table.away_held = 5
     table.occupy(table.pools["broker"])
     table.occupy(table.pools["ip:10.0.0.1"], 3)
-    assert table.totals() == Totals(in_use=4, cached=2, pools=2)
+    assert table.totals() == TokenTotals(in_use=4, cached=2, pools=2)
     table.vacate(table.pools["ip:10.0.0.1"], 2)
-    assert table.totals() == Totals(in_use=2, cached=4, pools=2)
+    assert table.totals() == TokenTotals(in_use=2, cached=4, pools=2)
 
 
 def test_the_peak_stays_until_somebody_resets_it() -> None:

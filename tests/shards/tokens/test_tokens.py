@@ -16,7 +16,7 @@ HERE = next(f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2)
 AWAY = next(f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2) == 1)
 
 
-class Waiter:
+class RecordingTokenWaiter:
     """Notes its decision."""
 
     def __init__(self) -> None:
@@ -62,30 +62,30 @@ def shard() -> Shard:
 
 def test_a_lone_shard_decides_everything_at_once() -> None:
     tokens = Tokens(0, 1, epoch=1, send=lambda peer, message: pytest.fail("nobody is there"), rule_of=lambda pool: CAP)
-    assert [tokens.take(("broker", HERE), Waiter()) for _ in range(2)] == [ADMITTED, ADMITTED]
-    assert tokens.take(("broker", HERE), Waiter()) == Refused("broker", CAP, 0)
+    assert [tokens.take(("broker", HERE), RecordingTokenWaiter()) for _ in range(2)] == [ADMITTED, ADMITTED]
+    assert tokens.take(("broker", HERE), RecordingTokenWaiter()) == Refused("broker", CAP, 0)
     tokens.release(("broker", HERE))
-    assert tokens.take((HERE,), Waiter()) is ADMITTED
+    assert tokens.take((HERE,), RecordingTokenWaiter()) is ADMITTED
     tokens.flush()
     assert tokens.totals() == (3, 0, 2)
     assert (tokens.decided_home, tokens.refused) == (4, 1)
 
 
 def test_a_pool_that_is_at_home_elsewhere_is_borrowed_from(shard: Shard) -> None:
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     assert shard.tokens.take(("broker", AWAY), waiter) is None
     assert shard.said() == [("borrow", AWAY, 1, 17, 1, 1)]
     shard.hears(["grant", AWAY, 2, True, 1])
     assert waiter.decision is None  # decisions are told at the end of a pass
     shard.said()
     assert waiter.decision is ADMITTED
-    assert shard.tokens.take(("broker", AWAY), Waiter()) is ADMITTED
+    assert shard.tokens.take(("broker", AWAY), RecordingTokenWaiter()) is ADMITTED
     assert (shard.tokens.decided_rpc, shard.tokens.decided_cached, shard.tokens.borrows) == (1, 1, 1)
     assert shard.tokens.totals() == (4, 0, 2)
 
 
 def test_a_refusal_by_the_home_gives_back_what_was_taken(shard: Shard) -> None:
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     shard.tokens.take((HERE, AWAY), waiter)
     shard.said()
     shard.hears(("refuse", AWAY, 1, 2, NAME, 7))
@@ -95,12 +95,12 @@ def test_a_refusal_by_the_home_gives_back_what_was_taken(shard: Shard) -> None:
 
 
 def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
-    class Stubborn(Waiter):
+    class Stubborn(RecordingTokenWaiter):
         def decided(self, decision: Admitted | Refused) -> None:
             super().decided(decision)
             assert shard.tokens.take((AWAY,), again) is None
 
-    again = Waiter()
+    again = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), Stubborn())
     shard.said()
     shard.hears(("refuse", AWAY, 1, 2, NAME, 0))
@@ -108,7 +108,7 @@ def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
 
 
 def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     shard.tokens.take((HERE, AWAY), waiter)
     shard.said()
     shard.tokens.cancel(waiter)
@@ -120,7 +120,7 @@ def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
 
 
 def test_who_cancels_between_decision_and_callback_gives_everything_back(shard: Shard) -> None:
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), waiter)
     shard.said()
     shard.hears(("grant", AWAY, 1, False, 1))
@@ -137,7 +137,7 @@ def test_a_message_of_another_session_is_dropped(shard: Shard) -> None:
 
 def test_a_version_is_done_when_the_peer_has_it_and_knows_of_all_use(shard: Shard) -> None:
     done: list[int] = []
-    assert shard.tokens.take(("broker",), Waiter()) is ADMITTED
+    assert shard.tokens.take(("broker",), RecordingTokenWaiter()) is ADMITTED
     shard.rules[AWAY] = CapRule(5, NAME)
     shard.tokens.apply(1, lambda: done.append(1), {"ip"})
     assert shard.said() == [("sync", 1)]
@@ -160,7 +160,7 @@ def test_a_peer_that_dies_is_not_waited_for(shard: Shard) -> None:
 def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
     asked: list[str] = []
     for pool in ("broker", HERE, "listener:A"):
-        shard.tokens.take((pool,), Waiter())
+        shard.tokens.take((pool,), RecordingTokenWaiter())
     shard.tokens._rule_of = lambda pool: asked.append(pool) or UNLIMITED  # type: ignore[func-returns-value]
     shard.tokens.apply(1, lambda: None, {"ip", "broker"})
     assert sorted(asked) == ["broker", HERE]
@@ -168,7 +168,7 @@ def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
 
 def test_deadlines_and_ticks(shard: Shard) -> None:
     shard.tokens.peer_down(1)
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     assert shard.tokens.take((AWAY,), waiter) is None
     for now_s in (500.0, 500.75):
         shard.tokens.tick(now_s)
@@ -182,7 +182,7 @@ def test_deadlines_and_ticks(shard: Shard) -> None:
 def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
     shard = Shard(**{AWAY: CapRule(2, "max.connections", wait=True)})
     shard.tokens.peer_up(1, 2)
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), waiter)
     for now_s in (0.0, 60.0, 120.0):
         shard.tokens.tick(now_s)
@@ -197,7 +197,7 @@ def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
 
 def test_what_is_not_used_any_more_is_forgotten(shard: Shard) -> None:
     for pools in ((HERE,), ("broker", "listener:A")):
-        assert shard.tokens.take(pools, Waiter()) is ADMITTED
+        assert shard.tokens.take(pools, RecordingTokenWaiter()) is ADMITTED
         shard.tokens.release(pools)
     for now_s in (0.0, 6.0, 12.0):
         shard.tokens.tick(now_s)
@@ -210,7 +210,7 @@ def test_the_fast_path_leaves_nothing_behind(shard: Shard) -> None:
     import gc
 
     pools = ("broker", "listener:A", HERE)
-    waiter = Waiter()
+    waiter = RecordingTokenWaiter()
     shard.tokens.take(pools, waiter)
     shard.tokens.release(pools)
     gc.collect()

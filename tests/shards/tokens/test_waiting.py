@@ -14,7 +14,7 @@ NAME = "kafka_connections_max_per_ip"
 FIRST, SECOND = [f"ip:10.0.0.{n}" for n in range(100) if home_of(f"ip:10.0.0.{n}", 2) == 1][:2]
 
 
-class Waiter:
+class RecordingTokenWaiter:
     def __init__(self) -> None:
         self.decision: Admitted | Refused | None = None
 
@@ -38,8 +38,8 @@ class Shard:
         self.tokens.peer_up(1, 2)
         self.hears(("sync", 0))
 
-    def arrive(self, *pools: str) -> Waiter:
-        waiter = Waiter()
+    def arrive(self, *pools: str) -> RecordingTokenWaiter:
+        waiter = RecordingTokenWaiter()
         assert self.tokens.take(pools, waiter) is None
         return waiter
 
@@ -156,7 +156,7 @@ def test_rules_that_change_together_decide_together(shard: Shard) -> None:
     shard.rules[SECOND] = CapRule(0, NAME)
     waiter = shard.arrive(FIRST, SECOND)
     shard.says()
-    shard.tokens._cache.share(SECOND)
+    shard.tokens._cache.pool_of(SECOND)
     shard.rules.update({FIRST: UNLIMITED, SECOND: CapRule(7, NAME)})
     shard.tokens.apply(1, lambda: None)
     assert ("borrow", SECOND, 1, 17, 2, 2) in shard.says()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulation.oracle import Oracle
-from simulation.world import Connection, Rules, World
+from simulation.world import Rules, SimulatedConnection, World
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import ADMITTED, Refused
@@ -13,7 +13,7 @@ TOTAL = "kafka_connections_max"
 WAITING = "max.connections"
 
 
-class Cluster:
+class SimulatedCluster:
     """Some shards, and connections from `ip` unless said otherwise. Checks every invariant after every verb."""
 
     def __init__(self, shards: int = 4, ip: str = "10.0.0.1") -> None:
@@ -69,17 +69,17 @@ class Cluster:
         """The cap of the IP."""
         self.set_caps(ip=CapRule(cap, PER_IP if cap is not None else ""))
 
-    def arrive(self, on: int, pools: tuple[str, ...] = ()) -> Connection:
+    def arrive(self, on: int, pools: tuple[str, ...] = ()) -> SimulatedConnection:
         """A connection arrives; nothing else happens yet."""
         return self.world.arrive(on, pools or (self.pool,))
 
-    def try_open(self, on: int, pools: tuple[str, ...] = ()) -> Connection:
+    def try_open(self, on: int, pools: tuple[str, ...] = ()) -> SimulatedConnection:
         """A connection arrives, and is decided if it can be."""
         connection = self.arrive(on, pools)
         self.run()
         return connection
 
-    def open(self, count: int, on: int | None = None) -> list[Connection]:
+    def open(self, count: int, on: int | None = None) -> list[SimulatedConnection]:
         """`count` connections, on one shard or in turn on all, all of which are admitted."""
         opened = []
         for number in range(count):
@@ -88,7 +88,7 @@ class Cluster:
             assert admitted(opened[-1]), opened[-1].decision
         return opened
 
-    def close(self, connections: list[Connection]) -> None:
+    def close(self, connections: list[SimulatedConnection]) -> None:
         """These connections close."""
         for connection in connections:
             self.world.close(connection)
@@ -126,16 +126,16 @@ class Cluster:
         self.oracle.look_back()
 
 
-def admitted(connection: Connection) -> bool:
+def admitted(connection: SimulatedConnection) -> bool:
     """Whether it is in."""
     return connection.decision is ADMITTED
 
 
-def refused(connection: Connection) -> bool:
+def refused(connection: SimulatedConnection) -> bool:
     """Whether it was turned away by a rule."""
     return isinstance(connection.decision, Refused) and not connection.decision.unavailable
 
 
-def pending(connection: Connection) -> bool:
+def pending(connection: SimulatedConnection) -> bool:
     """Whether it still waits."""
     return connection.decision is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from simulation.world import DEADLINE_S, Connection, Node, World
+from simulation.world import DEADLINE_S, Node, SimulatedConnection, World
 
 from shards.tokens.cache import HolderPool
 from shards.tokens.home_pool import HomePool
@@ -31,12 +31,12 @@ class Oracle:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.open_at_refusal: list[Connection] = []
+        self.open_at_refusal: list[SimulatedConnection] = []
         world.on_settled = self.judge
 
     # On every decision
 
-    def judge(self, connection: Connection) -> None:
+    def judge(self, connection: SimulatedConnection) -> None:
         """1 and 5: an admission is within the loosest cap that may still be in force. 7: a refusal says why."""
         world, decision = self.world, connection.decision
         if decision is ADMITTED:
@@ -195,9 +195,9 @@ class Oracle:
         pools = [node.tokens._table.pools.get(key) for node in self.world.nodes if node.alive]
         return sum(pool.cached for pool in pools if isinstance(pool, HolderPool))
 
-    def account(self, key: str) -> HomePool:
+    def home_pool(self, key: str) -> HomePool:
         """A pool at its home."""
-        return self.world.nodes[self.world.home(key)].tokens._ledger.account(key)
+        return self.world.nodes[self.world.home(key)].tokens._ledger.pool_of(key)
 
 
 def _most(intervals: list[tuple[int, int]], start: int, end: int) -> int:

@@ -1,6 +1,6 @@
 """The rates of a whole broker under virtual time: the classes that run, over links with delays, changes and crashes.
 
-One seed is one schedule. The oracle is one Kafka gate (limits.connections) that is fed the same arrivals.
+One seed is one schedule. The oracle is one Kafka broker's ConnectionQuotas (shards/limits), fed the same arrivals.
 """
 
 import heapq
@@ -29,7 +29,7 @@ class Arrival:
 
     def accept(self):
         rates = self.shard.rates
-        if not rates.gated:
+        if not rates.limits_listeners:
             return self.enter()
         self.shard.waiting[self.listener] += 1
         wait_ms = rates.record(f"listener:{self.listener}", self, now_ms=self.shard.world.now_ms)
@@ -65,7 +65,7 @@ class Arrival:
             self.recorded(f"ip:{self.ip}", wait_ms)
 
 
-class Shard:
+class RateShard:
     """One shard: its rates, and a backlog for each listener."""
 
     def __init__(self, world, number):
@@ -124,7 +124,7 @@ class Shard:
                 break
 
 
-class World:
+class RateWorld:
     """All shards of a broker, the links between them, and what happens next."""
 
     def __init__(self, seed, shards, *, delay_ms=(0, 2), sets=(), quotas=()):
@@ -142,7 +142,7 @@ class World:
         self.remember()
         self.shards = [None] * shards
         for number in range(shards):
-            self.shards[number] = Shard(self, number)
+            self.shards[number] = RateShard(self, number)
         for shard in self.shards:
             for peer in self.shards:
                 if peer is not shard:
@@ -229,7 +229,7 @@ class World:
                 if shard.alive:
                     shard.step()
             self.now_ms += 1
-        assert self.beyond == 0, "units recorded that no gate would have let in"
+        assert self.beyond == 0, "units recorded that one Kafka broker would not have let in"
 
     def times(self, ip=None, listener=None):
         return [at for at, each in self.admitted if ip in (None, each.ip) and listener in (None, each.listener)]
@@ -239,20 +239,20 @@ def quota_key(ip):
     return f'{{"ip":"{ip}"}}' if ip else '{"ip":null}'
 
 
-def one_gate(arrivals, until_ms, *, sets=(), quotas=()):
+def one_broker(arrivals, until_ms, *, sets=(), quotas=()):
     """When one Kafka broker admits these (at_ms, ip, listener)."""
     settings = ConnectionSettings(LISTENERS)
     for name, value in sets:
         settings = settings.with_change(name, str(value))
-    gate = ConnectionQuotas(settings, inter_broker="INTERNAL")
+    quotas_of_one = ConnectionQuotas(settings, inter_broker="INTERNAL")
     for ip, rate in quotas:
-        gate.set_ip_rate(ip, rate)
+        quotas_of_one.set_ip_rate(ip, rate)
     made = []
     for at_ms, ip, listener in sorted(arrivals):
-        gate.advance(now_ms=at_ms)
-        made.append(IncomingConnection(gate.acceptors[listener], ip))
-        gate.connect(made[-1], now_ms=at_ms)
-    gate.advance(now_ms=until_ms)
+        quotas_of_one.advance(now_ms=at_ms)
+        made.append(IncomingConnection(quotas_of_one.acceptors[listener], ip))
+        quotas_of_one.connect(made[-1], now_ms=at_ms)
+    quotas_of_one.advance(now_ms=until_ms)
     return sorted(each.at_ms for each in made if each.outcome == ADMITTED)
 
 

@@ -147,7 +147,7 @@ class Schedule:
                 oracle.look(node.shard)
             self._settle_down()
             oracle.nobody_waits_in_vain()
-        for _ in range(6):  # idle tokens go home in one turn or two, then their shares go, then the account
+        for _ in range(6):  # idle tokens go home in one turn or two, then the holders' pools go, then the home's
             world.now_s += TTL_S / 2
             for node in world.nodes:
                 world.tick(node.shard)

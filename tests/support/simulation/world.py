@@ -24,7 +24,7 @@ TTL_S = 10.0
 DEADLINE_S = 1.0
 
 
-class Connection:
+class SimulatedConnection:
     """One client connection, and the waiter that its shard's tokens answer."""
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Connection:
         self.world.settle(self, decision)
 
 
-class Link:
+class SimulatedLink:
     """One direction between two incarnations: events in order. `tokens`: what is on the way, by pool."""
 
     __slots__ = ("events", "tokens")
@@ -100,7 +100,7 @@ class Node:
         self.done = -1
         self.known: dict[int, int] = {}  # epoch of each peer this one has been told is up
         self.pushed: deque[int] = deque()
-        self.connections: dict[Connection, None] = {}  # open or pending here
+        self.connections: dict[SimulatedConnection, None] = {}  # open or pending here
         self.tokens: Tokens
 
     def rule_of(self, pool: str) -> CapRule:
@@ -122,15 +122,15 @@ class World:
         self.versions: list[Rules] = [{}]
         self.acked = 0  # the version that every shard is known to enforce
         self.open: dict[str, int] = {}
-        self.everybody: list[Connection] = []
-        self.links: dict[tuple[int, int], Link] = {}
+        self.everybody: list[SimulatedConnection] = []
+        self.links: dict[tuple[int, int], SimulatedLink] = {}
         self.strays: list[tuple[int, int, int, int, Any]] = []  # source and its epoch, target and its epoch, message
         self.nodes = [Node(self, shard) for shard in range(shards)]
         self.forced: set[str] = set()  # pools whose cap did not stop everybody
         self._homes: dict[str, int] = {}
         self.looked = 0  # the instant at which the last pass was over
         self.books = Books(self)
-        self.on_settled: Callable[[Connection], None] = lambda connection: None
+        self.on_settled: Callable[[SimulatedConnection], None] = lambda connection: None
         for shard in range(shards):
             self.start(shard)
 
@@ -170,7 +170,7 @@ class World:
         for other in self.nodes:
             if other is not node and other.alive:
                 for here, there in ((node, other), (other, node)):
-                    link = Link()
+                    link = SimulatedLink()
                     old = self.links.get((here.shard, there.shard))
                     if old is not None and here is node:  # the end of the old incarnation is still to be seen
                         link.events.extend(
@@ -189,7 +189,7 @@ class World:
 
         def noting(attempt: Attempt) -> None:
             connection = attempt.waiter
-            assert isinstance(connection, Connection)
+            assert isinstance(connection, SimulatedConnection)
             for pool in attempt.taken:
                 since = connection.claims.get(pool, max(connection.arrived, self.looked + 1))
                 connection.past.append((pool, since, self.instant + 1))
@@ -224,7 +224,7 @@ class World:
     def _add_stray(self, source: int, target: int, target_epoch: int, message: Any) -> None:
         self.strays.append((source, self.nodes[source].epoch, target, target_epoch, message))
 
-    def _stray(self, source: int, target: int, link: Link) -> None:
+    def _stray(self, source: int, target: int, link: SimulatedLink) -> None:
         for kind, what in link.events:
             if kind == "message":
                 self._add_stray(source, target, self.nodes[target].epoch, what)
@@ -240,7 +240,11 @@ class World:
 
     def waiting_events(self, shard: int) -> list[int]:
         """The peers from which something is under way to a shard."""
-        return [peer for peer in range(self.shards) if peer != shard and self.links.get((peer, shard), Link()).events]
+        return [
+            peer
+            for peer in range(self.shards)
+            if peer != shard and self.links.get((peer, shard), SimulatedLink()).events
+        ]
 
     def deliver(self, source: int, target: int) -> None:
         """The next event of a link."""
@@ -317,11 +321,11 @@ class World:
 
     # Connections
 
-    def arrive(self, shard: int, pools: tuple[str, ...]) -> Connection:
+    def arrive(self, shard: int, pools: tuple[str, ...]) -> SimulatedConnection:
         """A connection is accepted by a shard."""
         self.instant += 1
         node = self.nodes[shard]
-        connection = Connection(self, len(self.everybody), node, pools)
+        connection = SimulatedConnection(self, len(self.everybody), node, pools)
         self.everybody.append(connection)
         connection.state = "pending"
         node.connections[connection] = None
@@ -334,7 +338,7 @@ class World:
             connection.claims = dict.fromkeys(pools[: connection.held + 1], self.instant)
         return connection
 
-    def settle(self, connection: Connection, decision: Admitted | Refused) -> None:
+    def settle(self, connection: SimulatedConnection, decision: Admitted | Refused) -> None:
         """A decision reached its connection."""
         assert connection.state == "pending", f"connection {connection.number} is {connection.state}, decided again"
         connection.decision = decision
@@ -361,7 +365,7 @@ class World:
         """A connection that the cap of its pool must not stop."""
         self.instant += 1
         node = self.nodes[shard]
-        connection = Connection(self, len(self.everybody), node, (pool,))
+        connection = SimulatedConnection(self, len(self.everybody), node, (pool,))
         self.everybody.append(connection)
         self.tell("force", shard, "connection", connection.number, pool)
         connection.state, connection.claims[pool] = "open", self.instant
@@ -371,14 +375,14 @@ class World:
         self.books.admitted(node, connection.number, (pool,))
         node.tokens.force(pool)
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: SimulatedConnection) -> None:
         """An open connection closes."""
         self.instant += 1
         self.tell("close", connection.node.shard, "connection", connection.number)
         self._end(connection, "closed")
         connection.node.tokens.release(connection.pools)
 
-    def cancel(self, connection: Connection) -> None:
+    def cancel(self, connection: SimulatedConnection) -> None:
         """The client of a pending connection goes away."""
         self.instant += 1
         self.tell("cancel", connection.node.shard, "connection", connection.number)
@@ -388,7 +392,7 @@ class World:
         self._end(connection, "cancelled")
         connection.node.tokens.cancel(connection)
 
-    def _end(self, connection: Connection, state: str) -> None:
+    def _end(self, connection: SimulatedConnection, state: str) -> None:
         if connection.state == "open":
             for pool in connection.pools:
                 self.open[pool] -= 1

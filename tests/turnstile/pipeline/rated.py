@@ -124,7 +124,7 @@ class RatedBroker:
 
     def _arrive(self, ip: str, listener: str) -> None:
         """Waits as long as it has to, and is held for ever when its address is over its quota."""
-        if self.rates.gated:
+        if self.rates.limits_listeners:
             self.now_ns += self.record(f"listener:{listener}") * MS
         if self.rates.has_quota(ip) and self.record(f"ip:{ip}"):
             self.rates.count(listener, -1, now_ms=self.now_ms)
