@@ -12,6 +12,7 @@ G1  A generation has one leader; the generation only rises.
 G2  Nobody waits for a sync outside COMPLETING, nor for a join outside PREPARING.
 G3  A reply is called exactly once, or is still held by its member.
 G4  EMPTY means no members; every other state but PREPARING has some.
+G5  Ticked again and again at one instant, a group comes to rest: no deadline of it stays at or before that instant.
 
 Source: KIP-62, KIP-134 (initial delay), KIP-345 (static members), KIP-389 (group.max.size), KIP-394 (known member id),
 KIP-559, KIP-800, KIP-814 (skip assignment); ClassicGroup and GroupMetadataManager of Kafka 4.1.
@@ -192,6 +193,9 @@ class Group:
             return Joined(codes.GROUP_MAX_SIZE_REACHED, request.member_id)
         if not self._supports(request):
             return Joined(codes.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        if request.member_id in self.pending and request.instance_id is not None:
+            # Only dynamic members are handed out ids. Kafka raises IllegalStateException, which clients read as this code.
+            return Joined(codes.UNKNOWN_SERVER_ERROR, request.member_id)
         if request.member_id in self.pending or (not request.member_id and request.instance_id is None):
             return self._join_dynamic(request, reply, limits, now_ms)
         if not request.member_id:
@@ -296,6 +300,8 @@ class Group:
             self._delay_ms = initial_delay_ms
             self._grown = False
             self._turn(GroupState.PREPARING, now_ms)
+        elif self._phase_deadline_ms is None:
+            self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
         self._maybe_complete_join(now_ms)
 
     def _maybe_complete_join(self, now_ms: int) -> None:
@@ -323,8 +329,8 @@ class Group:
         self._initial = False
         joined = self.roster.joined()
         if self.members and not joined:
-            # Only absent static members are left: wait on, until they come back or their sessions end.
-            self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
+            # Only absent static members are left. The phase has no deadline until one of them rejoins; their sessions do.
+            self._phase_deadline_ms = None
             return
         self.generation += 1
         self._phase_deadline_ms = None

@@ -83,7 +83,11 @@ class GroupCoordinator:
         self._now_ms = now_ms
         self._wall_ms = wall_ms
         self.groups = GroupTable(
-            limits=self._limits, new_id=lambda: str(uuid.uuid4()), past=offsets.generation, remember=self._remember
+            limits=self._limits,
+            new_id=lambda: str(uuid.uuid4()),
+            past=offsets.generation,
+            remember=self._remember,
+            on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
         self._open = trio.Event()
         self._wake = trio.Event()

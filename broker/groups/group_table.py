@@ -4,21 +4,33 @@ T1  Every group with a deadline has an entry in the heap at or before it.
 T2  A group that nobody completed a join for, and that nobody is joining, is not kept.
 T3  A new generation is remembered before any member hears of it.
 T4  The heap is at most a few times as long as there are groups.
+T5  A mistake in serving a group ends that group alone, as the death of its shard would: its members are told
+    UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
+    UNKNOWN_SERVER_ERROR.
+T6  `tick` looks at each group once, however many of its deadlines have passed.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 from broker.groups.group import Group
 from broker.groups.members import GroupConfig, Joined, JoinRequest, Reply, Synced
 from broker.protocol import codes
 
+T = TypeVar("T")
+
 
 class GroupTable:
-    """`limits()` gives the settings in force; `new_id()` a fresh random part of a member id; `past(group)` its last
-    generation and protocol type in an earlier life; `remember(group, generation, protocol type)` keeps them."""
+    """Group id -> Group. Its collaborators:
+
+    `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
+    generation and protocol type before this process, `remember(group id, generation, protocol type)` keeps them, and
+    `on_fault(group id, exception)` is told of a group that a mistake has ended (T5).
+    """
 
     def __init__(
         self,
@@ -27,11 +39,13 @@ class GroupTable:
         new_id: Callable[[], str],
         past: Callable[[str], tuple[int, str | None]] = lambda _: (0, None),
         remember: Callable[[str, int, str | None], None] = lambda *_: None,
+        on_fault: Callable[[str, Exception], None] = lambda *_: None,
     ) -> None:
         self._limits = limits
         self._new_id = new_id
         self._past = past
         self._remember = remember
+        self._on_fault = on_fault
         self._groups: dict[str, Group] = {}
         self._due: list[tuple[int, str]] = []
         self._earliest: dict[str, int] = {}
@@ -61,9 +75,8 @@ class GroupTable:
                 generation, protocol_type = self._past(group_id)
                 group = Group(group_id, self._new_id, generation, protocol_type, changed_ms=now_ms)
                 self._groups[group_id] = group
-            known = group.generation
-            group.join(request, reply, limits, now_ms)
-            self._settle(group, known)
+            failed = Joined(codes.UNKNOWN_SERVER_ERROR, request.member_id)
+            self._serve(group, lambda: group.join(request, reply, limits, now_ms), None, (reply, failed))
 
     def sync(
         self,
@@ -80,25 +93,30 @@ class GroupTable:
         if group is None:
             reply(Synced(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
             return
-        known = group.generation
-        group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms)
-        self._settle(group, known)
+        self._serve(
+            group,
+            lambda: group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms),
+            None,
+            (reply, Synced(codes.UNKNOWN_SERVER_ERROR)),
+        )
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
         group = self._groups.get(group_id)
         if group is None:
             return codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID
-        return group.heartbeat(member_id, instance_id, generation, now_ms)  # deadlines only move away: T1 holds
+        beat = partial(group.heartbeat, member_id, instance_id, generation, now_ms)
+        return self._guarded(group, beat, codes.UNKNOWN_SERVER_ERROR)  # deadlines only move away: T1 holds
 
-    def leave(self, group_id: str, members: Iterable[tuple[str, str | None]], now_ms: int) -> list[int]:
+    def leave(self, group_id: str, members: Collection[tuple[str, str | None]], now_ms: int) -> list[int]:
         """One code per (member id, instance id)."""
         group = self._groups.get(group_id)
         if group is None:
             return [codes.UNKNOWN_MEMBER_ID for _ in members]
-        known = group.generation
-        results = [group.leave(member_id, instance_id, now_ms) for member_id, instance_id in members]
-        self._settle(group, known)
-        return results
+        return self._serve(
+            group,
+            lambda: [group.leave(member_id, instance_id, now_ms) for member_id, instance_id in members],
+            [codes.UNKNOWN_SERVER_ERROR for _ in members],
+        )
 
     def may_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
         group = self._groups.get(group_id)
@@ -107,7 +125,8 @@ class GroupTable:
                 return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
             # A group with a past has lost its members with a killed shard: they are to join anew.
             return codes.UNKNOWN_MEMBER_ID if self._past(group_id)[0] else codes.ILLEGAL_GENERATION
-        return group.may_commit(member_id, instance_id, generation, now_ms)
+        may_commit = partial(group.may_commit, member_id, instance_id, generation, now_ms)
+        return self._guarded(group, may_commit, codes.UNKNOWN_SERVER_ERROR)
 
     def forget(self, group_id: str) -> None:
         """Drops a group without members."""
@@ -122,15 +141,48 @@ class GroupTable:
         return self._due[0][0] if self._due else None
 
     def tick(self, now_ms: int) -> None:
+        due = []
         while self._due and self._due[0][0] <= now_ms:
             deadline_ms, group_id = heapq.heappop(self._due)
-            if self._earliest.get(group_id) != deadline_ms:
-                continue  # an earlier entry replaced it
-            del self._earliest[group_id]
-            group = self._groups[group_id]
-            known = group.generation
-            group.tick(now_ms)
+            if self._earliest.get(group_id) == deadline_ms:  # else an earlier entry replaced it
+                del self._earliest[group_id]
+                due.append(self._groups[group_id])
+        for group in due:
+            self._serve(group, partial(group.tick, now_ms), None)
+
+    def _serve(self, group: Group, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None) -> T:
+        """Runs `step` on a group, delivers its answers and notes its next deadline."""
+        known = group.generation
+        result = self._guarded(group, step, failed, waiting)
+        if group.id in self._groups:
             self._settle(group, known)
+        return result
+
+    def _guarded(self, group: Group, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None) -> T:
+        """What `step` returns. If it raises, the group ends (T5) and `failed` is returned.
+
+        `waiting`: the reply that the step was given, and what it is answered if the step raises.
+        """
+        try:
+            return step()
+        except Exception as fault:
+            self._on_fault(group.id, fault)
+            self._end(group, waiting)
+            return failed
+
+    def _end(self, group: Group, waiting: tuple[Reply, Any] | None) -> None:
+        answers = group.outbox
+        for member in group.members.values():
+            if member.joining is not None:
+                answers.append((member.joining, Joined(codes.UNKNOWN_MEMBER_ID, member.id)))
+            if member.syncing is not None:
+                answers.append((member.syncing, Synced(codes.UNKNOWN_MEMBER_ID)))
+        if waiting is not None:
+            answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
+        del self._groups[group.id]
+        self._earliest.pop(group.id, None)
+        for reply, answer in answers:
+            reply(answer)
 
     def _settle(self, group: Group, known: int) -> None:
         if group.generation != known:

@@ -1,8 +1,9 @@
 """The classic group protocol: each rule once, then random members under a random clock.
 
 The simulation's members behave as clients do (join, sync, heartbeat, leave), but also die, repeat themselves, restart
-under their instance id, and sleep through their sessions. After every step each group's invariants hold; every answer
-comes once; a generation has one leader; who syncs gets what that leader assigned to it; generations only rise.
+under their instance id, use another member's ids, have timeouts of zero, and sleep through their sessions. After every
+step each group's invariants hold; every answer comes once; a generation has one leader; a member's assignment is the one
+that leader made; generations only rise; no group is ended by a mistake of the state machine.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.group import GroupState
+from broker.groups.group import Group, GroupState
 from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, Joined, JoinRequest, Synced
 from broker.protocol import codes
@@ -34,7 +35,11 @@ class Table:
             limits=lambda: limits,
             new_id=lambda: f"id{next(ids)}",
             remember=lambda *args: self.remembered.append(args),
+            on_fault=lambda *args: self.failed(*args),
         )
+
+    def failed(self, group_id: str, fault: Exception) -> None:
+        raise fault
 
     def join(self, member_id: str = "", **fields: Any) -> list[Joined]:
         """The answers it has had so far: empty while it waits."""
@@ -68,9 +73,12 @@ class Table:
         return code
 
     def pass_ms(self, ms: int) -> None:
-        """Time passes, with every deadline met on the way."""
+        """Time passes, with every deadline met on the way. At each instant the groups come to rest (G5)."""
         end_ms = self.now_ms + ms
+        ticks = 0
         while (due_ms := self.groups.next_deadline_ms()) is not None and due_ms <= end_ms:
+            ticks = ticks + 1 if due_ms <= self.now_ms else 0
+            assert ticks < 10, "G5"
             self.now_ms = max(due_ms, self.now_ms)
             self.groups.tick(self.now_ms)
             self.check()
@@ -465,6 +473,90 @@ def test_an_administrator_removes_a_static_member_by_its_instance_id(table: Tabl
     assert table.beat(second, "two") == codes.REBALANCE_IN_PROGRESS
 
 
+def test_an_id_of_a_dynamic_member_cannot_take_the_place_of_a_static_one(table: Table) -> None:
+    static = table.join(instance_id="one")
+    table.pass_ms(0)
+    table.stable(static[0])
+    (asked,) = table.join(id_required=True)
+    (refused,) = table.join(asked.member_id, instance_id="one")
+    assert refused.code == codes.UNKNOWN_SERVER_ERROR
+    assert table.leave(asked.member_id) == codes.NONE
+    assert table.leave(static[0].member_id, "one") == codes.NONE
+    assert table.state is GroupState.EMPTY
+
+
+def test_absent_static_members_without_a_rebalance_timeout_are_waited_for_by_their_sessions(table: Table) -> None:
+    first = table.join(instance_id="one", rebalance_ms=0)
+    second = table.join(instance_id="two", rebalance_ms=0)
+    table.groups.tick(table.now_ms)
+    table.stable(first[0], second[0])
+    assert table.leave(first[0].member_id, "one") == codes.NONE
+    table.pass_ms(5000)
+    assert table.state is GroupState.PREPARING
+    back = table.join(second[0].member_id, instance_id="two", rebalance_ms=0)
+    assert back[0].generation == 2
+
+
+def test_an_absent_static_member_gets_a_rebalance_timeout_once_another_is_back(table: Table) -> None:
+    first, _ = static_pair(table, session_ms=60_000, rebalance_ms=5000)
+    table.join(instance_id="three", session_ms=60_000, rebalance_ms=5000)
+    table.leave("", "three")
+    table.pass_ms(20_000)
+    assert table.state is GroupState.PREPARING
+    again = table.join(first.member_id, instance_id="one", session_ms=60_000, rebalance_ms=5000)
+    table.pass_ms(4999)
+    assert not again
+    table.pass_ms(1)
+    assert len(again[0].members) == 2, "the absent one keeps its place until its session ends"
+
+
+# --- mistakes of ours ------------------------------------------------------------------------------------------
+
+
+def broken(table: Table, monkeypatch: pytest.MonkeyPatch, method: str) -> list[tuple[str, Exception]]:
+    """From now on `method` of every group raises; what the table reports."""
+
+    def fail(*_: Any) -> None:
+        raise KeyError("a mistake")
+
+    told: list[tuple[str, Exception]] = []
+    monkeypatch.setattr(table, "failed", lambda *args: told.append(args))
+    monkeypatch.setattr(Group, method, fail)
+    return told
+
+
+@pytest.mark.parametrize("method", ["join", "sync", "heartbeat", "leave", "may_commit", "tick"])
+def test_a_mistake_in_a_group_ends_that_group_alone(table: Table, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    first, second = pair(table)
+    waiting = table.join(second.member_id, protocols=(("range", b"new"),))
+    with monkeypatch.context() as patch:
+        told = broken(table, patch, method)
+        reply: list[Any] = []
+        calls: dict[str, Any] = {
+            "join": lambda: table.groups.join("g", request(first.member_id), reply.append, 0),
+            "sync": lambda: table.groups.sync("g", first.member_id, None, 2, (None, None), [], reply.append, 0),
+            "heartbeat": lambda: reply.append(table.groups.heartbeat("g", first.member_id, None, 2, 0)),
+            "leave": lambda: reply.extend(table.groups.leave("g", [(first.member_id, None)], 0)),
+            "may_commit": lambda: reply.append(table.groups.may_commit("g", first.member_id, None, 2, 0)),
+            "tick": lambda: table.groups.tick(60_000),
+        }
+        calls[method]()
+    assert [group for group, _ in told] == ["g"]
+    assert [getattr(answer, "code", answer) for answer in reply] == [codes.UNKNOWN_SERVER_ERROR] * (method != "tick")
+    assert [answer.code for answer in waiting] == [codes.UNKNOWN_MEMBER_ID]
+    assert table.groups.get("g") is None
+    assert table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
+    assert not table.join(), "the group begins anew"
+
+
+def test_a_tick_looks_at_each_group_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.join()
+    seen: list[str] = []
+    monkeypatch.setattr(Group, "tick", lambda group, now_ms: seen.append(group.id))
+    table.groups.tick(10_000)
+    assert seen == ["g"]
+
+
 # --- commits ---------------------------------------------------------------------------------------------------
 
 
@@ -509,16 +601,18 @@ class Simulation:
         self.random = random.Random(seed)
         self.table = Table(LIMITS._replace(initial_delay_ms=self.random.choice([0, 50]), max_size=6))
         self.actors = [Actor(n, f"static{n}" if self.random.random() < 0.3 else None) for n in range(8)]
+        self.rebalance_ms = self.random.choice([8000, 8000, 0])
         self.leaders: dict[int, str] = {}
         self.assigned: dict[tuple[int, str], bytes] = {}
         self.given: dict[tuple[int, str], bytes] = {}
         self.replies = 0
         self.generation = 0
 
-    def run(self, steps: int) -> None:
-        for _ in range(steps):
+    def run(self, count: int) -> None:
+        for _ in range(count):
             actor = self.random.choice(self.actors)
-            self.random.choice([self.join, self.join, self.sync, self.sync, self.beat, self.leave, self.die])(actor)
+            steps = [self.join, self.sync] * 3
+            self.random.choice([*steps, self.beat, self.leave, self.die, self.stray])(actor)
             if self.random.random() < 0.3:
                 self.table.pass_ms(self.random.choice([0, 10, 500, 4000, 11_000]))
             self.read()
@@ -531,7 +625,7 @@ class Simulation:
         protocols = self.random.choice([RANGE, (("sticky", b"s"), ("range", b"r"))])
         asked = request(
             actor.member_id, instance_id=actor.instance_id, client=f"c{actor.number}", session_ms=5000,
-            rebalance_ms=8000, protocols=protocols, id_required=self.random.random() < 0.5,
+            rebalance_ms=self.rebalance_ms, protocols=protocols, id_required=self.random.random() < 0.5,
         )  # fmt: skip
         self.table.groups.join("g", asked, self.once(actor.joins), self.table.now_ms)
         self.table.check()
@@ -561,6 +655,24 @@ class Simulation:
         if actor.member_id and self.random.random() < 0.3:
             self.table.leave(actor.member_id, actor.instance_id)
             self.die(actor)
+
+    def stray(self, actor: Actor) -> None:
+        """A request that mixes the ids of two members, or an administrator's removal by instance id."""
+        other = self.random.choice(self.actors)
+        member_id = self.random.choice([actor.member_id, other.member_id, ""])
+        instance_id = self.random.choice([actor.instance_id, other.instance_id, "static0", "nobody"])
+        match self.random.choice(["join", "leave", "remove", "commit"]):
+            case "join":
+                asked = request(member_id, instance_id=instance_id, session_ms=5000, rebalance_ms=self.rebalance_ms)
+                self.table.groups.join("g", asked, self.once([]), self.table.now_ms)
+            case "leave":
+                self.table.leave(member_id, instance_id)
+            case "remove":
+                self.table.groups.leave("g", [("", a.instance_id) for a in self.actors], self.table.now_ms)
+            case "commit":
+                generation = self.random.choice([-1, self.generation])
+                self.table.groups.may_commit("g", member_id, instance_id, generation, self.table.now_ms)
+        self.table.check()
 
     def die(self, actor: Actor) -> None:
         """It forgets everything; what was still on its way to it goes unread."""
