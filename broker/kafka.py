@@ -36,6 +36,7 @@ from broker.serve import authentication
 from broker.serve.call import Route
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
+from shards.mesh.deferred import Spawn
 from shards.mesh.mesh import Mesh
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.tokens.homes import home_of
@@ -45,7 +46,14 @@ class Kafka:
     """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
 
     def __init__(
-        self, plan: ClusterPlan, broker: int, shard: int, image: ClusterImage, mesh: Mesh, meters: ShardedQuotas
+        self,
+        plan: ClusterPlan,
+        broker: int,
+        shard: int,
+        image: ClusterImage,
+        mesh: Mesh,
+        meters: ShardedQuotas,
+        spawn: Spawn,
     ) -> None:
         directory = plan.data_dir / f"b{broker}"
         shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
@@ -60,21 +68,21 @@ class Kafka:
         calls = GroupRouter(self._groups, mesh, shard, plan.shards, home_of)
         self.routes: list[Route] = [
             *produce.routes(partitions),
-            *fetch.routes(partitions),
+            *fetch.routes(partitions, spawn),
             *list_offsets.routes(partitions),
             *delete_records.routes(partitions),
             *offset_for_leader_epoch.routes(partitions),
             *log_dirs.routes(self._logs),
-            *init_producer_id.routes(init_producer_id.ProducerIds(mesh)),
-            *metadata.routes(shown, image, mesh, meters),
+            *init_producer_id.routes(init_producer_id.ProducerIds(mesh), spawn),
+            *metadata.routes(shown, image, mesh, meters, spawn),
             *describe_cluster.routes(shown, image),
-            *topic_admin.routes(shown, image, mesh, meters),
-            *configs.routes(shown, image, mesh),
-            *client_quotas.routes(image, mesh),
+            *topic_admin.routes(shown, image, mesh, meters, spawn),
+            *configs.routes(shown, image, mesh, spawn),
+            *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls),
             *offset_commits.routes(shown, calls, image),
-            *scram_users.routes(image, mesh),
+            *scram_users.routes(image, mesh, spawn),
             *authentication.routes(),
         ]
         self.api_versions = ApiVersionsCache(self.routes)

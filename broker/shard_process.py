@@ -2,8 +2,8 @@
 
 poller            callbacks for sockets and links        outlives everybody who sends or writes
 └ journal         ticks, parts                           last to write: everybody inside writes to it
-  └ mesh          links to peers and coordinator         outlives connections, which still give tokens back
-    └ connections one task per request that waits        shutdown gives them a moment, then cancels
+  └ mesh          links; tasks of requests that wait     outlives connections, which still give tokens back
+    └ connections groups, logs, timers                   shutdown gives them a moment, then cancels
       └ acceptors one callback per listener              shutdown pauses them at once
 """
 
@@ -38,6 +38,7 @@ from broker.timers import Timers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.subscriber import Subscriber
+from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
 from shards.mesh.poller import Poller
 from shards.quotas.sharded_quotas import ShardedQuotas
@@ -114,7 +115,7 @@ class ShardProcess:
         )
         self.timers = Timers(self.poller)
         self.muted = Muted(self.timers)
-        self.meters = ShardedQuotas(shard, plan.shards, self.image, request=self._request, now_ms=self._now_ms)
+        self.meters = ShardedQuotas(shard, plan.shards, self.image, call=self._call, now_ms=self._now_ms)
         self.throttling = Throttling(self.meters, self.image, self.journal, self.counters)
         self._counted: dict[str, int] = {}
         self.connections: dict[int, Connection] = {}
@@ -192,7 +193,7 @@ class ShardProcess:
         mesh.serve("describe_connections", self._describe_connections)
         self.meters.serve_on(mesh.serve)
         self.entrance.room.serve_on(mesh.serve)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.image, mesh, self.meters)
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.image, mesh, self.meters, Spawn(nursery.start_soon))
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
@@ -205,6 +206,9 @@ class ShardProcess:
 
     async def _request(self, peer: int, method: str, *args: Any) -> Any:
         return await self.mesh.request(peer, method, *args)
+
+    def _call(self, peer: int, method: str, *args: Any) -> Deferred[Any]:
+        return self.mesh.call(peer, method, *args)
 
     def _now_ms(self) -> int:
         return self.poller.clock_ns() // 1_000_000
@@ -254,7 +258,6 @@ class ShardProcess:
                 self.journal,
                 self.counters,
                 self.connections,
-                nursery.start_soon,
                 self.timers,
                 self.muted,
                 self.log,
@@ -265,7 +268,7 @@ class ShardProcess:
             self.entrance.open(endpoint.listener, sock, serving.admit)
 
     def _authentication(self) -> Authentication:
-        return Authentication(self.image, self.counters)
+        return Authentication(self.image, self.counters, self.timers)
 
     async def _stop_connections(self) -> None:
         """Accepts no more, lets what is being answered finish for a moment, and closes everything."""

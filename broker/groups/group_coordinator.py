@@ -1,17 +1,16 @@
 """The groups whose home is this shard, with their clock and their files; and the way to groups whose home is another.
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
-Joins and syncs that wait are coroutines; all else is answered at once. A home that is killed forgets its members and
+Joins and syncs may be answered later; all else is answered at once. A home that is killed forgets its members and
 keeps what they committed: they are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only from
 when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 """
 
 from __future__ import annotations
 
-import inspect
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, JoinRequest
 from broker.protocol import codes
 from shards.config.image import ClusterImage
+from shards.mesh.deferred import Deferred, MaybeDeferred
 
 OPERATIONS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "drop_offsets", "describe", "list", "delete")
 EXPIRY_CHECK_S = 60.0
@@ -37,34 +37,9 @@ log = structlog.get_logger(__name__)
 class Calls(Protocol):
     """What is needed of a Mesh here."""
 
-    async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = ...) -> Deferred[Any]: ...
 
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
-
-
-class _Answer:
-    """One answer that may come later."""
-
-    __slots__ = ("_event", "_value")
-
-    def __init__(self) -> None:
-        self._event: trio.Event | None = None
-        self._value: Any = None
-
-    def put(self, value: Any) -> None:
-        self._value = value
-        if self._event is not None:
-            self._event.set()
-
-    def get(self) -> Any | Awaitable[Any]:
-        if self._value is not None:
-            return self._value
-        self._event = trio.Event()
-        return self._wait(self._event)
-
-    async def _wait(self, event: trio.Event) -> Any:
-        await event.wait()
-        return self._value
 
 
 class GroupCoordinator:
@@ -89,14 +64,14 @@ class GroupCoordinator:
             remember=self._remember,
             on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
-        self._open = trio.Event()
+        self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0
 
     async def run(self) -> None:
         """Meets the groups' deadlines, and lets go of what has expired. One task, ended by its nursery, begun when the
         view holds the cluster."""
-        self._open.set()
+        self._open.resolve(None)
         check_ms = self._now_ms() + int(EXPIRY_CHECK_S * 1000)
         while True:
             due_ms = self.groups.next_deadline_ms()
@@ -116,36 +91,31 @@ class GroupCoordinator:
             mesh.serve(f"group.{operation}", partial(self._serve, getattr(self, operation)))
 
     def _serve(self, function: Callable[..., Any], peer: Any, *args: Any) -> Any:
-        return function(*args) if self._open.is_set() else self._serve_once_open(function, *args)
-
-    async def _serve_once_open(self, function: Callable[..., Any], *args: Any) -> Any:
-        await self._open.wait()
-        answer = function(*args)
-        return await answer if inspect.isawaitable(answer) else answer
+        return function(*args) if self._open.resolved else self._open.then(lambda _: function(*args))
 
     # --- operations --------------------------------------------------------------------------------------------
 
-    def join(self, group: str, fields: Sequence[Any]) -> Any:
+    def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Any]:
         """`fields` of a JoinRequest -> those of a Joined."""
-        answer = _Answer()
+        answer: Deferred[Any] = Deferred()
         request = JoinRequest(*fields)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)
-        self.groups.join(group, request._replace(protocols=protocols), answer.put, self._now_ms())
+        self.groups.join(group, request._replace(protocols=protocols), answer.resolve, self._now_ms())
         self._look_again()
-        return answer.get()
+        return answer.result() if answer.resolved else answer
 
     def sync(
         self, group: str, member: str, instance: str | None, generation: int,
         protocol: Sequence[str | None], assignments: Sequence[Any],
-    ) -> Any:  # fmt: skip
+    ) -> MaybeDeferred[Any]:  # fmt: skip
         """-> the fields of a Synced."""
-        answer = _Answer()
+        answer: Deferred[Any] = Deferred()
         shares = [(member_id, bytes(share)) for member_id, share in assignments]
         self.groups.sync(
-            group, member, instance, generation, (protocol[0], protocol[1]), shares, answer.put, self._now_ms()
+            group, member, instance, generation, (protocol[0], protocol[1]), shares, answer.resolve, self._now_ms()
         )
         self._look_again()
-        return answer.get()
+        return answer.result() if answer.resolved else answer
 
     def heartbeat(self, group: str, member: str, instance: str | None, generation: int) -> int:
         return self.groups.heartbeat(group, member, instance, generation, self._now_ms())
@@ -316,12 +286,13 @@ class GroupRouter:
         self._home_of = home_of
         self.shards = range(shards)
 
-    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> Any | Awaitable[Any]:
-        """The answer of GroupHome.<operation>(group, *args); elsewhere PeerLost or DeadlineExceeded may be raised."""
+    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """What GroupCoordinator.<operation>(group, *args) answers; of another shard it may be PeerLost or DeadlineExceeded."""
         shard = self._home_of(f"group:{group}", len(self.shards))
         return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
 
-    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> Any | Awaitable[Any]:
+    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         if shard == self._me:
-            return getattr(self._home, operation)(*args)
-        return self._mesh.request(shard, f"group.{operation}", *args, timeout_s=timeout_s)
+            answer: MaybeDeferred[Any] = getattr(self._home, operation)(*args)
+            return answer
+        return self._mesh.call(shard, f"group.{operation}", *args, timeout_s=timeout_s)

@@ -1,17 +1,17 @@
-"""Answers that may have to wait: a handler builds its response either way, and stays a plain function if it can."""
+"""What handlers share: how they ask other shards and the coordinator, and how they refuse."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
-
-import trio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
 from broker.protocol import codes
-from broker.serve.call import Call
+from broker.serve.call import Call, Handler
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.mesh.deferred import Deferred, MaybeDeferred, Spawn
 from shards.mesh.mesh import COORDINATOR
+
+T = TypeVar("T")
 
 COORDINATOR_TIMEOUT_S = 15.0
 LOST = (PeerLost, DeadlineExceeded)
@@ -23,39 +23,14 @@ class Requests(Protocol):
     async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
 
 
-def then(answer: Any, build: Callable[[Any], Any], lost: Callable[[], Any]) -> Any | Awaitable[Any]:
-    """`build(answer)`, at once or when the answer is there; `lost()` if the shard that was asked went away."""
-    return _then(answer, build, lost) if inspect.isawaitable(answer) else build(answer)
+def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Any]]) -> Handler:
+    """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
+    return lambda request, call: spawn(function(request, call))
 
 
-async def _then(answer: Awaitable[Any], build: Callable[[Any], Any], lost: Callable[[], Any]) -> Any:
-    try:
-        value = await answer
-    except LOST:
-        return lost()
-    return build(value)
-
-
-def gather(answers: Sequence[Any], build: Callable[[list[Any]], Any]) -> Any | Awaitable[Any]:
-    """`build` of all answers in their order; those whose shard went away are None."""
-    if any(inspect.isawaitable(answer) for answer in answers):
-        return _gather(answers, build)
-    return build(list(answers))
-
-
-async def _gather(answers: Sequence[Any], build: Callable[[list[Any]], Any]) -> Any:
-    values: list[Any] = [None] * len(answers)
-
-    async def wait(at: int, answer: Any) -> None:
-        try:
-            values[at] = await answer if inspect.isawaitable(answer) else answer
-        except LOST:
-            values[at] = None
-
-    async with trio.open_nursery() as nursery:
-        for at, answer in enumerate(answers):
-            nursery.start_soon(wait, at, answer)
-    return build(values)
+def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:
+    """`lost()` instead of the answer if the shard that was asked went away, or did not answer in time."""
+    return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer
 
 
 class Coded(Exception):

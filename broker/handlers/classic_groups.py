@@ -9,15 +9,15 @@ for its coordinator again, finds this broker, and joins anew. Not emulated: auth
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_coordinator import GroupRouter
 from broker.groups.members import Joined, JoinRequest, Synced
-from broker.handlers.answers import gather, then
+from broker.handlers.answers import or_lost
 from broker.protocol import codes
 from broker.serve.call import Call, Route
+from shards.mesh.deferred import MaybeDeferred, gather, then
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_GROUP_OPERATIONS = 3400
@@ -47,7 +47,11 @@ class _Groups:
     def _is_mine(self, group: str) -> bool:
         return self._cluster.coordinator(group) == self._cluster.me
 
-    def join(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
+        """None if the group's home went away."""
+        return or_lost(self._groups.ask(group, operation), _none)
+
+    def join(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         def lost() -> Any:
             return _join_response(call, Joined(codes.NOT_COORDINATOR, request.member_id))
 
@@ -68,9 +72,9 @@ class _Groups:
             can_skip=call.api_version >= 9,
         )
         answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
-        return then(answer, lambda joined: _join_response(call, Joined(*joined)), lost)
+        return or_lost(then(answer, lambda joined: _join_response(call, Joined(*joined))), lost)
 
-    def sync(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def sync(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         def lost() -> Any:
             return _sync_response(call, Synced(codes.NOT_COORDINATOR))
 
@@ -86,9 +90,9 @@ class _Groups:
             [(each.member_id, each.assignment) for each in request.assignments],
             timeout_s=_WAIT_S,
         )
-        return then(answer, lambda synced: _sync_response(call, Synced(*synced)), lost)
+        return or_lost(then(answer, lambda synced: _sync_response(call, Synced(*synced))), lost)
 
-    def heartbeat(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def heartbeat(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         def response(code: int) -> Any:
             return call.types.HeartbeatResponse(error_code=code)
 
@@ -96,9 +100,9 @@ class _Groups:
             return response(codes.NOT_COORDINATOR)
         instance = getattr(request, "group_instance_id", None)
         answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
-        return then(answer, response, lambda: response(codes.NOT_COORDINATOR))
+        return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    def leave(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def leave(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         types = call.types
         if call.api_version >= 3:
             members = [(each.member_id, each.group_instance_id) for each in request.members]
@@ -122,20 +126,20 @@ class _Groups:
         if not self._is_mine(request.group_id):
             return refuse(codes.NOT_COORDINATOR)
         answer = self._groups.ask(request.group_id, "leave", members)
-        return then(answer, response, lambda: refuse(codes.NOT_COORDINATOR))
+        return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
 
-    def describe(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def describe(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         wanted = [*dict.fromkeys(request.groups)]
-        asked = {group: self._groups.ask(group, "describe") for group in wanted if self._is_mine(group)}
+        asked = {group: self._ask(group, "describe") for group in wanted if self._is_mine(group)}
 
         def response(answers: list[Any]) -> Any:
             found = dict(zip(asked, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
-        return gather([*asked.values()], response)
+        return then(gather([*asked.values()]), response)
 
-    def list(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def list(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         types = call.types
         states = {state.lower() for state in getattr(request, "states_filter", ())}
         kinds = {kind.lower() for kind in getattr(request, "types_filter", ())}
@@ -151,14 +155,13 @@ class _Groups:
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
             return types.ListGroupsResponse(error_code=code, groups=listed)
 
-        return gather([self._groups.ask_shard(shard, "list") for shard in self._groups.shards], response)
+        lists = [or_lost(self._groups.ask_shard(shard, "list"), _none) for shard in self._groups.shards]
+        return then(gather(lists), response)
 
-    def delete(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def delete(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         types = call.types
         wanted = [*dict.fromkeys(request.groups_names)]
-        asked = [
-            self._groups.ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR for group in wanted
-        ]
+        asked = [self._ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR for group in wanted]
 
         def response(answers: list[Any]) -> Any:
             results = tuple(
@@ -167,7 +170,7 @@ class _Groups:
             )
             return types.DeleteGroupsResponse(results=results)
 
-        return gather(asked, response)
+        return then(gather(asked), response)
 
 
 def _join_response(call: Call, joined: Joined) -> Any:
@@ -225,6 +228,10 @@ def _described(call: Call, request: Any, group: str, answer: Any) -> Any:
         ),
         authorized_operations=ALL_GROUP_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
     )  # fmt: skip
+
+
+def _none() -> None:
+    return None
 
 
 def _ms(duration: Any) -> int:

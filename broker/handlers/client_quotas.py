@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import TYPES, Entity, check_quota, entity_of
+from shards.mesh.deferred import Spawn
 
 EXACT, DEFAULT, ANY = range(3)
 
@@ -36,9 +37,9 @@ class Filter(NamedTuple):
         return all(kind in names and wanted in (ANY, names[kind]) for kind, wanted in self.types.items())
 
 
-def routes(image: ClusterImage, mesh: Requests) -> list[Route]:
+def routes(image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
     handler = _Quotas(image, mesh)
-    return [Route(48, 0, 1, handler.describe), Route(49, 0, 1, handler.alter)]
+    return [Route(48, 0, 1, handler.describe), Route(49, 0, 1, spawned(spawn, handler.alter))]
 
 
 class _Quotas:

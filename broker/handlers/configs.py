@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
 from broker.protocol import codes
 from broker.serve.call import Call, Route
@@ -23,6 +23,7 @@ from shards.config.topic_changes import illegal_name
 from shards.limits.config_def import ConfigKey, broker_setting, canonical_name, topic_setting
 from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
+from shards.mesh.deferred import Spawn
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -37,12 +38,12 @@ class Edit(NamedTuple):
     value: str | None
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests) -> list[Route]:
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
     handler = _Configs(cluster, image, mesh)
     return [
         Route(32, 1, 4, handler.describe),
-        Route(33, 0, 2, handler.replace),
-        Route(44, 0, 1, handler.alter),
+        Route(33, 0, 2, spawned(spawn, handler.replace)),
+        Route(44, 0, 1, spawned(spawn, handler.alter)),
     ]
 
 

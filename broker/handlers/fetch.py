@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.log.partitions import Answer, Partitions, then
+from broker.log.partitions import Answer, Partitions
 from broker.log.reading import Reader, Wanted
 from broker.protocol import codes
 from broker.protocol.primitives import from_timedelta
 from broker.serve.call import Call, Route
+from shards.mesh.deferred import Spawn, then
 
 FETCH = 1
 TOPIC_IDS_SINCE = 13
@@ -21,8 +22,8 @@ READ_COMMITTED = 1
 FULL_EPOCHS = (0, -1)  # of a fetch that names every partition
 
 
-def routes(partitions: Partitions) -> list[Route]:
-    reader = Reader(partitions)
+def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
+    reader = Reader(partitions, spawn)
     image = partitions.image
 
     def fetch(request: Any, call: Call) -> Any:

@@ -13,6 +13,7 @@ from broker.log.partitions import PartitionCalls
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.mesh.deferred import MaybeDeferred, Spawn
 from shards.mesh.mesh import COORDINATOR
 
 INIT_PRODUCER_ID = 22
@@ -45,8 +46,8 @@ class ProducerIds:
         return producer_id
 
 
-def routes(ids: ProducerIds) -> list[Route]:
-    def init_producer_id(request: Any, call: Call) -> Any:
+def routes(ids: ProducerIds, spawn: Spawn) -> list[Route]:
+    def init_producer_id(request: Any, call: Call) -> MaybeDeferred[Any]:
         if request.transactional_id is not None:
             return _respond(call, codes.UNSUPPORTED_VERSION)
         known, epoch = getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)
@@ -55,7 +56,7 @@ def routes(ids: ProducerIds) -> list[Route]:
         if known >= 0 and epoch < LAST_EPOCH:
             return _respond(call, codes.NONE, known, epoch + 1)
         producer_id = ids.take_now()
-        return _respond_later(call) if producer_id is None else _respond(call, codes.NONE, producer_id, 0)
+        return spawn(_respond_later(call)) if producer_id is None else _respond(call, codes.NONE, producer_id, 0)
 
     async def _respond_later(call: Call) -> Any:
         try:

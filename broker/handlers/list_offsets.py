@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.log.partitions import Answer, Partitions, then
+from broker.log.partitions import Answer, Partitions
 from broker.log.storage import LEADER_EPOCH
 from broker.protocol import codes
 from broker.serve.call import Call, Route
+from shards.mesh.deferred import then
 
 LIST_OFFSETS = 2
 

@@ -11,7 +11,7 @@ internal topics, racks beyond showing broker.rack.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
@@ -22,6 +22,7 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage, Topic
 from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
+from shards.mesh.deferred import MaybeDeferred, Spawn
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 OPERATIONS_UNKNOWN = -(2**31)
@@ -33,13 +34,18 @@ MAX_PARTITIONS = 2000
 """Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> list[Route]:
-    handler = _Metadata(cluster, image, mesh, meters)
+def routes(
+    cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+) -> list[Route]:
+    handler = _Metadata(cluster, image, mesh, meters, spawn)
     return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
 
 
 class _Metadata:
-    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> None:
+    def __init__(
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+    ) -> None:
+        self._spawn = spawn
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
@@ -47,7 +53,7 @@ class _Metadata:
 
     # --- Metadata ----------------------------------------------------------------------------------------------
 
-    def metadata(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def metadata(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         wanted = request.topics
         # Until version 1 could say null, no topics meant all of them.
         if wanted is None or (not wanted and call.api_version == 0):
@@ -61,7 +67,7 @@ class _Metadata:
         names = [*dict.fromkeys(topic.name for topic in wanted)]
         missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
         if missing and getattr(request, "allow_auto_topic_creation", True) and self._creates():
-            return self._create(request, call, names, missing)
+            return self._spawn(self._create(request, call, names, missing))
         return self._response(request, call, [self._by_name(call, request, name, {}) for name in names])
 
     def _creates(self) -> bool:

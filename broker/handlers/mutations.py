@@ -14,6 +14,7 @@ import trio
 
 from broker.serve.call import Call
 from shards.limits.client_quota_managers import MUTATION
+from shards.mesh.deferred import Deferred
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 
 
@@ -50,7 +51,7 @@ class Mutations:
 
     async def _record(self, call: Call, partitions: int, *, strict: bool) -> RecordedCharge:
         charged = self._meters.charge(MUTATION, call.user, call.client_id or "", partitions, strict=strict)
-        return charged if isinstance(charged, RecordedCharge) else await charged
+        return await charged if isinstance(charged, Deferred) else charged
 
 
 class Bill:

@@ -7,15 +7,15 @@ ignored, as since KIP-211. Stable fetches (KIP-447) and member epochs (KIP-848) 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_coordinator import GroupRouter
-from broker.handlers.answers import gather, then
+from broker.handlers.answers import or_lost
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
+from shards.mesh.deferred import MaybeDeferred, gather, then
 
 Place = tuple[str, int]
 
@@ -36,7 +36,7 @@ class _Offsets:
 
     # --- commit ------------------------------------------------------------------------------------------------
 
-    def commit(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def commit(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         results: dict[Place, int] = {}
         places = []
         for topic in request.topics:
@@ -59,7 +59,7 @@ class _Offsets:
             request.generation_id_or_member_epoch,
             places,
         )
-        return then(answer, response, lambda: response(codes.NOT_COORDINATOR))
+        return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
     def _to_commit(self, name: str, partition: Any) -> tuple[int, tuple[str, str, int, int, int, str]]:
         """(code, what to write if that is 0)."""
@@ -74,33 +74,30 @@ class _Offsets:
 
     # --- fetch -------------------------------------------------------------------------------------------------
 
-    def fetch(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def fetch(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         if call.api_version < 8:
-            return then(
-                self._ask_offsets(request.group_id, request.topics),
-                lambda held: _fetch_response(request, call, held),
-                lambda: _fetch_response(request, call, None),
-            )
+            held = self._ask_offsets(request.group_id, request.topics)
+            return then(held, lambda held: _fetch_response(request, call, held))
         asked = [self._ask_offsets(group.group_id, group.topics) for group in request.groups]
 
         def response(answers: list[Any]) -> Any:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
             return call.types.OffsetFetchResponse(groups=groups)
 
-        return gather(asked, response)
+        return then(gather(asked), response)
 
-    def _ask_offsets(self, group: str, topics: Any) -> Any:
-        """What is committed of `topics` (None: all), as GroupHome.fetch gives it; None if the group is not ours."""
+    def _ask_offsets(self, group: str, topics: Any) -> MaybeDeferred[Any]:
+        """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it; None if no home here can tell."""
         if not self._is_mine(group):
             return None
         places = None
         if topics is not None:
             places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
-        return self._groups.ask(group, "fetch", places)
+        return or_lost(self._groups.ask(group, "fetch", places), lambda: None)
 
     # --- delete ------------------------------------------------------------------------------------------------
 
-    def delete(self, request: Any, call: Call) -> Any | Awaitable[Any]:
+    def delete(self, request: Any, call: Call) -> MaybeDeferred[Any]:
         types = call.types
         results: dict[Place, int] = {}
         for topic in request.topics:
@@ -133,7 +130,7 @@ class _Offsets:
         if not self._is_mine(request.group_id):
             return response([codes.NOT_COORDINATOR, []])
         answer = self._groups.ask(request.group_id, "drop_offsets", places)
-        return then(answer, response, lambda: response([codes.NOT_COORDINATOR, []]))
+        return or_lost(then(answer, response), lambda: response([codes.NOT_COORDINATOR, []]))
 
 
 def _commit_response(request: Any, call: Call, results: dict[Place, int]) -> Any:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.log.partitions import Answer, Partitions, then
+from broker.log.partitions import Answer, Partitions
 from broker.serve.call import Call, Route
+from shards.mesh.deferred import then
 
 OFFSET_FOR_LEADER_EPOCH = 23
 

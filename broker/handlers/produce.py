@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.log.partitions import Answer, Partitions, then
+from broker.log.partitions import Answer, Partitions
 from broker.log.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from shards.errors import ClientFault
+from shards.mesh.deferred import then
 
 PRODUCE = 0
 ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13

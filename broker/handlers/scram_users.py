@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by
+from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.serve.call import Call, Route
 from broker.serve.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
 from shards.config.image import ClusterImage
+from shards.mesh.deferred import Spawn
 
 MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NUMBER = {name: number for number, name in MECHANISM.items()}
 
 
-def routes(image: ClusterImage, mesh: Requests) -> list[Route]:
+def routes(image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
     handler = _Users(image, mesh)
-    return [Route(50, 0, 0, handler.describe), Route(51, 0, 0, handler.alter)]
+    return [Route(50, 0, 0, handler.describe), Route(51, 0, 0, spawned(spawn, handler.alter))]
 
 
 class _Users:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
+from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named, spawned
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.mutations import Bill, Mutations
 from broker.protocol import codes
@@ -22,6 +22,7 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.errors import ConfigInvalid
+from shards.mesh.deferred import Spawn
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 DUPLICATE = "Duplicate topic name."
@@ -39,9 +40,15 @@ class Fault(NamedTuple):
 OK = Fault()
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> list[Route]:
+def routes(
+    cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+) -> list[Route]:
     handler = _Topics(cluster, image, mesh, meters)
-    return [Route(19, 2, 7, handler.create), Route(20, 1, 6, handler.delete), Route(37, 0, 3, handler.add_partitions)]
+    return [
+        Route(19, 2, 7, spawned(spawn, handler.create)),
+        Route(20, 1, 6, spawned(spawn, handler.delete)),
+        Route(37, 0, 3, spawned(spawn, handler.add_partitions)),
+    ]
 
 
 class _Topics:

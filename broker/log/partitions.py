@@ -7,7 +7,7 @@ P1  an operation answers with a Kafka error code first, and never raises: a lost
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
@@ -17,7 +17,7 @@ from broker.log.records import Rejected
 from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, MaybeDeferred
 
 METHOD = "partitions"
 CALL_TIMEOUT_S = 10.0
@@ -25,13 +25,12 @@ OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
 Answer = Sequence[Any]  # an error code, and what the operation answers besides
-Answers = list[Answer] | Deferred  # there, or later
 
 
 class PartitionCalls(Protocol):
     """What is needed of a shards.mesh.Mesh."""
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred: ...
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]: ...
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any: ...
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
 
@@ -68,7 +67,9 @@ class Partitions:
 
     # Asking
 
-    def ask(self, operation: str, items: Sequence[Item], *, timeout_s: float = CALL_TIMEOUT_S) -> Answers:
+    def ask(
+        self, operation: str, items: Sequence[Item], *, timeout_s: float = CALL_TIMEOUT_S
+    ) -> MaybeDeferred[list[Answer]]:
         """The answer to each item, in order: as a list if all are at home here, else later.
 
         What is at home here is done before this returns.
@@ -94,11 +95,11 @@ class Partitions:
         elsewhere: dict[int, list[int]],
         answers: list[Any],
         timeout_s: float,
-    ) -> Deferred:
-        all_there = Deferred()
+    ) -> Deferred[list[Answer]]:
+        all_there: Deferred[list[Answer]] = Deferred()
         waiting = len(elsewhere)
 
-        def answered(indexes: list[int], later: Deferred) -> None:
+        def answered(indexes: list[int], later: Deferred[Any]) -> None:
             nonlocal waiting
             for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
                 answers[index] = answer
@@ -173,7 +174,7 @@ class Partitions:
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
 
 
-def _answers(operation: str, later: Deferred, count: int) -> list[Answer]:
+def _answers(operation: str, later: Deferred[Any], count: int) -> list[Answer]:
     """What a home answered for `count` items (P1)."""
     try:
         answers: list[Answer] = later.result()
@@ -183,17 +184,6 @@ def _answers(operation: str, later: Deferred, count: int) -> list[Answer]:
     except (PeerLost, RemoteError):
         why = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
     return [FAILED[operation](why)] * count
-
-
-def then(answers: Any, respond: Callable[[list[Answer]], Any]) -> Any:
-    """What `respond` makes of the answers: now if they are there, later if they are a Later, else a coroutine of it."""
-    if isinstance(answers, list):
-        return respond(answers)
-    return answers.map(respond) if isinstance(answers, Deferred) else _then(answers, respond)
-
-
-async def _then(answers: Awaitable[list[Answer]], respond: Callable[[list[Answer]], Any]) -> Any:
-    return respond(await answers)
 
 
 def require_epoch(epoch: int) -> None:

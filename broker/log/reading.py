@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import trio
 
 from broker.log import records
-from broker.log.partitions import FAILED, Answer, Answers, Partitions
+from broker.log.partitions import FAILED, Answer, Partitions
 from broker.log.records import Rejected
 from broker.log.storage import PartitionLog
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.mesh.deferred import MaybeDeferred, Spawn
 
 READ, WAIT = "partitions.read", "partitions.wait"
 MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
@@ -57,16 +58,19 @@ class Growth:
 class Reader:
     """Reads for the clients of this shard, and for other shards what is at home here."""
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, spawn: Spawn) -> None:
         self._partitions = partitions
+        self._spawn = spawn
         self._waits: dict[str, Growth] = {}  # by whom: a client's new wait ends the one it gave up
         partitions.mesh.serve(
             READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes, MOST_FORWARDED_BYTES)
         )
         partitions.mesh.serve(WAIT, self._serve_wait)
 
-    def fetch(self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, who: str) -> Answers:
-        """(code, high watermark, start offset, batches) of each, in order, as a list or as a coroutine to await.
+    def fetch(
+        self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, who: str
+    ) -> MaybeDeferred[list[Answer]]:
+        """(code, high watermark, start offset, batches) of each, in order; cancelling it ends the wait.
 
         At least one batch comes if there is any, however large. `who` names the client among all of this broker.
         """
@@ -84,7 +88,8 @@ class Reader:
             _share(wanted, answers, max_bytes)
             if wait_ms <= 0 or _enough(answers, min_bytes):
                 return answers
-        return self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, who)
+        slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, who)
+        return self._spawn(slowly, cancellable=True)
 
     async def _fetch_slowly(
         self,

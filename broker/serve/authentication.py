@@ -7,17 +7,17 @@ without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from functools import partial
 from typing import Any
-
-import trio
 
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.sasl import AuthenticationFailed, Mechanism, mechanism_of
 from broker.shard_counters import ShardCounters
+from broker.timers import Timers
 from shards.config.image import ClusterImage
+from shards.mesh.deferred import Deferred, MaybeDeferred
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 
@@ -40,13 +40,14 @@ def routes() -> list[Route]:
 class Authentication:
     """One connection's way to a name; `channel.authentication` is None once it has one."""
 
-    def __init__(self, image: ClusterImage, counters: ShardCounters) -> None:
+    def __init__(self, image: ClusterImage, counters: ShardCounters, timers: Timers) -> None:
         self._image = image
         self._counters = counters
+        self._timers = timers
         self._mechanism: Mechanism | None = None
         self.bare = False  # tokens come without Kafka headers
 
-    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
         """The response to a frame of a client without a name. Raises wire.BadFrame, to end the connection."""
         if self.bare:
             return self._answer_bare(channel, frame)
@@ -69,7 +70,7 @@ class Authentication:
             error = codes.UNSUPPORTED_SASL_MECHANISM
         return wire.encode_response(call, call.types.SaslHandshakeResponse(error_code=error, mechanisms=tuple(enabled)))
 
-    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> bytes | Awaitable[bytes | None]:
+    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> MaybeDeferred[bytes | None]:
         def respond(error: int, message: str | None, answer: bytes) -> bytes:
             response = call.types.SaslAuthenticateResponse(
                 error_code=error, error_message=message, auth_bytes=answer, session_lifetime=0
@@ -82,7 +83,7 @@ class Authentication:
             return self._fail(channel, respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""))
         return respond(codes.NONE, None, answer)
 
-    def _answer_bare(self, channel: Channel, token: bytes) -> bytes | Awaitable[bytes | None]:
+    def _answer_bare(self, channel: Channel, token: bytes) -> MaybeDeferred[bytes | None]:
         try:
             answer = self._step(channel, token)
         except AuthenticationFailed:
@@ -97,9 +98,15 @@ class Authentication:
             channel.authentication = None
         return answer
 
-    async def _fail(self, channel: Channel, response: bytes | None) -> bytes | None:
+    def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
         """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""
         self._counters.add("auth_failures", 1)
-        await trio.sleep(self._image.get("connection.failed.authentication.delay.ms") / 1000)
-        channel.parting = "unauthenticated"
-        return response
+        answer: Deferred[bytes | None] = Deferred()
+
+        def end() -> None:
+            channel.parting = "unauthenticated"
+            answer.resolve(response)
+
+        timer = self._timers.after(self._image.get("connection.failed.authentication.delay.ms"), end)
+        answer.on_cancel = partial(self._timers.cancel, timer)
+        return answer

@@ -1,9 +1,10 @@
 """One request in flight, and what a handlers module declares: which function answers which API in which versions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from broker.protocol import wire
+from shards.mesh.deferred import MaybeDeferred
 
 
 class Call:
@@ -53,16 +54,21 @@ class Call:
         return wire.types(self.api_key, self.api_version)
 
 
+Handler = Callable[[Any, Call], MaybeDeferred[Any]]
+"""(request, call) -> the response, now or later; None if none is to be sent. Raises wire.BadFrame or ClientFault to end the
+connection."""
+
+
 class Route(NamedTuple):
-    """`function(request, call)` returns the response, a coroutine that returns it, or None if none is to be sent."""
+    """Which function answers an API, in which versions."""
 
     api_key: int
     min_version: int
     max_version: int
-    function: Callable[[Any, Call], Any | Awaitable[Any]]
+    function: Handler
 
     @classmethod
-    def of(cls, api_key: int, function: Callable[[Any, Call], Any | Awaitable[Any]]) -> "Route":
+    def of(cls, api_key: int, function: Handler) -> "Route":
         """A route for all versions of the API that `wire` knows."""
         api = wire.APIS[api_key]
         return cls(api_key, api.min_version, api.max_version, function)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from broker.serve.muted import Muted
 from broker.timers import Timers
+from shards.mesh.deferred import MaybeDeferred
 from shards.mesh.poller import Poller
 
 
@@ -36,7 +37,7 @@ class Authenticator(Protocol):
 
     bare: bool
 
-    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None]: ...
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]: ...
 
 
 class ChannelServer(Protocol):
@@ -48,15 +49,14 @@ class ChannelServer(Protocol):
     poller: Poller
     timers: Timers
     muted: Muted
-    start_soon: Callable[..., Any]
     authentication: Callable[[], Authenticator | None]
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
     follows: Callable[[bytes], bool]
     """Whether this request may be served beside earlier ones of which this is true as well."""
 
-    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
-        """The response as it goes out, a coroutine that returns it, or None if there is none. Raises wire.BadFrame."""
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+        """The response as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
 
     def malformed(self, channel: Channel, why: str) -> None: ...
     def bug(self, channel: Channel, error: Exception) -> None: ...

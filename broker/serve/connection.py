@@ -1,9 +1,9 @@
 """One client connection: frames in, responses out, in order.
 
 A connection is a state machine driven by the poller, with no task of its own: a request whose handler answers at once
-never leaves the callback in which its bytes arrived. A handler that must wait returns a coroutine; it runs as a task,
-and until it has answered nothing more is read, as a Kafka broker mutes a channel while it serves its request. So
-responses leave in the order of their requests.
+never leaves the callback in which its bytes arrived. A handler that must wait returns a Deferred; until it has answered
+nothing more is read, as a Kafka broker mutes a channel while it serves its request. So responses leave in the order of
+their requests.
 
 Invariants
 C1  Responses are written in the order in which their requests arrived.
@@ -13,6 +13,7 @@ C3  `closed` is reported exactly once, before the connection's tokens are releas
 C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
 C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
     unread bytes would cause, must not overtake the answer.
+C6  A connection that ends cancels the answers it waits for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from __future__ import annotations
 import errno
 from _socket import socket as RawSocket
 from collections import deque
-from collections.abc import Awaitable
 from functools import partial
 from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, SHUT_WR
 
@@ -28,7 +28,7 @@ from broker.protocol import wire
 from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
 _READ_SIZE = 256 << 10
@@ -42,7 +42,7 @@ _PARTING_MS = 1000
 MOST_UNDER_WAY = 16
 
 # What is under way on a connection that waits for nothing; never appended to.
-_NOTHING: deque[tuple[int, Deferred | bytes | None]] = deque(maxlen=0)
+_NOTHING: deque[tuple[int, MaybeDeferred[bytes | None]]] = deque(maxlen=0)
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 _scratch = memoryview(bytearray(_READ_SIZE))
@@ -98,7 +98,7 @@ class Connection:
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.unsent: memoryview | None = None
-        self.under_way: deque[tuple[int, Deferred | bytes | None]] = _NOTHING
+        self.under_way: deque[tuple[int, MaybeDeferred[bytes | None]]] = _NOTHING
         self.busy = False
         self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
@@ -130,7 +130,10 @@ class Connection:
         self.serving.closed(self, why)
         self.sock.close()
         self.received = self.unsent = None
-        self.under_way = _NOTHING
+        under_way, self.under_way = self.under_way, _NOTHING
+        for _, answer in under_way:
+            if isinstance(answer, Deferred):
+                answer.cancel()
 
     def _idle_events(self) -> int:
         """TLS may have to write what nobody here has sent."""
@@ -220,15 +223,13 @@ class Connection:
         self.last_used_ns = serving.poller.now_ns
         try:
             answer = serving.answer(self, frame)
-        except (wire.BadFrame, wire.UnsupportedVersion, ClientFault) as fault:
-            serving.malformed(self, str(fault))
-            self.close("malformed")
-            return
-        except Exception as bug:
-            self._end_for(bug)
+            if isinstance(answer, Deferred) and answer.resolved:
+                answer = answer.result()
+        except Exception as fault:
+            self._fail(fault)
             return
         size = len(frame) + 4
-        if type(answer) is Deferred:
+        if isinstance(answer, Deferred):
             self.busy = True
             if not self.under_way:
                 self.under_way = deque()
@@ -236,15 +237,11 @@ class Connection:
             self.following = len(self.under_way) < MOST_UNDER_WAY and serving.follows(frame)
             answer.add_callback(self._came)
         elif self.under_way:
-            assert answer is None or type(answer) is bytes
             self.under_way.append((size, answer))
-        elif answer is None or type(answer) is bytes:
+        else:
             self._answer(size, answer)
             if self.throttle is not None and not self.closed:
                 self._mute(*self.throttle)
-        else:
-            self.busy = True
-            serving.start_soon(self._serve_slowly, answer, size)
 
     def _answer(self, size: int, response: bytes | None) -> None:
         """Counts a request of `size` bytes, and sends what answers it."""
@@ -254,12 +251,7 @@ class Connection:
             self.serving.answered(size, len(response))
             self.send(response)
 
-    def _end_for(self, bug: Exception) -> None:
-        """A mistake of ours in answering one request: said in full, and it ends that connection, not everybody's."""
-        self.serving.bug(self, bug)
-        self.close("bug")
-
-    def _came(self, answer: Deferred) -> None:
+    def _came(self, answer: Deferred[bytes | None]) -> None:
         """What another shard had to be asked for is there: sends whatever is next in order (C1)."""
         self.serving.poller.touch()
         if self.under_way and self.under_way[0][1] is answer:
@@ -269,36 +261,27 @@ class Connection:
         under_way = self.under_way
         while under_way and self.unsent is None and not self.closed:
             size, answer = under_way[0]
-            if type(answer) is Deferred:
+            if isinstance(answer, Deferred):
                 if not answer.resolved:
                     return
                 try:
                     answer = answer.result()
                 except Exception as fault:
-                    self._end_slowly(fault)
+                    self._fail(fault)
                     return
             under_way.popleft()
             self._answer(size, answer)
         if not under_way:
             self._answered()
 
-    async def _serve_slowly(self, answer: Awaitable[bytes | None], size: int) -> None:
-        try:
-            response = await answer
-        except Exception as fault:
-            self._end_slowly(fault)
-        else:
-            self.serving.poller.touch()
-            if not self.closed:
-                self._answer(size, response)
-                self._answered()
-
-    def _end_slowly(self, fault: Exception) -> None:
+    def _fail(self, fault: Exception) -> None:
+        """A request that can't be answered ends its connection; a mistake of ours is said in full."""
         if isinstance(fault, wire.BadFrame | ClientFault):
             self.serving.malformed(self, str(fault))
             self.close("malformed")
         else:
-            self._end_for(fault)
+            self.serving.bug(self, fault)
+            self.close("bug")
 
     def _answered(self) -> None:
         """Nothing is under way any more: what comes next."""

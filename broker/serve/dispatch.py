@@ -6,9 +6,8 @@ was parsed once is recognised when it comes again, and its answer is patched ins
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from broker.protocol import wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, MaybeDeferred
 
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
@@ -33,8 +32,8 @@ class Dispatcher:
         self._throttling = throttling
         self._recognised: dict[bytes, tuple[int, str | None]] = {}
 
-    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
-        """The response as it goes out, a coroutine that returns it, or None if there is none (Produce with acks=0).
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+        """The response as it goes out, or None if there is none (Produce with acks=0); now or later.
 
         Raises wire.BadFrame, for which the connection is to be closed.
         """
@@ -65,10 +64,8 @@ class Dispatcher:
             throttling.prepare(call)
             return throttling.settle(channel, call, len(frame), route.function(request, call), began_ns)
         response = route.function(request, call)
-        if type(response) is Deferred:
-            return response.map(partial(_encode, call))
-        if inspect.iscoroutine(response):
-            return _finish(call, response)
+        if isinstance(response, Deferred):
+            return response.then(partial(_encode, call))
         return _encode(call, response)
 
     def follows(self, frame: bytes) -> bool:
@@ -99,6 +96,7 @@ class Dispatcher:
         channel.client_id = client_id
         call = Call(api_key, version, correlation_id, client_id)
         response = self._routes[api_key].function(request, call)
+        assert not isinstance(response, Deferred)
         if response.error_code:
             return wire.encode_response(call, response)
         if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
@@ -108,7 +106,3 @@ class Dispatcher:
 
 def _encode(call: Call, response: Any) -> bytes | None:
     return None if response is None else wire.encode_response(call, response)
-
-
-async def _finish(call: Call, response: Any) -> bytes | None:
-    return _encode(call, await response)

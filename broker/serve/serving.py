@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.journal.writer import JournalWriter
 from broker.serve.channel import Authenticator, Channel
@@ -12,6 +12,7 @@ from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
 from broker.shard_counters import ShardCounters
 from broker.timers import Timers
+from shards.mesh.deferred import MaybeDeferred
 from shards.mesh.poller import Poller
 from shards.tokens.tokens import Tokens
 
@@ -34,7 +35,6 @@ class Serving:
         journal: JournalWriter,
         counters: ShardCounters,
         open_connections: dict[int, Connection],
-        start_soon: Callable[..., Any],
         timers: Timers,
         muted: Muted,
         log: RateLimitedLogger,
@@ -49,7 +49,6 @@ class Serving:
         self.listener = listener
         self.poller = poller
         self.max_frame_bytes = max_frame_bytes
-        self.start_soon = start_soon
         self.timers = timers
         self.muted = muted
         self.answered: Callable[[int, int], None] = counters.request
@@ -70,7 +69,7 @@ class Serving:
         self._counters.admitted(self.listener)
         self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
 
-    def answer(self, channel: Channel, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
         return self._dispatcher.answer(channel, frame)
 
     def malformed(self, channel: Channel, why: str) -> None:

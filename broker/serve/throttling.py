@@ -11,9 +11,7 @@ Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHe
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from broker.journal.writer import JournalWriter
@@ -23,8 +21,8 @@ from broker.serve.channel import Channel
 from broker.shard_counters import ShardCounters
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.mesh.deferred import Deferred
-from shards.quotas.sharded_quotas import KINDS, RecordedCharge, ShardedQuotas
+from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
 _PRODUCE, _FETCH = 0, 1
 
@@ -67,55 +65,40 @@ class Throttling:
             call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
 
     def settle(
-        self, channel: Channel, call: Call, size: int, response: Any, began_ns: int
-    ) -> bytes | Awaitable[bytes | None] | None:
+        self, channel: Channel, call: Call, size: int, response: MaybeDeferred[Any], began_ns: int
+    ) -> MaybeDeferred[bytes | None]:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
 
-        A coroutine only when the handler's `response` is one, or a quota's home is another shard.
+        It comes later only when the handler's `response` does, or a quota's home is another shard. Waiting is not handler
+        time, as in Kafka, which counts what a request handler's thread spends on it.
         """
         spent_ns = time.perf_counter_ns() - began_ns
-        if type(response) is Deferred or inspect.iscoroutine(response):
-            return self._settle_later(channel, call, size, response, spent_ns)
-        return self._settle_now(channel, call, size, response, spent_ns)
+        return then(response, lambda there: self._settle(channel, call, size, there, spent_ns))
 
-    async def _settle_later(
-        self, channel: Channel, call: Call, size: int, response: Awaitable[Any], spent_ns: int
-    ) -> bytes | None:
-        """Waiting is not handler time, as in Kafka, which counts what a request handler's thread spends on it."""
-        encoded = self._settle_now(channel, call, size, await response, spent_ns)
-        return encoded if encoded is None or type(encoded) is bytes else await encoded
-
-    def _settle_now(
+    def _settle(
         self, channel: Channel, call: Call, size: int, response: Any, spent_ns: int
-    ) -> bytes | Awaitable[bytes | None] | None:
+    ) -> MaybeDeferred[bytes | None]:
         began_ns = time.perf_counter_ns()
         encoded = None if response is None else wire.encode_response(call, response)
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
-        charges = [self._charge(call, kind, amount) for kind, amount in asked]
-        if all(isinstance(each, _Charge) for each in charges):
-            self._charge_back(call, charges)
-            return self._finish(channel, call, response, encoded, charges)
-        return self._finish_there(channel, call, response, encoded, charges)
 
-    def _charge(self, call: Call, kind: str, amount: float) -> Any:
-        """A _Charge, or a coroutine of one."""
-        charged = self._meters.charge(kind, call.user, call.client_id or "", amount)
-        if isinstance(charged, RecordedCharge):
-            return _Charge(kind, charged.throttle_ms, amount, charged.at_ms)
+        def charged(charges: list[_Charge]) -> MaybeDeferred[bytes | None]:
+            back = self._charge_back(call, charges)
+            return then(back, lambda _: self._finish(channel, call, response, encoded, charges))
 
-        async def there() -> _Charge:
-            answer: RecordedCharge = await charged
-            return _Charge(kind, answer.throttle_ms, amount, answer.at_ms)
+        return then(gather([self._charge(call, kind, amount) for kind, amount in asked]), charged)
 
-        return there()
+    def _charge(self, call: Call, kind: str, amount: float) -> MaybeDeferred[_Charge]:
+        metered = self._meters.charge(kind, call.user, call.client_id or "", amount)
+        return then(metered, lambda each: _Charge(kind, each.throttle_ms, amount, each.at_ms))
 
-    def _charge_back(self, call: Call, charges: list[_Charge]) -> Any:
+    def _charge_back(self, call: Call, charges: list[_Charge]) -> MaybeDeferred[None]:
         """Takes back the bytes of a Fetch that its own quota let pass and the request quota throttles."""
         if any(charge.throttle_ms for charge in charges):
             for charge in charges:
                 if charge.kind == FETCH and not charge.throttle_ms:
-                    return self._charge(call, FETCH, -charge.amount)
+                    return then(self._charge(call, FETCH, -charge.amount), lambda _: None)
         return None
 
     def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
@@ -130,15 +113,6 @@ class Throttling:
         else:
             self._meters.record_exempt(handler_ms)
         return charges
-
-    async def _finish_there(
-        self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[Any]
-    ) -> bytes | None:
-        charges = [each if isinstance(each, _Charge) else await each for each in charges]
-        back = self._charge_back(call, charges)
-        if inspect.iscoroutine(back):
-            await back
-        return self._finish(channel, call, response, encoded, charges)
 
     def _finish(
         self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]

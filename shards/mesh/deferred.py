@@ -1,13 +1,17 @@
-"""A value that may not be there yet: the one way to wait for an answer of another process outside a task.
+"""A value that may not be there yet: the one way to wait for an answer outside a task.
 
 An answer of another shard arrives in a callback, and what follows from it is mostly one more callback: a response that
-is encoded and sent. A task for that costs several times the work. A task that needs the value awaits it.
+is encoded and sent. A task for that costs several times the work. A task that needs the value awaits it. What is easier
+to read as a task is written as a coroutine, and `Spawn` makes a Deferred of it.
+
+D1  Every callback is called once, with a value or an error, unless the Deferred is cancelled first; then none is.
+D2  Cancelling passes on to what the value comes from. So one Deferred has one consumer, or is never cancelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -18,27 +22,40 @@ U = TypeVar("U")
 class Deferred(Generic[T]):
     """Resolved once, with a value or an error. A callback added after that runs at once."""
 
-    __slots__ = ("_callbacks", "_error", "_value", "resolved")
+    __slots__ = ("_callbacks", "_cancelled", "_error", "_value", "on_cancel", "resolved")
 
     def __init__(self) -> None:
         self.resolved = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called once when it is cancelled: ends the work that the value would come from."""
+        self._cancelled = False
         self._value: T | None = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Deferred[T]], None]] = []
 
     def resolve(self, value: T) -> None:
-        """Sets the value. Called once, and not after `fail`."""
+        """Sets the value; dropped if it was cancelled. Called once, and not after `fail`."""
         self._finish(value, None)
 
     def fail(self, error: BaseException) -> None:
-        """Sets the error that `result` raises. Called once, and not after `resolve`."""
+        """Sets the error that `result` raises; dropped if it was cancelled. Called once, and not after `resolve`."""
         self._finish(None, error)
+
+    def cancel(self) -> None:
+        """The value is not wanted any more: no callback will be called. Does nothing if it was resolved before."""
+        if self.resolved or self._cancelled:
+            return
+        self._cancelled = True
+        self._callbacks = []
+        on_cancel, self.on_cancel = self.on_cancel, None
+        if on_cancel is not None:
+            on_cancel()
 
     def add_callback(self, callback: Callable[[Deferred[T]], None]) -> None:
         """`callback(self)` is called once, when it is resolved or failed; it must not raise."""
         if self.resolved:
             callback(self)
-        else:
+        elif not self._cancelled:
             self._callbacks.append(callback)
 
     def result(self) -> T:
@@ -48,24 +65,48 @@ class Deferred(Generic[T]):
             raise self._error
         return cast(T, self._value)
 
-    def map(self, make: Callable[[T], U]) -> Deferred[U]:
-        """What `make` makes of the value; an error, also one that `make` raises, fails the new one."""
-        made: Deferred[U] = Deferred()
+    def then(self, make: Callable[[T], MaybeDeferred[U]]) -> Deferred[U]:
+        """What `make` makes of the value, now or later; an error, also one that `make` raises, fails the new one."""
+        return self._derive(lambda: make(self.result()))
 
-        def resolved(self: Deferred[T]) -> None:
+    def recover(self, errors: tuple[type[Exception], ...], make: Callable[[], T]) -> Deferred[T]:
+        """The value; instead of one of `errors`, what `make` makes."""
+
+        def result() -> T:
             try:
-                value = make(self.result())
+                return self.result()
+            except errors:
+                return make()
+
+        return self._derive(result)
+
+    def _derive(self, make: Callable[[], MaybeDeferred[U]]) -> Deferred[U]:
+        made: Deferred[U] = Deferred()
+        made.on_cancel = self.cancel
+
+        def resolved(_: Deferred[T]) -> None:
+            try:
+                value = make()
             except Exception as error:
                 made.fail(error)
+                return
+            if isinstance(value, Deferred):
+                made.on_cancel = value.cancel
+                value.add_callback(made._follow)
             else:
                 made.resolve(value)
 
         self.add_callback(resolved)
         return made
 
+    def _follow(self, other: Deferred[T]) -> None:
+        self._finish(other._value, other._error)
+
     def _finish(self, value: T | None, error: BaseException | None) -> None:
+        if self._cancelled:
+            return
         assert not self.resolved
-        self.resolved, self._value, self._error = True, value, error
+        self.resolved, self._value, self._error, self.on_cancel = True, value, error, None
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
@@ -76,3 +117,74 @@ class Deferred(Generic[T]):
             self.add_callback(lambda _: event.set())
             yield from event.wait().__await__()
         return self.result()
+
+
+MaybeDeferred: TypeAlias = T | Deferred[T]
+"""A value that is there, or comes later. `isinstance(value, Deferred)` is the one test for it."""
+
+
+def then(value: MaybeDeferred[T], make: Callable[[T], MaybeDeferred[U]]) -> MaybeDeferred[U]:
+    """What `make` makes of a value, at once if it is there."""
+    return value.then(make) if isinstance(value, Deferred) else make(value)
+
+
+def gather(values: Sequence[MaybeDeferred[T]]) -> MaybeDeferred[list[T]]:
+    """All values in their order, at once if they are all there. The first error fails the whole, and cancels the others."""
+    waiting = [value for value in values if isinstance(value, Deferred)]
+    if not waiting:
+        return cast(list[T], [*values])
+    gathered: Deferred[list[T]] = Deferred()
+    left = len(waiting)
+
+    def cancel() -> None:
+        for each in waiting:
+            each.cancel()
+
+    def came(each: Deferred[T]) -> None:
+        nonlocal left
+        left -= 1
+        if gathered.resolved:
+            return
+        try:
+            each.result()
+        except Exception as error:
+            gathered.fail(error)
+            cancel()
+            return
+        if not left:
+            gathered.resolve([value.result() if isinstance(value, Deferred) else value for value in values])
+
+    gathered.on_cancel = cancel
+    for each in waiting:
+        each.add_callback(came)
+    return gathered
+
+
+class Spawn:
+    """Makes a Deferred of a coroutine, by running it as a task. `start_soon` is that of a nursery."""
+
+    def __init__(self, start_soon: Callable[..., object]) -> None:
+        self._start_soon = start_soon
+
+    def __call__(self, coroutine: Coroutine[Any, Any, T], *, cancellable: bool = False) -> Deferred[T]:
+        """What it returns or raises, when it has ended.
+
+        `cancellable`: cancelling the Deferred ends the task, as a wait should. Otherwise the task runs to its end: a change
+        that was begun is finished though the client that asked for it is gone.
+        """
+        answer: Deferred[T] = Deferred()
+        scope = trio.CancelScope()
+        if cancellable:
+            answer.on_cancel = scope.cancel
+        self._start_soon(_run, coroutine, answer, scope)
+        return answer
+
+
+async def _run(coroutine: Coroutine[Any, Any, T], answer: Deferred[T], scope: trio.CancelScope) -> None:
+    with scope:
+        try:
+            value = await coroutine
+        except Exception as error:
+            answer.fail(error)
+        else:
+            answer.resolve(value)

@@ -154,7 +154,7 @@ class Mesh:
                 call.answer.fail(DeadlineExceeded(f"{key} did not answer in time"))
 
     def serve(self, method: str, function: Served) -> None:
-        """Answers calls of `method` with `function(peer key, *args)`: a value, or a coroutine, run as a task."""
+        """Answers calls of `method` with `function(peer key, *args)`: a value, a Deferred, or a coroutine, run as a task."""
         self._served[method] = function
 
     def flush(self) -> None:
@@ -312,7 +312,7 @@ class Mesh:
         except TurnstileError as fault:
             self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
             return
-        if inspect.iscoroutine(value):
+        if type(value) is Deferred or inspect.iscoroutine(value):
             self._nursery.start_soon(self._serve_slowly, link, call_id, value)
         else:
             self._queue(link, (RESULT, call_id, value))

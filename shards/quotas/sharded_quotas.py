@@ -13,7 +13,7 @@ Q3  A changed quota holds for the first request charged after the change has ret
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
@@ -32,13 +32,14 @@ from shards.limits.client_quota_managers import (
 )
 from shards.limits.precedence import Match, QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
+from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.tokens.homes import home_of
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 _METHOD = "charge"
 
-Request = Callable[..., Awaitable[Any]]
-"""mesh.request: (peer, method, *args) -> value."""
+Call = Callable[..., Deferred[Any]]
+"""mesh.call: (peer, method, *args) -> value."""
 
 
 class RecordedCharge(NamedTuple):
@@ -55,13 +56,11 @@ NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 class ShardedQuotas:
     """The sensors at home here, and the way to the others. `now_ms()` is the machine's monotonic clock."""
 
-    def __init__(
-        self, me: int, shards: int, image: ClusterImage, *, request: Request, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, me: int, shards: int, image: ClusterImage, *, call: Call, now_ms: Callable[[], int]) -> None:
         self._me = me
         self._shards = shards
         self._image = image
-        self._request = request
+        self._call = call
         self._now_ms = now_ms
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
         self._throttles: dict[tuple[str, str, str], Average] = {}
@@ -120,8 +119,10 @@ class ShardedQuotas:
         table: QuotaTable = self._managers[kind].table
         return table.match(user, client_id)
 
-    def charge(self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False) -> Any:
-        """Records `amount` (bytes, handler ms, partitions): a RecordedCharge, or a coroutine of one when its home is elsewhere."""
+    def charge(
+        self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False
+    ) -> MaybeDeferred[RecordedCharge]:
+        """Records `amount` (bytes, handler ms, partitions); the answer comes later when its home is elsewhere."""
         table: QuotaTable = self._managers[kind].table
         if not table.in_use:
             return NOTHING_RECORDED
@@ -216,11 +217,11 @@ class ShardedQuotas:
             average.record(charged.throttle_ms, now_ms=now_ms)
         return RecordedCharge(*charged, now_ms)
 
-    async def _charge_there(
+    def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
-    ) -> RecordedCharge:
-        try:
-            return RecordedCharge(*await self._request(home, _METHOD, kind, user, client_id, amount, strict))
-        except (PeerLost, DeadlineExceeded):
-            # Its sensors are gone with it. Nobody is throttled for that, nor kept waiting.
-            return NOTHING_RECORDED
+    ) -> Deferred[RecordedCharge]:
+        """Of a home that went away the sensors are gone, too: nobody is throttled for that."""
+        answer = self._call(home, _METHOD, kind, user, client_id, amount, strict)
+        return answer.then(lambda told: RecordedCharge(*told)).recover(
+            (PeerLost, DeadlineExceeded), lambda: NOTHING_RECORDED
+        )

@@ -38,10 +38,12 @@ from shards.config.store import Store
 from shards.config.subscriber import Subscriber
 from shards.errors import PeerLost, RemoteError
 from shards.limits.errors import TurnstileError
+from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.tokens.homes import home_of
 
+SPAWN = Spawn(trio.lowlevel.spawn_system_task)
 KEYS = {api.name: key for key, api in wire.APIS.items()}
 PLAIN = {"include_cluster_authorized_operations": False, "include_topic_authorized_operations": False,
          "include_authorized_operations": False, "include_fenced_brokers": False, "timeout": 1000,
@@ -63,6 +65,9 @@ class DeskMesh:
 
     def serve(self, method: str, function: Callable[..., Any]) -> None:
         self.served[method] = function
+
+    def call(self, peer: int, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]:
+        return SPAWN(self.request(peer, method, *args, timeout_s=timeout_s))
 
     async def request(self, peer: int, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         if peer in self._desk.down:
@@ -127,18 +132,18 @@ class Desk:
         if self.nursery is not None:
             self.nursery.start_soon(home.run)
         meters = ShardedQuotas(
-            shard, self.shards, image, request=mesh.request, now_ms=lambda: int(trio.current_time() * 1000)
+            shard, self.shards, image, call=mesh.call, now_ms=lambda: int(trio.current_time() * 1000)
         )
         meters.serve_on(mesh.serve)
         meters.image_changed()
         self.meters[member] = meters
         calls = GroupRouter(home, mesh, shard, self.shards, home_of)
         routes = [
-            *metadata.routes(shown, image, mesh, meters),
+            *metadata.routes(shown, image, mesh, meters, SPAWN),
             *describe_cluster.routes(shown, image),
-            *topic_admin.routes(shown, image, mesh, meters),
-            *configs.routes(shown, image, mesh),
-            *client_quotas.routes(image, mesh),
+            *topic_admin.routes(shown, image, mesh, meters, SPAWN),
+            *configs.routes(shown, image, mesh, SPAWN),
+            *client_quotas.routes(image, mesh, SPAWN),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls),
             *offset_commits.routes(shown, calls, image),
@@ -177,7 +182,7 @@ class Desk:
         route = self._routes[at][key]
         assert route.min_version <= got_version <= route.max_version
         response = route.function(wire.parse_body(frame, start, key, got_version), call)
-        if inspect.isawaitable(response):
+        if isinstance(response, Deferred):
             response = await response
         return wire.parse_response(wire.encode_response(call, response)[4:], key, version)[1]
 

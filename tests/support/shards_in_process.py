@@ -1,12 +1,14 @@
 """Shards of one broker in one process: real views, partitions and handlers; calls between them pass through msgpack."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import msgpack
+import trio
 
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
 from broker.log.manager import LogManager
@@ -15,7 +17,7 @@ from broker.protocol import wire
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, Spawn, then
 from shards.tokens.homes import home_of_partition
 
 
@@ -32,9 +34,9 @@ class DirectMesh:
     def serve(self, method: str, function: Callable[..., Any]) -> None:
         self.served[method] = function
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred:
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]:
         self.calls.append(method)
-        later = Deferred()
+        later: Deferred[Any] = Deferred()
         if key not in self.peers:
             later.fail(PeerLost(f"{key} is down"))
         else:
@@ -71,8 +73,9 @@ class Broker:
         return Partitions(logs, DirectMesh(logs.shard, self.peers))
 
     def _routes(self, shard: int) -> dict[int, Route]:
-        modules = (produce, fetch, list_offsets, delete_records, offset_for_leader_epoch)
+        modules = (produce, list_offsets, delete_records, offset_for_leader_epoch)
         routes = [route for module in modules for route in module.routes(self.partitions[shard])]
+        routes += fetch.routes(self.partitions[shard], Spawn(trio.lowlevel.spawn_system_task))
         return {route.api_key: route for route in [*routes, *log_dirs.routes(self.logs[shard])]}
 
     def close(self) -> None:
@@ -112,18 +115,16 @@ class Broker:
         self.routes[shard] = self._routes(shard)
 
     def send(self, shard: int, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:
-        """The response of a shard, or a coroutine that returns it; the request passes through the wire."""
+        """The response of a shard, now or as a Deferred; the request passes through the wire."""
         call = Call(api_key, version, 5, "test", ip="10.0.0.1", port=4711)
         frame = wire.encode_request(call, build(wire.request_types(api_key, version)), "test")[4:]
         *_, at = wire.parse_header(frame)
         response = self.routes[shard][api_key].function(wire.parse_body(frame, at, api_key, version), call)
-        if inspect.isawaitable(response):
-            return _through_the_wire_later(call, response)
-        return _through_the_wire(call, response)
+        return then(response, partial(_through_the_wire, call))
 
     async def ask(self, shard: int, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:
         response = self.send(shard, api_key, version, build)
-        return await response if inspect.isawaitable(response) else response
+        return await response if isinstance(response, Deferred) else response
 
 
 def _through_the_wire(call: Call, response: Any) -> Any:
@@ -134,7 +135,3 @@ def _through_the_wire(call: Call, response: Any) -> Any:
     correlation_id, parsed = wire.parse_response(frame[4:], call.api_key, call.api_version)
     assert correlation_id == 5
     return parsed
-
-
-async def _through_the_wire_later(call: Call, response: Awaitable[Any]) -> Any:
-    return _through_the_wire(call, await response)

@@ -9,6 +9,7 @@ from broker.handlers import init_producer_id
 from broker.handlers.init_producer_id import BLOCK, ProducerIds
 from broker.protocol import codes, wire
 from broker.serve.call import Call
+from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR
 
 
@@ -26,11 +27,11 @@ class Coordinator:
 
 
 async def init(ids: ProducerIds, version: int = 4, transactional_id: str | None = None, **known: int) -> Any:
-    (route,) = init_producer_id.routes(ids)
+    (route,) = init_producer_id.routes(ids, Spawn(trio.lowlevel.spawn_system_task))
     types = wire.request_types(22, version)
     request = types.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=0, **known)
     response = route.function(request, Call(22, version))
-    return await response if hasattr(response, "__await__") else response
+    return await response if isinstance(response, Deferred) else response
 
 
 def outcome(response: Any) -> tuple[int, int, int]:

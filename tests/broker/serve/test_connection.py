@@ -14,7 +14,7 @@ from broker.protocol import wire
 from broker.serve.connection import MOST_UNDER_WAY, Connection
 from broker.timers import Timers
 from shards.errors import ClientFault
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.poller import Poller
 
 
@@ -35,15 +35,15 @@ class Echo:
         self.timers = Timers(self.poller)
         self.go = trio.Event()
         if nursery is not None:
-            self.start_soon = nursery.start_soon
+            self.spawn = Spawn(nursery.start_soon)
 
     def answer(self, connection, frame):
         self.frames.append(frame)
         if frame.startswith(b"slow"):
-            return self._later(connection, frame)
+            return self.spawn(self._later(connection, frame), cancellable=True)
         if frame.startswith(b"later"):
             answer = self.laters[frame] = Deferred()
-            return answer.map(framed)
+            return answer.then(framed)
         if frame.startswith(b"bad"):
             raise wire.BadFrame("bad")
         if frame.startswith(b"mute"):
@@ -290,10 +290,28 @@ async def test_a_client_that_leaves_during_a_slow_request_is_closed_at_once():
         client.close()
         passes(echo)
         assert echo.ended == ["client"]
-        echo.go.set()
         await trio.testing.wait_all_tasks_blocked()
+        assert not nursery.child_tasks, "what it waited for is cancelled"
         assert echo.ended == ["client"]
         echo.poller.close()
+
+
+def test_answers_that_are_there_already_take_no_stack_however_many_follow_each_other(served):
+    """As those of calls to a peer that is down are."""
+    echo, client, _ = served
+
+    def answer(connection, frame):
+        there = Deferred()
+        there.resolve(framed(frame))
+        return there
+
+    echo.answer = answer
+    client.sendall(framed(b"x") * 2000)
+    got = b""
+    while len(got) < len(framed(b"x")) * 2000:
+        passes(echo)
+        got += received(client)
+    assert (echo.ended, echo.faults, got) == ([], [], framed(b"x") * 2000)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import trio.testing
 
 from broker.serve.connection import Connection
 from broker.serve.muted import Muted
+from shards.mesh.deferred import Spawn
 from shards.mesh.poller import EPOLLIN, Poller
 
 
@@ -73,7 +74,7 @@ class Serving:
         self.poller = Poller()
         self.timers = Timers()
         self.muted = Muted(self.timers)
-        self.start_soon = nursery.start_soon
+        self.spawn = Spawn(nursery.start_soon)
         self.served = 0
 
     def authentication(self):
@@ -82,11 +83,14 @@ class Serving:
     def answer(self, connection, frame):
         connection.throttle = "producer_byte_rate", 60_000
         self.served += 1
-        return self._later() if frame == b"slow" else b"\0\0\0\2ok"
+        return self.spawn(self._later()) if frame == b"slow" else b"\0\0\0\2ok"
 
     async def _later(self):
         await trio.lowlevel.checkpoint()
         return b"\0\0\0\2ok"
+
+    def follows(self, frame):
+        return False
 
     def answered(self, bytes_in, bytes_out):
         pass

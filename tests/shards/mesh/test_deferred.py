@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from shards.errors import PeerLost
-from shards.mesh.deferred import Deferred
+from shards.mesh.deferred import Deferred, Spawn, gather
 
 
 def test_whoever_asked_is_told_at_once_when_it_comes_and_only_once():
@@ -23,9 +23,9 @@ def test_whoever_asked_is_told_at_once_when_it_comes_and_only_once():
 def test_an_error_goes_the_way_of_the_value():
     later, failing = Deferred(), Deferred()
     mapped = [
-        later.map(lambda value: value + 1),
-        later.map(lambda value: value / 0),
-        failing.map(lambda value: value + 1),
+        later.then(lambda value: value + 1),
+        later.then(lambda value: value / 0),
+        failing.then(lambda value: value + 1),
     ]
     later.resolve(1)
     failing.fail(PeerLost("1 is down"))
@@ -58,3 +58,80 @@ async def test_a_task_that_gives_up_does_not_spoil_it_for_others(autojump_clock)
         await later
     later.resolve(7)
     assert told == [7]
+
+
+def test_a_deferred_that_follows_from_one_is_followed():
+    first, second, told = Deferred(), Deferred(), []
+    first.then(lambda value: second.then(lambda other: value + other)).add_callback(
+        lambda each: told.append(each.result())
+    )
+    first.resolve(1)
+    assert told == []
+    second.resolve(2)
+    assert told == [3]
+
+
+def test_errors_that_are_expected_become_a_value():
+    lost, broken = Deferred(), Deferred()
+    recovered = [each.recover((PeerLost,), lambda: "lost") for each in (lost, broken)]
+    lost.fail(PeerLost("1 is down"))
+    broken.fail(KeyError("x"))
+    assert recovered[0].result() == "lost"
+    with pytest.raises(KeyError):
+        recovered[1].result()
+
+
+def test_what_is_gathered_comes_in_its_order_when_the_last_is_there():
+    assert gather([1, 2]) == [1, 2]
+    later, last, told = Deferred(), Deferred(), []
+    gather([later, 2, last]).add_callback(lambda each: told.append(each.result()))
+    last.resolve(3)
+    assert told == []
+    later.resolve(1)
+    assert told == [[1, 2, 3]]
+
+
+def test_the_first_error_ends_what_is_gathered_and_cancels_the_rest():
+    later, failing, told = Deferred(), Deferred(), []
+    later.on_cancel = lambda: told.append("cancelled")
+    gathered = gather([later, failing])
+    failing.fail(PeerLost("1 is down"))
+    with pytest.raises(PeerLost):
+        gathered.result()
+    later.resolve(1)
+    assert told == ["cancelled"]
+
+
+@pytest.mark.parametrize("derive", [lambda each: each, lambda each: each.then(str), lambda each: gather([each])])
+def test_cancelling_ends_the_work_and_tells_nobody(derive):
+    later, told = Deferred(), []
+    later.on_cancel = lambda: told.append("ended")
+    derived = derive(later)
+    derived.add_callback(lambda each: told.append(each))
+    derived.cancel()
+    derived.cancel()
+    later.resolve(1)
+    assert told == ["ended"]
+
+
+async def test_a_coroutine_is_cancelled_only_where_it_is_a_wait(nursery, autojump_clock):
+    done = []
+
+    async def work(name):
+        await trio.sleep(1)
+        done.append(name)
+
+    spawn = Spawn(nursery.start_soon)
+    spawn(work("a wait"), cancellable=True).cancel()
+    spawn(work("a change")).cancel()
+    await spawn(work("wanted"))
+    await trio.sleep(1)
+    assert sorted(done) == ["a change", "wanted"]
+
+
+async def test_an_error_of_a_coroutine_is_that_of_its_deferred(nursery):
+    async def fail():
+        raise PeerLost("1 is down")
+
+    with pytest.raises(PeerLost):
+        await Spawn(nursery.start_soon)(fail())

@@ -17,6 +17,7 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.quota_entities import key_of_entity
+from shards.mesh.deferred import Deferred
 from shards.quotas.sharded_quotas import KINDS, NOTHING_RECORDED, ShardedQuotas
 
 QUOTAS = {
@@ -35,7 +36,7 @@ class Broker:
         self.down = set()
         self.image = ClusterImage(0)
         self.meters = [
-            ShardedQuotas(shard, shards, self.image, request=self._request, now_ms=lambda: self.now_ms)
+            ShardedQuotas(shard, shards, self.image, call=self._call, now_ms=lambda: self.now_ms)
             for shard in range(shards)
         ]
         self._served = [{} for _ in range(shards)]
@@ -43,10 +44,13 @@ class Broker:
             meters.serve_on(served.__setitem__)
         self.set(quotas or {})
 
-    async def _request(self, peer, method, *args):
+    def _call(self, peer, method, *args):
+        answer = Deferred()
         if peer in self.down:
-            raise PeerLost(f"{peer} is down")
-        return self._served[peer][method](0, *args)
+            answer.fail(PeerLost(f"{peer} is down"))
+        else:
+            answer.resolve(self._served[peer][method](0, *args))
+        return answer
 
     def set(self, quotas):
         delta = [["quota", key_of_entity(entity), values] for entity, values in quotas.items()]
