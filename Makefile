@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint simulate oracle bench bench-pipeline lock clean
+.PHONY: setup demo test lint simulate oracle chaos bench bench-attacks bench-pipeline lock clean
 
 setup: $(STAMP)
 
@@ -37,8 +37,14 @@ simulate: setup
 oracle: setup
 	$(BIN)/python tests/oracle/compare.py
 
+chaos: setup
+	$(BIN)/python tests/chaos/run.py
+
 bench: setup
 	$(BIN)/python scripts/bench/run.py
+
+bench-attacks: setup
+	$(BIN)/python scripts/bench/attacks.py
 
 bench-pipeline: setup
 	$(BIN)/python scripts/bench_pipeline.py
