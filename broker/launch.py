@@ -14,10 +14,11 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from broker.serve.tls import context_of
 from broker.shard_counters import Layout, ShardCounters
@@ -54,7 +55,7 @@ def up(asked: Asked, *, detach: bool) -> int:
         os.close(read_end)
         _detached(asked, write_end)
     os.close(write_end)
-    lines = []
+    lines: list[str] = []
     with os.fdopen(read_end) as told:
         # Not until the end of the stream: the cluster's processes have inherited its other end.
         for line in told:
@@ -76,7 +77,7 @@ def _detached(asked: Asked, report: int) -> None:
             null = os.open(os.devnull, os.O_RDONLY)
             for target, source in ((0, null), (1, log), (2, log)):
                 os.dup2(source, target)
-            code = cluster.run(told, then=lambda: (told.write("ok\n"), told.close()))
+            code = cluster.run(told, on_ready=lambda: _say_ok(told))
         except CannotStart as fault:
             told.write(f"{fault}\n")
         except BaseException as fault:
@@ -86,6 +87,11 @@ def _detached(asked: Asked, report: int) -> None:
             if not told.closed:
                 told.close()
             os._exit(code)
+
+
+def _say_ok(told: TextIO) -> None:
+    told.write("ok\n")
+    told.close()
 
 
 class _Launch:
@@ -98,14 +104,15 @@ class _Launch:
         self.data_dir = _make_data_dir(asked.data_dir)
         self._lock = _lock(self.data_dir)
 
-    def run(self, out: Any, then: Any = None) -> int:
+    def run(self, out: TextIO, on_ready: Callable[[], None] = lambda: None) -> int:
+        """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`."""
         try:
-            return self._run(out, then)
+            return self._run(out, on_ready)
         finally:
             if self._temporary:
                 shutil.rmtree(self.data_dir, ignore_errors=True)
 
-    def _run(self, out: Any, then: Any) -> int:
+    def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
         from broker import coordinator_process, shard_process
@@ -129,8 +136,7 @@ class _Launch:
         for name, text, in_force in report["shadowed"]:
             _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
         self._say(out, plan, report["limits"])
-        if then is not None:
-            then()
+        on_ready()
         return supervisor.run()
 
     def _plan(self) -> tuple[ClusterPlan, RunDir]:
@@ -161,7 +167,7 @@ class _Launch:
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
         return plan, run_dir
 
-    def _say(self, out: Any, plan: ClusterPlan, limits: dict[str, str]) -> None:
+    def _say(self, out: TextIO, plan: ClusterPlan, limits: dict[str, str]) -> None:
         """What was started, for a person or as one JSON line."""
         admin = f"http://{plan.admin[0]}:{plan.admin[1]}"
         if self._asked.json_lines:

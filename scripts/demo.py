@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from turnstile.admin_client import AdminClient
 
 ROOT = Path(__file__).resolve().parent.parent
 TURNSTILE = str(Path(sys.executable).parent / "turnstile")
@@ -47,18 +48,19 @@ def main() -> int:
 
 def show(cluster: dict[str, Any]) -> None:
     os.environ["TURNSTILE_ADMIN"] = cluster["admin"]
+    admin = AdminClient(cluster["admin"])
     bootstrap = cluster["listeners"][0]["address"]
     step("300 clients behind one NAT address, 100 with an address each, and a real producer and consumer.")
-    storm(cluster["admin"], ["load", "--scenario", "scripts/demo.toml", "--bootstrap", bootstrap])
+    storm(admin, ["load", "--scenario", "scripts/demo.toml", "--bootstrap", bootstrap])
     step(
         "KIP-612: clients that open a connection for every request. No cap helps; a creation rate for each address does."
     )
     run(["quota", "set", "ip=<default>", "connection_creation_rate=20"])
     run(["load", "--scenario", "per-request", "--bootstrap", bootstrap])
     step("Who was refused, and why.")
-    show_refusals(cluster["admin"])
+    show_refusals(admin)
     step("Where the tokens are: the home of each pool, and what other processes hold of it.")
-    show_tokens(cluster["admin"])
+    show_tokens(admin)
 
 
 def prove() -> int:
@@ -100,7 +102,7 @@ def run(arguments: list[str]) -> int:
     return subprocess.run([TURNSTILE, *arguments], cwd=ROOT).returncode
 
 
-def storm(admin: str, arguments: list[str]) -> None:
+def storm(admin: AdminClient, arguments: list[str]) -> None:
     """Runs a load, tells once a second how it goes, and changes a cap in its middle."""
     say_command(arguments)
     load = subprocess.Popen(
@@ -127,36 +129,31 @@ def storm(admin: str, arguments: list[str]) -> None:
     print(load.stdout.read())
 
 
-def get(admin: str, path: str) -> Any:
-    with urllib.request.urlopen(admin + path, timeout=10) as answer:
-        return json.load(answer)
-
-
-def tell_progress(admin: str, elapsed_s: float) -> None:
-    by_reason = get(admin, "/v1/refusals?by=reason")
-    open_now = sum(each["connections"] for each in get(admin, "/v1/shards")["shards"])
+def tell_progress(admin: AdminClient, elapsed_s: float) -> None:
+    by_reason = admin.get("/v1/refusals?by=reason")
+    open_now = sum(each["connections"] for each in admin.get("/v1/shards")["shards"])
     console.print(
         f"  {elapsed_s:4.1f} s   {open_now:4} open   {by_reason['admitted']:5} admitted   {by_reason['total']:5} refused"
     )
 
 
-def show_refusals(admin: str) -> None:
+def show_refusals(admin: AdminClient) -> None:
     table = Table("reason", "refused", title="By reason", title_justify="left")
-    for row in get(admin, "/v1/refusals?by=reason")["refusals"]:
+    for row in admin.get("/v1/refusals?by=reason")["refusals"]:
         if row["count"]:
             table.add_row(row["reason"], f"{row['count']:,}")
     console.print(table)
     table = Table("address", "refused", "why", title="By address", title_justify="left")
-    for row in get(admin, "/v1/refusals?by=ip")["refusals"][:5]:
+    for row in admin.get("/v1/refusals?by=ip")["refusals"][:5]:
         table.add_row(
             row["ip"], f"{row['count']:,}", ", ".join(f"{name} {count:,}" for name, count in row["reasons"].items())
         )
     console.print(table)
 
 
-def show_tokens(admin: str) -> None:
+def show_tokens(admin: AdminClient) -> None:
     table = Table("pool", "cap", "by", "home", "in use", "cached", "held by", title_justify="left")
-    for pool in get(admin, "/v1/tokens")["pools"][:6]:
+    for pool in admin.get("/v1/tokens")["pools"][:6]:
         holders = ", ".join(f"shard {each['shard']}: {each['in_use']}+{each['cached']}" for each in pool["holders"])
         name = f"{pool['kind']} {pool['key']}".strip()
         cap = "-" if pool["cap"] is None else str(pool["cap"])

@@ -10,10 +10,8 @@ Exit code 0: the last rounds took no more memory than the first ones, and nothin
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "bench"))
@@ -54,8 +52,7 @@ def soak(server: machine.Server, wanted: int) -> int:
 
 
 def shard_pids(server: machine.Server) -> list[int]:
-    with urllib.request.urlopen(server.admin + "/v1/shards", timeout=30) as answer:
-        return [shard["pid"] for shard in json.load(answer)["shards"]]
+    return [shard["pid"] for shard in machine.admin_of(server).get("/v1/shards")["shards"]]
 
 
 def private_bytes(pid: int) -> int:
@@ -70,8 +67,7 @@ def wait_until_home(server: machine.Server) -> int:
     """Waits until no address has a token anywhere; returns how many pools of addresses are left if that does not come."""
     deadline = time.monotonic() + HOME_WITHIN_S
     while True:
-        with urllib.request.urlopen(server.admin + "/v1/tokens", timeout=30) as answer:
-            pools = [pool for pool in json.load(answer)["pools"] if pool["kind"] == "ip"]
+        pools = [pool for pool in machine.admin_of(server).get("/v1/tokens")["pools"] if pool["kind"] == "ip"]
         if not pools or time.monotonic() > deadline:
             return len(pools)
         time.sleep(0.5)

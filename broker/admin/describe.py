@@ -240,7 +240,7 @@ class Admin:
 
     # ---- metrics
 
-    async def metrics(self) -> str:
+    async def metrics(self) -> bytes:
         """The Prometheus page."""
         from broker.admin.exposition import exposition
 

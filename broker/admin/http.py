@@ -36,11 +36,12 @@ from typing import Any
 import hypercorn.trio
 import trio
 from hypercorn.config import Config
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from broker.admin import redpanda
@@ -179,7 +180,7 @@ class AdminApi:
 
     async def metrics(self, request: Request) -> Response:
         text = await self._admin.metrics()
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     async def cluster(self, request: Request) -> Response:
         return JSONResponse(self._admin.cluster())

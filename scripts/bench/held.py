@@ -83,7 +83,7 @@ def _others(start_s: float, seconds: float) -> ClientGroup:
 def _run(server: Server, groups: list[ClientGroup], timeout_s: float = 10.0, watch: object = None) -> list[Tally]:
     scenario = LoadScenario(name="held", groups=tuple(groups), timeout_s=timeout_s)
     watching = {"watch": watch} if watch is not None else {}
-    return run(scenario, f"127.0.0.1:{server.port}", server.admin, processes=1, **watching).groups  # type: ignore[arg-type]
+    return run(scenario, f"127.0.0.1:{server.port}", machine.admin_of(server), processes=1, **watching).groups  # type: ignore[arg-type]
 
 
 def _threads(pid: int) -> int:

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+from turnstile.admin_client import AdminClient
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "bench"
@@ -28,11 +29,11 @@ class CannotMeasure(Exception):
 
 
 class Server(NamedTuple):
-    """A server under test: its port, the process whose whole tree it is, and its admin URL if it has one."""
+    """A server under test: its port, the process whose whole tree it is, and its admin API if it has one."""
 
     port: int
     pid: int
-    admin: str = ""
+    admin: AdminClient | None = None
 
 
 class Load(NamedTuple):
@@ -88,7 +89,9 @@ def turnstile(*options: str, port: int = 0, shards: int = SHARDS) -> Iterator[Se
             if not line.startswith("{"):
                 raise CannotMeasure(f"turnstile up failed: {Path(home, 'err').read_text().strip()[-300:]}")
             said = json.loads(line)
-            yield Server(int(said["listeners"][0]["address"].rpartition(":")[2]), process.pid, said["admin"])
+            yield Server(
+                int(said["listeners"][0]["address"].rpartition(":")[2]), process.pid, AdminClient(said["admin"])
+            )
         finally:
             process.terminate()
             process.wait(timeout=20)
@@ -140,21 +143,20 @@ def median(loads: Sequence[Load]) -> Load:
     return Load(*(sorted(column)[len(column) // 2] for column in zip(*loads, strict=True)))
 
 
+def admin_of(server: Server) -> AdminClient:
+    """The admin API of a Turnstile."""
+    assert server.admin is not None
+    return server.admin
+
+
 def put(server: Server, upsert: dict[str, Any]) -> None:
     """Change settings of a Turnstile; returns when they are enforced."""
-    _put(f"{server.admin}/v1/cluster_config", {"upsert": upsert, "remove": []})
+    admin_of(server).put("/v1/cluster_config", {"upsert": upsert, "remove": []})
 
 
 def put_quota(server: Server, entity: dict[str, str], quota: dict[str, float]) -> None:
     """Set quotas of one entity; returns when they are enforced."""
-    _put(f"{server.admin}/v1/quotas", {"alter": [{"entity": entity, "set": quota, "remove": []}]})
-
-
-def _put(url: str, body: object) -> None:
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        answer.read()
+    admin_of(server).put("/v1/quotas", {"alter": [{"entity": entity, "set": quota, "remove": []}]})
 
 
 def answers(port: int) -> bool:

@@ -21,12 +21,13 @@ sys.path.insert(0, str(ROOT))
 from scripts.bench import machine, table  # noqa: E402
 from scripts.peers import servers  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
-from turnstile.load.driver import run  # noqa: E402 - importable only from here on
+from turnstile.admin_client import AdminClient  # noqa: E402 - importable only from here on
+from turnstile.load.driver import run  # noqa: E402
 from turnstile.load.sources import Sources  # noqa: E402
 from turnstile.load.spec import ClientGroup, LoadScenario  # noqa: E402
 from turnstile.load.tally import Tally, percentiles_ms  # noqa: E402
 
-NO_ADMIN = "http://127.0.0.1:1"
+NO_ADMIN = AdminClient("http://127.0.0.1:1")
 
 
 class Case(NamedTuple):

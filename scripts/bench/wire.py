@@ -6,14 +6,12 @@ else the machine does hits all of them alike.
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
-from urllib.parse import urlparse
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Load, Server
@@ -127,19 +125,13 @@ def idle(field: Field, count: int = 5000) -> Iterator[Row]:
 
 def config_change(field: Field, changes: int = 300) -> Iterator[Row]:
     """PUT of a cap until it is answered, which is when every shard has applied and acknowledged it."""
-    url = urlparse(field.turnstile.admin)
-    admin = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
     took_ms = []
-    for number in range(changes):
-        body = json.dumps({"upsert": {"kafka_connections_max_per_ip": 900 + number}, "remove": []})
-        began = time.perf_counter()
-        admin.request("PUT", "/v1/cluster_config", body, {"Content-Type": "application/json"})
-        answer = admin.getresponse()
-        answer.read()
-        took_ms.append(machine.since(began) * 1000)
-        if answer.status != 200:
-            raise CannotMeasure(f"a configuration change was answered with {answer.status}")
-    admin.close()
+    with machine.admin_of(field.turnstile) as admin:
+        for number in range(changes):
+            body = {"upsert": {"kafka_connections_max_per_ip": 900 + number}, "remove": []}
+            began = time.perf_counter()
+            admin.put("/v1/cluster_config", body)
+            took_ms.append(machine.since(began) * 1000)
     took_ms.sort()
     p50, p99 = took_ms[changes // 2], took_ms[int(changes * 0.99)]
     yield Row("configuration change, asked to enforced on all shards", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", "",

@@ -1,19 +1,11 @@
 """What a cluster says of its own traffic, beside what its clients saw."""
 
 import json
-import urllib.request
 from contextlib import ExitStack
 
 from batches import batch
 from harness import admitted, connect, running, until
 from raw import answer, produce, produced
-
-
-def total(cluster, metric, label=""):
-    """A counter's sum over all shards."""
-    with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as page:
-        lines = page.read().decode().splitlines()
-    return sum(int(float(line.rpartition(" ")[2])) for line in lines if line.startswith(metric + "{") and label in line)
 
 
 def test_requests_and_their_bytes_are_counted_exactly(tmp_path):
@@ -32,9 +24,9 @@ def test_requests_and_their_bytes_are_counted_exactly(tmp_path):
         unanswered = produce("counted", "t", 0, batch(b"y"), acks=0)
         socks[0].sendall(unanswered)
         sent += len(unanswered)
-        until(lambda: total(cluster, "turnstile_requests_total") == 33, what="counted, also the one without an answer")
-        assert total(cluster, "turnstile_bytes_total", 'direction="in"') == sent
-        assert total(cluster, "turnstile_bytes_total", 'direction="out"') == received
+        until(lambda: cluster.metric("turnstile_requests_total") == 33, what="counted, also the one without an answer")
+        assert cluster.metric("turnstile_bytes_total", direction="in") == sent
+        assert cluster.metric("turnstile_bytes_total", direction="out") == received
         live = cluster.get("/v1/live")["totals"]
         assert (live["requests"], live["bytes_in"], live["bytes_out"]) == (33, sent, received)
         drawn = json.loads(cluster.turnstile("top", "--once", "--json"))
@@ -46,5 +38,5 @@ def test_grants_and_journal_events_are_counted(tmp_path):
     with running(tmp_path / "d", "--set", "kafka_connections_max=1000") as cluster, ExitStack() as stack:
         # 40 ports: some of these connections are not at their pool's home
         assert all(admitted(stack.enter_context(connect(cluster.address))) for _ in range(40))
-        until(lambda: total(cluster, "turnstile_grants_total") > 0, what="granted")
-        until(lambda: total(cluster, "turnstile_events_total") >= 40, what="an admission each")
+        until(lambda: cluster.metric("turnstile_grants_total") > 0, what="granted")
+        until(lambda: cluster.metric("turnstile_events_total") >= 40, what="an admission each")

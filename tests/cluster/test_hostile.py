@@ -6,13 +6,14 @@ import resource
 import signal
 import struct
 import subprocess
-import urllib.error
-import urllib.request
 from contextlib import ExitStack
 
 import pytest
+import raw_http
 from harness import TURNSTILE, _alive, admitted, connect, running, until
 from raw import answer, request, string
+
+from turnstile.admin_client import AdminRefused
 
 _API_VERSIONS = bytes.fromhex("000000110012000000000001000774657374696e67")
 
@@ -26,16 +27,7 @@ def closed(sock):
 
 
 def malformed(cluster):
-    return sum(
-        float(line.rpartition(" ")[2])
-        for line in metrics(cluster).splitlines()
-        if line.startswith("turnstile_malformed") and not line.startswith("#")
-    )
-
-
-def metrics(cluster):
-    with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as answer:
-        return answer.read().decode()
+    return cluster.metric("turnstile_malformed_total")
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +120,9 @@ def test_a_client_that_never_reads_is_no_longer_read_either_and_gets_every_answe
 @pytest.mark.parametrize("body", [b"[]", b"\xff", b'{"name":"\\ud800","password":"x"}', b"[" * 100_000])
 def test_what_is_no_change_is_the_callers_mistake(cluster, body):
     for path in ("/v1/users", "/v1/quotas", "/v1/cluster_config"):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib_put(cluster.admin + path, body)
-        assert caught.value.code == 400
-        json.load(caught.value)
-
-
-def urllib_put(url, body):
-    with urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=10):
-        pass
+        answer = raw_http.ask(cluster.admin, "PUT", path, body)
+        assert answer.status == 400
+        json.loads(answer.text)
 
 
 def test_out_of_descriptors_connections_are_refused_and_it_recovers(tmp_path):
@@ -160,9 +146,9 @@ def test_a_full_disk_refuses_changes_and_ends_nothing(tmp_path):
         everybody = cluster.processes()
         for pid in everybody:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        with pytest.raises(urllib.error.HTTPError) as caught:
+        with pytest.raises(AdminRefused) as caught:
             cluster.set("kafka_connections_max", 5)
-        assert caught.value.code == 507
+        assert caught.value.status == 507
         with connect(cluster.address) as sock:
             assert admitted(sock)
         killed = cluster.shard_pid(0)

@@ -8,7 +8,6 @@ import itertools
 import json
 import threading
 import time
-import urllib.request
 from itertools import pairwise
 from pathlib import Path
 
@@ -217,7 +216,7 @@ def test_muted_channels_cost_no_thread_and_are_counted_until_they_close(cluster)
         return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids)
 
     def muted():
-        return sum(1 for each in _metric(cluster, "kafka_server_produce_queue_size") for _ in range(int(each)))
+        return cluster.metric("kafka_server_produce_queue_size")
 
     with connect(cluster.address) as first:
         first.sendall(frame)
@@ -232,12 +231,6 @@ def test_muted_channels_cost_no_thread_and_are_counted_until_they_close(cluster)
         for sock in socks:
             sock.close()
         until(lambda: muted() <= 1, what="closed channels are forgotten")
-
-
-def _metric(cluster, name):
-    with urllib.request.urlopen(cluster.admin + "/metrics", timeout=10) as answered:
-        lines = answered.read().decode().splitlines()
-    return [float(line.split()[-1]) for line in lines if line.split("{")[0].split(" ")[0] == name]
 
 
 SCENARIO = """

@@ -9,7 +9,6 @@ import random
 import signal
 import threading
 import time
-import urllib.request
 
 import pytest
 from harness import admitted, connect, running, until
@@ -225,15 +224,7 @@ def test_held_connections_cost_no_thread_and_hinder_nobody(small):
 
 
 def _held(cluster):
-    return sum(value for name, value in metrics(cluster) if name.startswith("turnstile_held"))
-
-
-def metrics(cluster):
-    with urllib.request.urlopen(cluster.admin + "/metrics") as answer:
-        for line in answer.read().decode().splitlines():
-            if not line.startswith("#"):
-                name, _, value = line.rpartition(" ")
-                yield name, float(value)
+    return cluster.metric("turnstile_held")
 
 
 def test_the_home_of_a_rate_killed_in_a_storm_lets_nobody_in_twice(small):

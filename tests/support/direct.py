@@ -1,11 +1,10 @@
 """Stand-ins for shard processes, reached by plain calls: the coordinator, its admin API and the CLI without a cluster."""
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+import raw_http
 import trio
 
 from broker.admin.describe import Admin
@@ -93,18 +92,9 @@ class Api:
     async def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
-        def call() -> tuple[int, Any]:
-            data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-            request = urllib.request.Request(self.url + path, data, headers or {}, method=method)
-            try:
-                with urllib.request.urlopen(request, timeout=5) as response:
-                    status, text, kind = response.status, response.read().decode(), response.headers["content-type"]
-            except urllib.error.HTTPError as error:
-                with error:
-                    status, text, kind = error.code, error.read().decode(), error.headers["content-type"]
-            return status, json.loads(text) if kind == "application/json" else text
-
-        return await trio.to_thread.run_sync(call)
+        data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        answer = await trio.to_thread.run_sync(lambda: raw_http.ask(self.url, method, path, data, headers))
+        return answer.status, json.loads(answer.text) if answer.kind == "application/json" else answer.text
 
     async def get(self, path: str) -> Any:
         status, body = await self.ask("GET", path)

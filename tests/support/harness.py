@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import io
 import json
 import os
 import select
@@ -12,12 +10,15 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from turnstile.admin_client import AdminClient, AdminError
 
 TURNSTILE = str(Path(sys.executable).parent / "turnstile")
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Cluster:
         line = self._first_line()
         self.started: dict[str, Any] = json.loads(line)
         self.admin: str = self.started["admin"]
+        self.client = AdminClient(self.admin, timeout_s=10)
         self.listeners: dict[str, list[tuple[str, int]]] = {}
         for each in self.started["listeners"]:
             host, _, port = each["address"].rpartition(":")
@@ -69,26 +71,20 @@ class Cluster:
         return f"{host}:{port}"
 
     def get(self, path: str) -> Any:
-        return self._call("GET", path)
+        """The JSON of an answer. Raises AdminRefused or AdminUnreachable."""
+        return self.client.get(path)
 
     def put(self, path: str, body: Any) -> Any:
-        return self._call("PUT", path, json.dumps(body).encode())
+        return self.client.put(path, body)
 
-    def _call(self, method: str, path: str, body: bytes | None = None) -> Any:
-        """The JSON of an answer. Raises HTTPError above 399. Closes its connection also when the cluster is killed meanwhile."""
-        url = urllib.parse.urlsplit(self.admin)
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)
-        try:
-            connection.request(method, path, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            content = answer.read()
-        finally:
-            connection.close()
-        if answer.status >= 400:
-            raise urllib.error.HTTPError(
-                self.admin + path, answer.status, answer.reason, answer.headers, io.BytesIO(content)
-            )
-        return json.loads(content)
+    def metrics(self) -> list[Metric]:
+        """The families of /metrics."""
+        return list(text_string_to_metric_families(self.client.text("/metrics")))
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples of this name that have these labels."""
+        samples = (sample for family in self.metrics() for sample in family.samples)
+        return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
 
     def set(self, name: str, value: Any) -> None:
         """Sets a setting; when this returns, it is enforced."""
@@ -155,7 +151,7 @@ def until(condition: Callable[[], T], *, within_s: float = 10.0, what: str = "co
     while True:
         try:
             value = condition()
-        except (OSError, urllib.error.URLError, http.client.HTTPException):
+        except (OSError, AdminError):
             value = None  # type: ignore[assignment]
         if value:
             return value

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from turnstile.cli.admin_client import AdminClient, entity_text, show_json, show_table, with_cluster
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import entity_text, printable, show_change, show_json, show_table
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 
@@ -49,7 +51,7 @@ def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> N
     if as_json:
         show_json(found)
     else:
-        click.echo(spelled(found[name]))
+        click.echo(printable(spelled(found[name])))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -72,7 +74,7 @@ def set_(
     """
     wanted = _pairs(name_and_value)
     answer = cluster.put("/v1/cluster_config", {"upsert": wanted, "remove": []}, broker=broker, dry_run=dry_run or None)
-    _tell(answer, as_json, dry_run, [f"{name} = {value}" for name, value in wanted.items()])
+    show_change(answer, [f"{name} = {value}" for name, value in wanted.items()], as_json=as_json, dry_run=dry_run)
 
 
 @config.command("unset")
@@ -86,7 +88,7 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, as_j
     turnstile config unset kafka_connections_max_per_ip
     """
     answer = cluster.put("/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker)
-    _tell(answer, as_json, False, [f"{name} is unset" for name in names])
+    show_change(answer, [f"{name} is unset" for name in names], as_json=as_json)
 
 
 @config.command("list")
@@ -125,7 +127,7 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
         return
     for change in changes:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
-        click.echo(f"version {change['version']}  {at}  {change['who']}")
+        click.echo(f"version {change['version']}  {at}  {printable(change['who'])}")
         shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
         show_table(
             [(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  "
@@ -172,16 +174,6 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"{word!r} is not NAME=VALUE")
         pairs[name] = value
     return pairs
-
-
-def _tell(answer: dict[str, Any], as_json: bool, dry_run: bool, lines: list[str]) -> None:
-    if as_json:
-        show_json(answer)
-        return
-    for line in lines:
-        click.echo(line)
-    where = "could be done; nothing was changed" if dry_run else "in force on every shard"
-    click.echo(f"{where}, version {answer['config_version']}", err=True)
 
 
 def _is_limit(name: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from turnstile.admin_client import AdminClient, AdminError
+from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option
+from turnstile.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from turnstile.load.spec import LoadScenario
@@ -17,7 +20,7 @@ _DEFAULT_CONNECTIONS = 1000
 _RECONNECT_FOR_S = 10.0
 
 
-class _Hold(click.ParamType):
+class _Hold(click.ParamType[float]):
     name = "seconds|end"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -35,7 +38,8 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 @click.command()
 @click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="Brokers, HOST:PORT,... .")
-@click.option("--admin", metavar="URL", help="Admin API.  [default: $TURNSTILE_ADMIN or http://127.0.0.1:9644]")
+@admin_option
+@token_option
 @click.option("--scenario", metavar="NAME|FILE", help="A shipped scenario (see --list) or a TOML file.")
 @click.option("--list", "listing", is_flag=True, help="List the shipped scenarios.")
 @click.option("--replay", type=click.Path(path_type=Path), help="A connection log to repeat: Zeek conn.log, or CSV.")
@@ -62,10 +66,12 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def load(bootstrap: str, admin: str | None, scenario: str | None, listing: bool, as_json: bool,
+@json_option
+def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
          processes: int | None, **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
+
+    Exit code 0: done. 1: it could not be done, was interrupted, or the cluster counted something else than was seen.
 
     \b
     turnstile load --sources 127.1.0.0/22 --connections 5000
@@ -99,17 +105,19 @@ def load(bootstrap: str, admin: str | None, scenario: str | None, listing: bool,
         out.print(f"[bold]{chosen.title}[/]. {chosen.story}", highlight=False)
         for command in chosen.try_it:
             out.print(f"  try: {command}", highlight=False)
-    admin = (admin or os.environ.get("TURNSTILE_ADMIN") or "http://127.0.0.1:9644").rstrip("/")
+    cluster = AdminClient(admin, token)
     try:
         with output.Bar(chosen, bar_console) as bar:
-            result = run(chosen, bootstrap, admin, processes=processes, watch=bar)
-    except DriverError as error:
-        raise click.ClickException(str(error)) from None
+            result = run(chosen, bootstrap, cluster, processes=processes, watch=bar)
+    except DriverError as fault:
+        raise CommandFailed(str(fault)) from None
+    except AdminError as fault:
+        raise CommandFailed(sentence(fault, cluster.url)) from None
     if as_json:
         click.echo(json.dumps(output.as_json(result)))
     else:
         output.show(result, out)
-    if result.interrupted:
+    if result.interrupted or result.reconciliation.agree is False:
         sys.exit(1)
 
 

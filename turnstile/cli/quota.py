@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from turnstile.cli.admin_client import (
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import (
     DEFAULT,
-    TYPES,
-    AdminClient,
+    ENTITY_TYPES,
     CommandFailed,
     entity_text,
+    printable,
+    show_change,
     show_json,
     show_table,
-    with_cluster,
 )
 
 KEYS = (
@@ -68,7 +68,7 @@ def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: b
     body = {"alter": [{"entity": entity, "set": values}]}
     answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None)
     told = " ".join(f"{key}={_number(value)}" for key, value in values.items())
-    _tell(answer, as_json, f"{entity_text(entity)}: {told}", dry_run)
+    show_change(answer, [f"{entity_text(entity)}: {told}"], as_json=as_json, dry_run=dry_run)
 
 
 @quota.command("unset")
@@ -89,7 +89,7 @@ def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     if missing or not now:
         raise CommandFailed(f"{entity_text(entity)} has no {' and no '.join(missing) if missing else 'quota'}")
     answer = cluster.put("/v1/quotas", {"alter": [{"entity": entity, "remove": keys or list(now)}]})
-    _tell(answer, as_json, f"{entity_text(entity)}: removed {' '.join(keys or now)}", False)
+    show_change(answer, [f"{entity_text(entity)}: removed {' '.join(keys or now)}"], as_json=as_json)
 
 
 @quota.command("list")
@@ -113,7 +113,7 @@ def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show_json({"quotas": rows})
     elif not rows:
-        click.echo("no quota is set" + (f" for {entity_text(wanted)}" if wanted else ""))
+        click.echo("no quota is set" + (f" for {printable(entity_text(wanted))}" if wanted else ""))
     else:
         show_table([
             (entity_text(row["entity"]), " ".join(f"{key}={_number(value)}" for key, value in row["values"].items()))
@@ -141,7 +141,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
         show_json(found)
         return
     if not found["quotas"]:
-        click.echo(f"no quota holds for {entity_text(entity)}")
+        click.echo(f"no quota holds for {printable(entity_text(entity))}")
         return
     rows = [("QUOTA", "VALUE", "RATE NOW", "BECAUSE OF")]
     for key, value in found["quotas"].items():
@@ -158,7 +158,7 @@ def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
     rest: list[str] = []
     for word in words:
         kind, equals, name = word.partition("=")
-        if not equals or kind not in TYPES:
+        if not equals or kind not in ENTITY_TYPES:
             rest.append(word)
         elif kind in entity:
             raise click.UsageError(f"{kind} is given twice")
@@ -180,12 +180,3 @@ def _one_spelling(ip: str) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(value)
-
-
-def _tell(answer: dict[str, Any], as_json: bool, line: str, dry_run: bool) -> None:
-    if as_json:
-        show_json(answer)
-        return
-    click.echo(line)
-    where = "could be done; nothing was changed" if dry_run else "in force on every shard"
-    click.echo(f"{where}, version {answer['config_version']}", err=True)

@@ -1,14 +1,12 @@
-"""`turnstile status` and `turnstile down`: a running cluster, found by its admin API."""
+"""`turnstile status`: the processes of a running cluster, as its admin API tells them."""
 
 from __future__ import annotations
 
-import time
-
 import click
 
-from turnstile.cli.admin_client import AdminClient, CommandFailed, show_json, with_cluster
-
-_END_WITHIN_S = 30.0
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import show_json
 
 
 @click.command()
@@ -30,28 +28,3 @@ def status(cluster: AdminClient, as_json: bool) -> None:
             f"  {each['broker']:>6} {each['shard']:>6} {each['pid']:>8} {each['epoch']:>6} {each['state']:<9} "
             f"{each['connections']:>11} {each['config_version']:>8}"
         )
-
-
-@click.command()
-@with_cluster
-def down(cluster: AdminClient, as_json: bool) -> None:
-    """End a running cluster, and wait until it has ended."""
-    pid = cluster.get("/v1/cluster")["pid"]
-    cluster.post("/v1/shutdown")
-    deadline = time.monotonic() + _END_WITHIN_S
-    while _alive(pid):
-        if time.monotonic() > deadline:
-            raise CommandFailed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
-        time.sleep(0.02)  # not our child: nothing tells when it ends
-    if as_json:
-        show_json({"ended": True, "pid": pid})
-    else:
-        click.echo(f"The cluster at {cluster.url} has ended.")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

@@ -8,7 +8,8 @@ import time
 
 import click
 
-from turnstile.cli.admin_client import AdminClient, with_cluster
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
 
 
 @click.command()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from turnstile.cli.admin_client import AdminClient, show_json, show_table, with_cluster
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import printable, show_json, show_table
 
 
 @click.group()
@@ -31,7 +33,7 @@ def add(cluster: AdminClient, name: str, password: str, as_json: bool) -> None:
     if as_json:
         show_json(done)
     else:
-        click.echo(f"user {name} may log in on every shard, version {done['config_version']}")
+        click.echo(f"user {printable(name)} may log in on every shard, version {done['config_version']}")
 
 
 @user.command()
@@ -43,7 +45,7 @@ def remove(cluster: AdminClient, name: str, as_json: bool) -> None:
     if as_json:
         show_json(done)
     else:
-        click.echo(f"user {name} is gone from every shard, version {done['config_version']}")
+        click.echo(f"user {printable(name)} is gone from every shard, version {done['config_version']}")
 
 
 @user.command("list")

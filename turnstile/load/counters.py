@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from turnstile.admin_client import AdminClient, AdminRefused, AdminUnreachable
 from turnstile.load.tally import Tally
 
 ADMITTED = "turnstile_connections_admitted_total"
 REFUSED = "turnstile_connections_refused_total"
 SETTLE_S = 2.0
 """A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
-
-_SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -50,52 +43,55 @@ class Reconciliation:
     sentence: str
 
 
-def read(admin: str, *, timeout_s: float = 5.0) -> Counters | None:
-    """The counters behind the admin URL; None when nothing there has them, as with a broker that is not Turnstile."""
+def read(admin: AdminClient) -> Counters | None:
+    """The counters behind the admin API; None when nothing there has them, as with a broker that is not Turnstile.
+
+    Raises AdminRefused when the API needs a token, or another one.
+    """
     try:
-        counters = parse(_get(f"{admin}/metrics", timeout_s))
-        shards = json.loads(_get(f"{admin}/v1/shards", timeout_s))["shards"]
-    except (urllib.error.URLError, OSError, ValueError, KeyError, TypeError):
+        counters = parse(admin.text("/metrics"))
+        shards = admin.get("/v1/shards")["shards"]
+    except AdminRefused as fault:
+        if fault.status == 401:
+            raise
+        return None
+    except (AdminUnreachable, ValueError, KeyError, TypeError):
         return None
     epochs = {(shard["broker"], shard["shard"]): shard["epoch"] for shard in shards}
     return counters and Counters(counters.admitted, counters.refused, epochs)
 
 
-def _get(url: str, timeout_s: float) -> str:
-    token = os.environ.get("TURNSTILE_ADMIN_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout_s) as answer:
-        return str(answer.read().decode())
-
-
 def parse(exposition: str) -> Counters | None:
-    """Counters from the Prometheus text format, summed over shards and listeners; None when they are not in it."""
+    """Counters from the Prometheus text format, summed over shards and listeners; None when they are not in it.
+
+    Raises ValueError for what is not that format.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
     refused: dict[str, int] = {}
     admitted, found = 0, False
-    for line in exposition.splitlines():
-        sample = _SAMPLE.match(line)
-        if sample is None or sample["name"] not in (ADMITTED, REFUSED):
-            continue
-        found = True
-        if sample["name"] == ADMITTED:
-            admitted += int(float(sample["value"]))
-        else:
-            reason = dict(_LABEL.findall(sample["labels"] or "")).get("reason", "unknown")
-            refused[reason] = refused.get(reason, 0) + int(float(sample["value"]))
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            if sample.name == ADMITTED:
+                admitted += int(sample.value)
+            elif sample.name == REFUSED:
+                reason = sample.labels.get("reason", "unknown")
+                refused[reason] = refused.get(reason, 0) + int(sample.value)
+            found = found or sample.name in (ADMITTED, REFUSED)
     return Counters(admitted, refused) if found else None
 
 
 def settle(
-    admin: str, before: Counters | None, agree: Callable[[Counters], Reconciliation]
+    admin: AdminClient, before: Counters | None, agree: Callable[[Counters], Reconciliation]
 ) -> tuple[Counters | None, Reconciliation]:
     """What the cluster counted since `before`, read until it agrees or SETTLE_S are over, and the verdict."""
     if before is None:
-        return None, Reconciliation(None, f"no counters to compare with at {admin}")
+        return None, Reconciliation(None, f"no counters to compare with at {admin.url}")
     deadline = time.monotonic() + SETTLE_S
     while True:
         after = read(admin)
         if after is None:
-            return None, Reconciliation(False, f"the counters at {admin} are gone")
+            return None, Reconciliation(False, f"the counters at {admin.url} are gone")
         since = after.since(before)
         verdict = agree(since)
         if verdict.agree or time.monotonic() >= deadline:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from turnstile.admin_client import AdminClient
 from turnstile.load import counters
 from turnstile.load.raw_sockets import Address, DriverError
 from turnstile.load.sources import Sources
@@ -49,15 +50,15 @@ class Watch:
 def run(
     scenario: LoadScenario,
     bootstrap: str,
-    admin: str,
+    admin: AdminClient,
     *,
     processes: int | None = None,
     watch: Callable[[Watch], None] = lambda _: None,
 ) -> LoadResult:
     """Run `scenario` against the brokers of `bootstrap` ("host:port,...").
 
-    `admin` is the URL of the admin HTTP. Ctrl-C ends the run early and returns what there is. Raises DriverError
-    when nothing listens, or when this machine can't run the scenario.
+    `admin` is the cluster's admin API, for its counters. Ctrl-C ends the run early and returns what there is. Raises
+    DriverError when nothing listens or this machine can't run the scenario, AdminRefused when the API needs a token.
     """
     targets = [resolve(group.bootstrap or bootstrap, group.sources) for group in scenario.groups]
     processes = processes or default_processes(scenario)

@@ -18,7 +18,7 @@ WORTH_SAYING_S = 0.2
 
 
 def as_json(result: LoadResult) -> dict[str, Any]:
-    """The result as DESIGN.md section 8 shapes it, and more. `cluster` and `reconciled` are null without counters."""
+    """The result as docs/load.md lists it. `cluster` and `reconciled` are null where the cluster has no counters."""
     cluster = result.cluster
     return {
         "scenario": result.scenario.name,

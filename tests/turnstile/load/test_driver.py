@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from turnstile.admin_client import AdminClient
 from turnstile.load.counters import read
 from turnstile.load.driver import resolve, run
 from turnstile.load.output import as_json
@@ -19,19 +20,20 @@ from turnstile.load.sources import Sources
 from turnstile.load.spec import UNTIL_THE_END, ClientGroup, LoadScenario, RecordedConnection
 
 ADMITTED, REFUSED, CUT_OFF, UNANSWERED = (Sources(f"127.1.{kind}.0/28") for kind in range(4))
+NO_ADMIN = AdminClient("http://127.0.0.1:1")
 ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
 def fake_broker(*arguments):
-    """(bootstrap, admin URL) of a fake broker."""
+    """(bootstrap, admin API) of a fake broker."""
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("fake_broker.py")), *arguments],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     port, admin = process.stdout.readline().split()
     try:
-        yield f"127.0.0.1:{port}", f"http://127.0.0.1:{admin}"
+        yield f"127.0.0.1:{port}", AdminClient(f"http://127.0.0.1:{admin}")
     finally:
         process.stdin.close()
         process.wait(timeout=10)
@@ -95,7 +97,7 @@ def test_a_cluster_that_counts_otherwise_is_found_out():
 
 
 def test_a_broker_without_counters_is_no_disagreement(broker):
-    result = run(LoadScenario(name="x", groups=(ClientGroup(),)), broker[0], "http://127.0.0.1:1", processes=1)
+    result = run(LoadScenario(name="x", groups=(ClientGroup(),)), broker[0], NO_ADMIN, processes=1)
     assert result.reconciliation.agree is None
     assert as_json(result)["cluster"] is None
 
@@ -130,7 +132,7 @@ def test_nothing_listens():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(DriverError, match=f"Nothing answers at 127.0.0.1:{port}: Connection refused"):
-        storm((f"127.0.0.1:{port}", "http://127.0.0.1:1"), ClientGroup(clients=2000))
+        storm((f"127.0.0.1:{port}", NO_ADMIN), ClientGroup(clients=2000))
 
 
 def test_a_source_that_is_not_ours(broker):
@@ -152,7 +154,7 @@ def test_an_address_that_is_none(bootstrap):
 def test_ctrl_c_prints_what_there_is(broker):
     bootstrap, admin = broker
     command = "from turnstile.cli.load import load; load()"
-    arguments = ["--bootstrap", bootstrap, "--admin", admin, "--rate", "200", "--duration", "60", "--json"]
+    arguments = ["--bootstrap", bootstrap, "--admin", admin.url, "--rate", "200", "--duration", "60", "--json"]
     driver = subprocess.Popen(
         [sys.executable, "-c", command, *arguments, "--sources", "127.1.0.0/24", "--hold", "end"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

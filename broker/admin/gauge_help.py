@@ -1,0 +1,45 @@
+"""HELP texts of the gauges that Kafka has as MBeans, by their names in the Prometheus exporter's spelling."""
+
+from __future__ import annotations
+
+_SOCKET_SERVER = "kafka_server_socket_server_metrics_"
+_HELP = {
+    f"{_SOCKET_SERVER}connection_accept_rate": (
+        "Connections accepted per second: of a listener, or of an address that has a rate (KIP-612)."
+    ),
+    f"{_SOCKET_SERVER}broker_connection_accept_rate": "Connections accepted per second (KIP-612).",
+    f"{_SOCKET_SERVER}connection_accept_throttle_time": (
+        "Average delay of accepting, by broker and listener rates, in milliseconds (KIP-612)."
+    ),
+    f"{_SOCKET_SERVER}ip_connection_accept_throttle_time": (
+        "Average delay of connections over the rate of their IP, in milliseconds (KIP-612)."
+    ),
+    "kafka_network_acceptor_acceptorblocked_percent": (
+        "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent)."
+    ),
+    "kafka_server_request_exempt_request_time": (
+        "Handler time of requests that no quota throttles, in percent of one thread (KIP-124)."
+    ),
+    "kafka_server_produce_byte_rate": "Bytes produced per second by a client under a quota.",
+    "kafka_server_fetch_byte_rate": "Bytes fetched per second by a client under a quota.",
+    "kafka_server_request_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",
+    "kafka_server_controllermutation_tokens": "Tokens left in the bucket of a client's mutation quota (KIP-599).",
+    "kafka_server_controllermutation_mutation_rate": "Partition mutations per second of a client (KIP-599).",
+    **{
+        f"kafka_server_{bean}_throttle_time": f"Average throttle time of a client by its {quota} quota, in milliseconds."
+        for bean, quota in (
+            ("produce", "produce"), ("fetch", "fetch"), ("request", "request"), ("controllermutation", "mutation"),
+        )
+    },
+    **{
+        f"kafka_server_{bean}_queue_size": f"Channels muted by the {quota} quota (the delay queue's size)."
+        for bean, quota in (
+            ("produce", "produce"), ("fetch", "fetch"), ("request", "request"), ("controllermutation", "mutation"),
+        )
+    },
+}  # fmt: skip
+
+
+def help_of(name: str) -> str:
+    """The HELP text of a gauge; its name in words for one that is not listed here."""
+    return _HELP.get(name) or name.replace("_", " ").capitalize() + "."

@@ -1,0 +1,57 @@
+"""`turnstile audit`: the verdict over a journal, check by check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnstile.cli.cluster_command import json_option
+from turnstile.cli.output import VerdictUnknown, printable
+from turnstile.cli.spark_job import failing_in_one_sentence, master_option, prepared_journal, spark_session
+
+if TYPE_CHECKING:
+    from turnstile.pipeline.audit.verdict import AuditResult
+
+
+@click.command()
+@click.argument("journal", type=click.Path(path_type=Path))
+@json_option
+@master_option
+@click.pass_context
+def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None:
+    """Prove from a JOURNAL (or a data directory) that no limit was exceeded.
+
+    Exit code 0: held. 1: exceeded, with the first instants and the connections involved. 2: there is no journal. 3:
+    unknown, because events or the configuration are missing, or the audit could not be done.
+    """
+    with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):
+        from turnstile.pipeline.audit.audit import audit as run
+        from turnstile.pipeline.audit.verdict import EXIT_CODE
+        from turnstile.pipeline.events.journal_events import read
+
+        with spark_session(master, folders, "audit") as spark:
+            result = run(read(spark, folders, until_ns=until_ns))
+    if as_json:
+        click.echo(json.dumps(result.as_json()))
+    else:
+        _print_audit(result)
+    ctx.exit(EXIT_CODE[result.verdict])
+
+
+def _print_audit(result: AuditResult) -> None:
+    colour = {"held": "green", "exceeded": "red", "unknown": "yellow"}
+    for check in result.checks:
+        click.echo(
+            f"{click.style(f'{check.verdict:9}', fg=colour[check.verdict])} {check.name:19} {printable(check.detail)}"
+        )
+        for each in check.evidence[:10] if check.verdict == "exceeded" else ():
+            click.echo(" " * 30 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
+    verdict = click.style(result.verdict, fg=colour[result.verdict], bold=True)
+    click.echo(f"\n{verdict}: {result.events:,} events")
+
+
+def _plain(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

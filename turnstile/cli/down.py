@@ -1,0 +1,38 @@
+"""`turnstile down`: ends a running cluster."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import CommandFailed, show_json
+
+_END_WITHIN_S = 30.0
+
+
+@click.command()
+@with_cluster
+def down(cluster: AdminClient, as_json: bool) -> None:
+    """End a running cluster, and wait until it has ended."""
+    pid = cluster.get("/v1/cluster")["pid"]
+    cluster.post("/v1/shutdown")
+    deadline = time.monotonic() + _END_WITHIN_S
+    while _alive(pid):
+        if time.monotonic() > deadline:
+            raise CommandFailed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
+        time.sleep(0.02)  # not our child: nothing tells when it ends
+    if as_json:
+        show_json({"ended": True, "pid": pid})
+    else:
+        click.echo(f"The cluster at {cluster.url} has ended.")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

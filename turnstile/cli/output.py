@@ -1,0 +1,89 @@
+"""What commands print: tables for people, one JSON document for programs, and errors of one sentence.
+
+O1  Text that clients chose (user names, client ids, topics, listeners) reaches a terminal only through `printable`.
+O2  With --json, stdout is one JSON document also when the command fails: {"error": sentence}.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import click
+
+ENTITY_TYPES = ("ip", "user", "client-id")
+DEFAULT = "<default>"
+"""As the name in a quota entity: every name of that type that has no quota of its own."""
+
+
+class CommandFailed(click.ClickException):
+    """The command could not be done: exit code 1."""
+
+    exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        context = click.get_current_context(silent=True)
+        self._as_json = context is not None and bool(context.params.get("as_json"))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """The sentence on stderr, or, of a command that was given --json, as JSON on stdout."""
+        if self._as_json:
+            show_json({"error": self.message})
+        else:
+            click.echo(printable(self.message, newlines=True), err=True)
+
+
+class InputMissing(CommandFailed):
+    """What the command was to read is not there: exit code 2, as of wrong usage."""
+
+    exit_code = 2
+
+
+class VerdictUnknown(CommandFailed):
+    """A command whose exit code is a verdict could not be done: exit code 3, which says neither held nor exceeded."""
+
+    exit_code = 3
+
+
+def printable(text: str, *, newlines: bool = False) -> str:
+    """`text` with every character that a terminal would obey, such as ESC, written as an escape (`\\x1b`)."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or (newlines and c == "\n") else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def show_table(rows: Sequence[tuple[str, ...]], *, indent: str = "") -> None:
+    """Rows in aligned columns, made printable; the last column may be of any length."""
+    if not rows:
+        return
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[n]) for row in shown) for n in range(len(shown[0]) - 1)]
+    for row in shown:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo((indent + "  ".join([*cells, row[-1]])).rstrip())
+
+
+def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: bool, dry_run: bool = False) -> None:
+    """What a change has done: the answer for programs, or `lines`, and where they are in force."""
+    if as_json:
+        show_json(answer)
+        return
+    for line in lines:
+        click.echo(printable(line))
+    where = "could be done; nothing was changed" if dry_run else "in force on every shard"
+    click.echo(f"{where}, version {answer['config_version']}", err=True)
+
+
+def entity_text(entity: Mapping[str, str | None]) -> str:
+    """A quota entity as the command line takes it: `user=alice client-id=<default>`."""
+    ordered = [kind for kind in ENTITY_TYPES if kind in entity]
+    return " ".join(f"{kind}={DEFAULT if entity[kind] is None else entity[kind]}" for kind in ordered)

@@ -1,0 +1,114 @@
+"""`turnstile plan`: a connection log against candidate limits."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from turnstile.cli.cluster_command import json_option
+from turnstile.cli.spark_job import failing_in_one_sentence, master_option, spark_session
+
+_FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
+
+
+class _Numbers(click.ParamType[list[int]]):
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        if isinstance(value, list):
+            return value
+        try:
+            return [int(part) for part in str(value).split(",") if part.strip()]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 5,10,20", param, ctx)
+
+
+class _Mapping(click.ParamType[dict[str, str]]):
+    name = "NAME=COLUMN,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        pairs = [part.partition("=") for part in str(value).split(",")]
+        if not all(name.strip() and column.strip() for name, _, column in pairs):
+            self.fail(f"{value!r} is not of the form ip=src,opened_at=start", param, ctx)
+        return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+class _Window(click.ParamType[tuple[datetime, datetime]]):
+    name = "START/END"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[datetime, datetime]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            start, end = (_utc(datetime.fromisoformat(part)) for part in str(value).split("/"))
+        except ValueError:
+            self.fail(f"{value!r} is not of the form 2026-01-05T10:00/2026-01-05T10:30 (UTC)", param, ctx)
+        if start >= end:
+            self.fail(f"{value!r} ends before it starts", param, ctx)
+        return start, end
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@click.command()
+@click.option(
+    "--input", "inputs", multiple=True, required=True, help="A log: file, folder or glob. May be given again."
+)
+@click.option("--format", "format", type=click.Choice(_FORMATS), required=True, help="What the log is.")
+@click.option(
+    "--columns", type=_Mapping(), default={}, help="For csv and parquet: ip=src,opened_at=start,closed_at=end,..."
+)
+@click.option("--port", type=int, help="Only connections to this server port (zeek, vpcflow).")
+@click.option("--per-ip-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max_per_ip.")
+@click.option("--broker-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max.")
+@click.option("--ip-rate", type=_Numbers(), default=[], help="Candidates for connection_creation_rate of each IP.")
+@click.option("--broker-rate", type=_Numbers(), default=[], help="Candidates for max.connection.creation.rate.")
+@click.option("--overrides", default="", help="ip:count,network:count,... with every candidate.")
+@click.option(
+    "--at-most-refused",
+    type=click.FloatRange(0, 1),
+    default=0.001,
+    show_default=True,
+    help="Share of connections a recommendation may refuse.",
+)
+@click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to set beside the rest of the log.")
+@click.option(
+    "--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with pictures."
+)
+@json_option
+@master_option
+def plan(
+    inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
+    broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float,
+    compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, master: str,
+) -> None:  # fmt: skip
+    """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears.
+
+    Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
+    place, and a close comes before an open at the same instant.
+    """
+    with failing_in_one_sentence():
+        from turnstile.pipeline.inputs.reading import load
+        from turnstile.pipeline.plan.candidates import grid
+        from turnstile.pipeline.plan.plan import LogPeriod
+        from turnstile.pipeline.plan.plan import plan as run
+        from turnstile.pipeline.plan.plan_page import page, printed
+
+        candidates = grid(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
+        with spark_session(master, [Path(each) for each in inputs], "plan") as spark:
+            source = load(spark, inputs, format, columns=columns, port=port)
+            incident = LogPeriod(*compare) if compare else None
+            found = run(source, candidates, at_most_refused=at_most_refused, incident=incident)
+            if html_path is not None:
+                html_path.write_text(page(found, name=", ".join(inputs)), encoding="utf-8")
+    click.echo(json.dumps(found.as_json()) if as_json else printed(found))

@@ -1,0 +1,132 @@
+"""`turnstile up`: arguments in, a running cluster out (broker.launch)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from shards.config.cluster_plan import ListenerSpec
+
+
+class _Setting(click.ParamType[tuple[str, str]]):
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        name, equals, text = str(value).partition("=")
+        if not equals or not name.strip():
+            self.fail(f"{value!r} is not name=value", param, ctx)
+        return name.strip(), text
+
+
+class _Topic(click.ParamType[tuple[str, int]]):
+    name = "name[:partitions]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        name, _, partitions = str(value).partition(":")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", ".."):
+            self.fail(f"{name!r} is not a topic name: letters, digits, '.', '_' and '-', at most 249", param, ctx)
+        if partitions and not (partitions.isdigit() and 1 <= int(partitions) <= 10_000):
+            self.fail(f"{partitions!r} is not a number of partitions from 1 to 10000", param, ctx)
+        return name, int(partitions or 1)
+
+
+class _Listener(click.ParamType["ListenerSpec"]):
+    name = "NAME=host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenerSpec:
+        from shards.config.cluster_plan import ListenerSpec
+
+        match = re.fullmatch(
+            r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[A-Za-z0-9_.=/-]+)*)", str(value)
+        )
+        if match is None or int(match[3]) > 65535:
+            self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
+        options = tuple(option for option in match[4].split(",") if option)
+        unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(("cert=", "key="))]
+        if unknown:
+            self.fail(f"{unknown[0]!r} is no option of a listener: sasl, tls, cert=FILE, key=FILE", param, ctx)
+        return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), options)
+
+
+@click.command()
+@click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="Brokers of the cluster.")
+@click.option("--shards", type=click.IntRange(1, 64), help="Shard processes of each broker.  [default: one per core]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="Port of broker 0 on 127.0.0.1; broker b gets port + b. 0: any free port.",
+)
+@click.option(
+    "--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="Port of the admin API."
+)
+@click.option(
+    "--admin-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of the admin API; any but loopback needs --admin-token.",
+)
+@click.option("--admin-token", envvar="TURNSTILE_ADMIN_TOKEN", help="Token that admin requests must carry.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]",
+)
+@click.option(
+    "--set", "settings", type=_Setting(), multiple=True, help="A setting, such as kafka_connections_max=1000."
+)
+@click.option(
+    "--listener",
+    "listeners",
+    type=_Listener(),
+    multiple=True,
+    help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.",
+)
+@click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
+@click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
+@click.option("--json", "json_lines", is_flag=True, help="Say what was started as one JSON line.")
+def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host: str, admin_token: str | None,
+       data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
+       topics: tuple[tuple[str, int], ...], detach: bool, json_lines: bool) -> None:  # fmt: skip
+    """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
+
+    \b
+    turnstile up
+    turnstile up --brokers 3 --shards 2 --topic orders:6
+    turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
+    turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
+    turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
+    """
+    from broker.launch import Asked, up
+    from shards.config.changes import static_settings
+    from shards.config.cluster_plan import ListenerSpec
+    from shards.limits.errors import ConfigInvalid
+
+    names = [listener.name for listener in listeners]
+    if len(set(names)) < len(names):
+        raise click.UsageError("two listeners have the same name")
+    if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
+        raise click.UsageError("an admin API beyond loopback needs --admin-token")
+    try:
+        static_settings(settings)
+    except ConfigInvalid as fault:
+        raise click.UsageError(str(fault)) from None
+    asked = Asked(
+        brokers=brokers,
+        shards=shards or len(os.sched_getaffinity(0)),
+        listeners=list(listeners) or [ListenerSpec("PLAINTEXT", "127.0.0.1", port)],
+        admin=("127.0.0.1" if admin_host == "localhost" else admin_host, admin_port),
+        admin_token=admin_token,
+        data_dir=data_dir,
+        settings=list(settings),
+        topics=list(topics),
+        json_lines=json_lines,
+    )
+    sys.exit(up(asked, detach=detach))
