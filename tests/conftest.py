@@ -1,14 +1,77 @@
-"""What every test folder shares: the modules of `tests/support` as a plain import, and a quick Hypothesis profile."""
+"""What every test folder shares: `tests/support` as plain imports, a quick Hypothesis profile, how tests share two cores.
 
+Under `pytest -n 2 --dist loadgroup` (`make test`) three rules hold:
+
+1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process.
+2. Long groups begin first, so that no core is idle at the end. Within a group the order is random.
+3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
 import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+TESTS = Path(__file__).parent
+sys.path.insert(0, str(TESTS / "support"))
 
-from admin_fixtures import api, start_api  # noqa: F401 - importable only from here on; fixtures
+from admin_fixtures import api, start_api  # noqa: E402, F401 - importable only from here on; fixtures
 
 settings.register_profile("quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("quick")
+
+GROUPS = ("spark", "clients", "", "timed")
+"""In the order in which they begin; "" stands for every file that is a group of its own."""
+
+
+def group_of(item: pytest.Item) -> str:
+    """The group of a test, "" for the group of its file."""
+    if item.get_closest_marker("timed"):
+        return "timed"
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
+    return "clients" if TESTS / "clients" in item.path.parents else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Gives each test its group before xdist reads it, and sorts the groups after pytest-randomly has shuffled."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            name = group_of(item) or str(item.path.relative_to(TESTS))
+            item.add_marker(pytest.mark.xdist_group(name))
+    yield
+    items.sort(key=lambda item: GROUPS.index(group_of(item)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Keeps a `timed` test alone among the processes of this run."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _machine(alone=item.get_closest_marker("timed") is not None):
+        return (yield)
+
+
+@contextmanager
+def _machine(*, alone: bool) -> Iterator[None]:
+    """A readers-writer lock between processes, on two folders. Behind a waiting writer, at the gate, readers wait too."""
+    gate, lock = (os.open(folder, os.O_RDONLY) for folder in (TESTS / "support", TESTS))
+    try:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        os.close(lock)
+        os.close(gate)

@@ -55,7 +55,7 @@ def test_kafka_python(target, filled):
         auto_offset_reset="earliest",
     )
     consumer.assign([PlainPartition(filled, 0)])
-    values = [message.value for message, _ in zip(consumer, VALUES, strict=False)]
+    values = [message.value for _, message in zip(VALUES, consumer, strict=False)]
     consumer.close()
     assert values == VALUES
 

@@ -19,6 +19,8 @@ from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produ
 from broker.journal.reader import events
 from shards.limits.rate import Rate, Window
 
+pytestmark = pytest.mark.timed
+
 SAMPLES = 3
 WINDOW = ("--set", f"quota.window.num={SAMPLES}", "--set", f"controller.quota.window.num={SAMPLES}")
 CONNECTIONS, QUOTA, STEADY_S = 32, 400_000, 7.0

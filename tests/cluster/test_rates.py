@@ -18,6 +18,8 @@ from units import assert_recorded_as_by_one_broker, assert_units_cover
 from broker.journal.reader import events
 from shards.tokens.homes import home_of
 
+pytestmark = pytest.mark.timed
+
 IP, OTHER = "127.1.0.1", "127.1.0.2"
 RATE = "max.connection.creation.rate"
 WINDOW = ("--set", "quota.window.num=3")

@@ -86,6 +86,15 @@ class Cluster:
         samples = (sample for family in self.metrics() for sample in family.samples)
         return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
 
+    def decided(self) -> float:
+        """How many connections the shards have admitted or refused since the cluster started."""
+        return sum(self.metric(f"turnstile_connections_{way}_total") for way in ("admitted", "refused"))
+
+    def until_decided(self, count: int) -> None:
+        """Waits until the shards have admitted or refused `count` connections more than now: a storm goes on."""
+        before = until(self.decided, what="a first decision")
+        until(lambda: self.decided() >= before + count, within_s=20, what=f"{count} more decisions")
+
     def set(self, name: str, value: Any) -> None:
         """Sets a setting; when this returns, it is enforced."""
         self.put("/v1/cluster_config", {"upsert": {name: value}, "remove": []})

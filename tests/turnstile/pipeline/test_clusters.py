@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,7 @@ def caps(cluster: Cluster, source: random.Random, shards: int) -> None:
             cluster.set("kafka_connections_max_overrides", ["127.1.0.2:2", f"127.1.0.4/30:{source.randint(1, 7)}"])
             if not shard:
                 kill_coordinator(cluster)
-            time.sleep(0.5)  # the storm goes on under these
+            cluster.until_decided(300)  # the storm goes on under these changes
 
 
 def slots(cluster: Cluster, source: random.Random, shards: int) -> None:
@@ -86,7 +85,7 @@ def slots(cluster: Cluster, source: random.Random, shards: int) -> None:
         for shard in range(shards):
             cluster.set(SLOTS, source.choice((8, 12, 20)))
             kill(cluster, shard)
-            time.sleep(0.5)  # the storms go on under this
+            cluster.until_decided(20)  # the storms go on under this change
         cluster.unset(SLOTS)  # who waits for a slot gets in
 
 
@@ -101,11 +100,11 @@ def rates(cluster: Cluster, source: random.Random, shards: int) -> None:
     outside = storm(cluster, "EXTERNAL", "--connections", "5000", "--rate", "200", "--hold", "0.1")
     with outside, storm(cluster, "INTERNAL", "--connections", "5000", "--rate", "50", "--hold", "0.1"):
         for shard in range(shards):
-            time.sleep(0.5)  # the windows fill
+            cluster.until_decided(40)  # the windows fill
             kill(cluster, shard)
             quota("127.1.0.3", source.choice((3, 10, 40)))
             cluster.set("max.connection.creation.rate", source.choice((40, 80)))
-        time.sleep(1)
+        cluster.until_decided(60)
 
 
 @pytest.mark.parametrize(("happens", "shards"), [(caps, 2), (caps, 4), (slots, 3), (rates, 2), (rates, 4)])
