@@ -1,12 +1,29 @@
-# `make demo` and `make test` set everything up by themselves, in .venv; nothing else is touched.
+# Each target sets everything up by itself, in .venv; nothing else of the machine is touched.
 SHELL := /bin/bash
 PYTHON ?= python3
+JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint simulate oracle chaos bench bench-attacks bench-pipeline lock clean
+.PHONY: help setup demo test lint simulate oracle chaos bench bench-attacks bench-pipeline dist lock clean
 
-setup: $(STAMP)
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: setup ## launch a cluster, drive a load, show who was refused and why
+	@$(BIN)/python scripts/demo.py
+
+# Costly fixtures are shared in groups and timed tests run alone: tests/conftest.py.
+test: setup ## every test, in random order on two cores (JOBS=n for others); ARGS="..." go to pytest
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+lint: setup ## style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup: $(STAMP) ## what the others need, in .venv
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -19,41 +36,32 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup
-	@$(BIN)/python scripts/demo.py
-
-test: setup
-	$(BIN)/pytest
-
-lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-
-simulate: setup
+simulate: setup ## ten thousand schedules of the simulation
 	$(BIN)/python tests/simulation/run.py --schedules 10000
 
-oracle: setup
+oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py
 
-chaos: setup
+chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged by the audit
 	$(BIN)/python tests/chaos/run.py
 
-bench: setup
+bench: setup ## the table of docs/benchmarks.md
 	$(BIN)/python scripts/bench/run.py
 
-bench-attacks: setup
+bench-attacks: setup ## what hostile clients cost the others
 	$(BIN)/python scripts/bench/attacks.py
 
-bench-pipeline: setup
+bench-pipeline: setup ## audit and plan at millions of connections
 	$(BIN)/python scripts/bench_pipeline.py
 
-# Needs uv. The lock has hashes and no index address, so it installs from any mirror.
-lock:
-	uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
+dist: setup ## wheel and sdist in dist/, installed and tried in two empty environments
+	$(BIN)/python scripts/dist.py
+
+# The lock has hashes and no index address, so it installs from any mirror.
+lock: ## requirements.lock from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-emit-index-url --no-header \
 	  --universal --python-version 3.11 -o requirements.lock
 
-clean:
+clean: ## remove what these targets made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

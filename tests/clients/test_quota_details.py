@@ -183,7 +183,8 @@ def test_fetch_fills_its_bytes_to_the_last_one(client, filled, what, version):
 
 def test_a_cut_piece_is_charged_like_the_rest(client, filled):
     asked = Asked([(0, 0, MB)], 2000, [2000])
-    with wired(client.bootstrap, client.id) as connection:
+    # By another client: its bytes may be recorded, when a test before this one has limited any client.
+    with wired(client.bootstrap, f"another {client.id}") as connection:
         fetch(connection, filled, asked)
         size = connection.size
     client.limit(consumer_byte_rate=200.0)  # a window of ten seconds: 2000 bytes of records, and the rest is too much

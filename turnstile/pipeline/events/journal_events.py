@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from broker.journal.schema import COLUMNS
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.inputs.connections import DEFAULT_LISTENER
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
 INCARNATION = ("broker", "shard", "epoch")
@@ -106,21 +105,4 @@ def pairs(events: DataFrame) -> DataFrame:
         F.max("bytes").alias("bytes"),
         F.count_if(is_admitted).alias("admissions"),
         F.count_if(is_closed).alias("closes"),
-    )
-
-
-def as_connections(events: DataFrame) -> DataFrame:
-    """Admitted connections of a journal as CONNECTIONS, with raw and bad. What was refused held no place and isn't here."""
-    paired = pairs(events)
-    name = F.concat_ws("-", *(F.col(column) for column in INCARNATION))
-    return paired.select(
-        "ip",
-        "port",
-        F.col("admitted_at").alias("opened_at"),
-        F.greatest("closed_at", "admitted_at").alias("closed_at"),
-        F.coalesce("listener", F.lit(DEFAULT_LISTENER)).alias("listener"),
-        "bytes",
-        F.concat(F.lit("journal "), name).alias("source"),
-        F.concat(F.lit("connection "), F.col("conn")).alias("raw"),
-        F.when(F.col("admissions") == 0, "closed, but never seen admitted").alias("bad"),
     )

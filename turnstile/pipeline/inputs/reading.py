@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.events import journal_events
-from turnstile.pipeline.inputs import delimited, haproxy, vpcflow, zeek
+from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, split
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
@@ -91,7 +90,7 @@ def parse(
 ) -> DataFrame:
     """CONNECTIONS and raw and bad, one row per connection or unusable row. Raises PipelineError, AnalysisException."""
     if format == "journal":
-        return journal_events.as_connections(journal_events.read(spark, paths).events)
+        return journal.parse(spark, paths)
     if format in TEXT_FORMATS:
         return TEXT_FORMATS[format](read_lines(spark, paths), port=port)
     if format not in FORMATS:

@@ -1,0 +1,105 @@
+"""`make dist`: the sdist, a wheel made from it, and the wheel tried in environments that have nothing of this checkout.
+
+One environment is empty, and no JDK is on its PATH. The other has flask-limiter, whose library `limits` has the name of a
+folder of ours: neither may notice the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.request
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("turnstile", "broker", "shards")
+BESIDE_OTHERS = """
+import limits, limits.strategies, limits.storage, flask_limiter
+import broker, shards, turnstile
+assert limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()).hit(limits.parse("1/minute"))
+"""
+SPARED = """
+import sys, turnstile
+heavy = {"pyspark", "pandas", "pyarrow", "numpy"} & set(sys.modules)
+assert not heavy, f"import turnstile loads {heavy}"
+"""
+
+
+def main() -> int:
+    dist = ROOT / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    sdist, wheel = build(dist)
+    print(f"{sdist.relative_to(ROOT)}, {wheel.relative_to(ROOT)}")
+    for others, program in (((), SPARED), (("flask-limiter",), BESIDE_OTHERS)):
+        with tempfile.TemporaryDirectory(prefix="turnstile-dist-") as folder:
+            venv.create(folder, with_pip=True)
+            python = Path(folder) / "bin" / "python"
+            quiet = ("--quiet", "--disable-pip-version-check")
+            subprocess.run([python, "-m", "pip", "install", *quiet, wheel, *others], check=True, cwd=folder)
+            environment = {"PATH": str(python.parent), "HOME": folder}
+            subprocess.run([python, "-c", program], check=True, cwd=folder, env=environment)
+            subprocess.run([python.parent / "turnstile", "--version"], check=True, cwd=folder, env=environment)
+            try_cluster([str(python.parent / "turnstile")], Path(folder), environment)
+        print(f"works in an environment with {', '.join(others) or 'nothing else'}")
+    return 0
+
+
+def build(dist: Path) -> tuple[Path, Path]:
+    """Makes the sdist of this checkout, and the wheel from what is in the sdist; returns both paths."""
+    dist.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="turnstile-dist-") as folder:
+        source = Path(folder) / "source"
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, source / name)
+        sdist = dist / _backend("build_sdist", source, dist)
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+        unpacked = Path(folder) / sdist.name.removesuffix(".tar.gz")
+        return sdist, dist / _backend("build_wheel", unpacked, dist)
+
+
+def _backend(hook: str, source: Path, dist: Path) -> str:
+    """Calls a hook of PEP 517 in `source`, without build isolation; returns the name of the file it made."""
+    call = f"from setuptools import build_meta; print(); print(build_meta.{hook}({str(dist)!r}))"
+    done = subprocess.run([sys.executable, "-c", call], cwd=source, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout.split()[-1]
+
+
+def try_cluster(command: list[str], folder: Path, environment: dict[str, str]) -> None:
+    """Starts a cluster in `folder`, asks it over its admin API, gets its live page, and ends it."""
+    up = [*command, "up", "--json", "--port", "0", "--admin-port", "0", "--data-dir", str(folder / "data")]
+    cluster = subprocess.Popen(up, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    assert cluster.stdout is not None
+    try:
+        line = cluster.stdout.readline()
+        assert line.startswith("{"), f"turnstile up said {line!r}"
+        started = json.loads(line)
+        for path in ("/v1/shards", "/"):
+            with urllib.request.urlopen(started["admin"] + path, timeout=10) as answer:
+                assert answer.status == 200, path
+        load = ["load", "--bootstrap", started["listeners"][0]["address"], "--json"]
+        load += ["--sources", "127.1.0.0/28", "--connections", "50", "--hold", "0"]
+        load_environment = {**environment, "TURNSTILE_ADMIN": started["admin"]}
+        load_of = subprocess.run([*command, *load], cwd=folder, env=load_environment, capture_output=True, text=True)
+        assert load_of.returncode == 0 and json.loads(load_of.stdout)["reconciled"], load_of.stderr
+    finally:
+        cluster.send_signal(signal.SIGINT)
+        code = cluster.wait(timeout=20)
+        cluster.stdout.close()
+    assert code == 0, f"turnstile up ended with {code}"
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What `make lint` can't say of the tree: which libraries the innermost packages need, and that the documents name it."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("turnstile", "broker", "shards")
+FOLDERS = sorted(
+    str(path.parent.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")
+)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def imported(folder: str) -> Iterator[str]:
+    """Every module that the files of a folder import, by its whole name."""
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module is not None and node.level == 0, f"{path}: imports are absolute"
+                yield node.module
+
+
+@pytest.mark.parametrize(
+    ("folder", "beside"), [("shards/limits", ["shards.limits"]), ("shards/tokens", ["shards.limits", "shards.tokens"])]
+)
+def test_imports_the_standard_library_and_little_beside(folder: str, beside: list[str]) -> None:
+    others = {name for name in imported(folder) if name.split(".")[0] not in sys.stdlib_module_names}
+    assert {name for name in others if not name.startswith(tuple(beside))} == set()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_architecture_has_a_line_for_each_folder(folder: str) -> None:
+    architecture = (ROOT / "docs" / "architecture.md").read_text()
+    assert re.search(rf"^\| `{folder}/` \| .+ \|$", architecture, re.MULTILINE), f"no row for {folder}/"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_path_that_a_document_names_is_there(document: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+\w*(?:\.\w+)?)`", document.read_text())
+    tops = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    assert [name for name in named if name.split("/")[0] in tops and not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_folders_of_tests_mirror_the_tree(package: str) -> None:
+    tested = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests" / package).rglob("test_*.py")}
+    assert [str(folder) for folder in tested if not (ROOT / folder).is_dir()] == []
