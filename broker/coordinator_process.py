@@ -18,10 +18,11 @@ from typing import Any
 
 import trio
 
+from broker.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.journal.writer import open_coordinator
 from broker.logger import RateLimitedLogger
 from broker.shard_counters import Layout, ShardCounters
-from broker.shard_process import LEAVING, keep_own_sockets, raise_descriptor_limit
+from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator, Member
@@ -111,12 +112,12 @@ class CoordinatorProcess:
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM."""
-        self.poller.at_end_of_pass(self.journal.flush)
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
                 async with trio.open_nursery() as meshing:
                     self.mesh = Mesh(self.hello, self.poller, meshing, key_of=lambda hello: (hello.broker, hello.shard))
+                    self.poller.at_end_of_pass(self._end_of_pass)
                     self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
                     self.mesh.on_down = self._shard_down
                     self.mesh.on_message = self._told
@@ -132,6 +133,11 @@ class CoordinatorProcess:
                 self.mesh.close()
                 self.journal.close()
                 outer.cancel_scope.cancel()
+
+    def _end_of_pass(self) -> None:
+        """The journal first: what is told to shards can then be found in it."""
+        self.journal.flush()
+        self.mesh.flush()
 
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics asked for, which waits for every shard; then says so, and opens the admin API."""

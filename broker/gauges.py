@@ -1,4 +1,4 @@
-"""What only a shard can compute for /metrics: the rates of the clients metered at home here, and what waits in its queues.
+"""What only a shard can compute for /metrics: rates of the clients metered at home here, queues, and its gauges.
 
 Names are those of Kafka's JMX beans as the Prometheus exporter spells them: kafka.server:type=Produce,user=,client-id=
 becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are told, those idle for an hour not at all.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.serve.muted import Muted
+from broker.shard_context import ShardContext
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
@@ -36,3 +37,33 @@ def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[Any]]:
         if throttle_ms is not None:
             told.append([f"kafka_server_{bean}_throttle_time", labels, throttle_ms])
     return told
+
+
+class ShardGauges:
+    """The gauges of one shard in its counters' file, and the counters that its parts keep as plain numbers."""
+
+    def __init__(self, context: ShardContext, muted: Muted) -> None:
+        self._tokens = context.tokens
+        self._counters = context.counters
+        self._journal = context.journal
+        self._muted = muted
+        self._counted: dict[str, int] = {}
+
+    def set(self) -> None:
+        """Brings the file up to date; to be called a few times a second."""
+        tokens, counters = self._tokens, self._counters
+        totals = tokens.totals()
+        counters.set("tokens_in_use", totals.in_use)
+        counters.set("tokens_cached", totals.cached)
+        counters.set("pools", totals.pools)
+        counters.set("muted", len(self._muted))
+        for name, value in (
+            ("decisions_home", tokens.decided_home),
+            ("decisions_cached", tokens.decided_cached),
+            ("decisions_rpc", tokens.decided_rpc),
+            ("borrows", tokens.borrows),
+            ("reclaims", tokens.reclaims),
+            ("events", self._journal.written),
+        ):
+            counters.add(name, value - self._counted.get(name, 0))
+            self._counted[name] = value

@@ -1,214 +1,335 @@
-"""One new connection: admitted, refused with a reason, or waiting for another shard to say.
+"""The connections of one listener on their way from accept(2) to their decision: the one place that advances them.
 
-A decision that needs no other shard is taken inside the callback that accepted the connection; a refused one never
-becomes more than a descriptor. Refusing is closing, before anything is read from the socket or written to it. While
-rates are set a connection goes through `rated.py` first.
+What steps there are and what follows what stands in steps.py; here is what each step does when it is entered: it asks,
+and returns the event that ends it, or None when it has to wait. The answer then comes back through `decided`, `recorded`,
+`let_go` or an alarm. While no rate is set a connection is decided inside the callback that accepted it, mostly by
+comparing numbers (`arrived`); a refused one never becomes more than a descriptor. Refusing is closing, before anything
+is read from the socket or written to it.
 
 Invariants
-A1  Every accepted descriptor is admitted or refused exactly once, and counted and journaled as what it was.
-A2  `admitted` is journaled after the tokens are taken; a refused connection holds none.
-A3  While a connection waits for a slot (KIP-402), its listener accepts no other on this shard.
+A1  Every accepted descriptor is handed over or closed exactly once (outcomes.py, O1).
+A2  A refused connection holds no token, and an admitted one a token of each of its pools.
+A3  While a connection waits under a rule that lets it wait (KIP-402), and only then, its listener accepts no other on
+    this shard.
+A4  After `close` nothing is admitted.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
+from broker.accept.core_rates import MOST_MS, CoreRates
 from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
-from broker.journal.writer import JournalWriter
-from broker.shard_counters import ShardCounters, TopTalkers
+from broker.accept.pending_connection import PendingConnection
+from broker.accept.permit import Permit
+from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
+from broker.outcomes import Outcomes, Refusal, refusal_by_pool
+from broker.shard_context import ShardContext
+from broker.timers import Timer
 from shards.limits.overrides import normalise_ip
-from shards.mesh.poller import Poller
-from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
+from shards.rates.rates import UNAVAILABLE, Rates
+from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
-Admit = Callable[[int, int, str, int, tuple[str, ...], int, float], None]
-"""Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each, the configuration
-version it was decided under, and the milliseconds from its arrival to the decision."""
+Open = Callable[[int, int, str, int, tuple[str, ...]], object]
+"""Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each."""
+
+_LISTENER_RATE: Final = "max.connection.creation.rate"
+_IP_RATE: Final = "connection_creation_rate"
+_LATE_MS: Final = 1000
+"""How long a rechecked connection waits for a full pool; as long as any waits for a home that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deciders:
+    """What the admissions of all listeners of a shard share, besides the tokens."""
+
+    rates: Rates
+    core_rates: CoreRates
+    held: HeldConnections
+    force: Callable[[], None]  # takes a token of the broker's pool, whatever its cap (eviction.py)
+    numbers: Iterator[int]  # of connections: unique in this incarnation of the shard
+    pending: set[PendingConnection]  # the connections that wait
+    fd_ceiling: int  # the first descriptor number too many for a connection
 
 
 class Admission:
-    """Decides about the connections of one listener; `fd_ceiling` is the first descriptor number too many.
+    """One listener's. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
 
-    `rated`: what connections go through while a rate is set; None while none is. `slots_wait`: whether a full pool makes
-    a connection wait instead of refusing it. `first`: the first pool that may do either: 1 for the inter-broker listener
-    under `max.connections`, which takes its token of the broker's pool in any case, by `force`. With it, `rated` is set.
+    `forced`: connections take their token of the broker's pool in any case; then `direct` is False.
     """
 
     def __init__(
         self,
-        listener: str,
-        tokens: Tokens,
-        poller: Poller,
-        journal: JournalWriter,
-        counters: ShardCounters,
-        top_talkers: TopTalkers,
-        admit: Admit,
-        numbers: Iterator[int],
+        context: ShardContext,
+        deciders: Deciders,
+        outcomes: Outcomes,
         pacing: Pacing,
-        held: HeldConnections,
-        force: Callable[[], None],
+        open_connection: Open,
         *,
-        fd_ceiling: int,
         more_pools: tuple[str, ...] = (),
     ) -> None:
-        self.listener = listener
+        self.listener = outcomes.listener
         self.pacing = pacing
-        self.rated: Callable[[PendingConnection], None] | None = None
-        self.slots_wait = False
-        self.first = 0
-        self.pending = 0
-        self._tokens = tokens
-        self._poller = poller
-        self._journal = journal
-        self._counters = counters
-        self._top_talkers = top_talkers
-        self._admit = admit
-        self._numbers = numbers
-        self._held = held
-        self._force = force
-        self._fd_ceiling = fd_ceiling
-        self._listener_pool = f"listener:{listener}"
+        self.direct = True
+        self.forced = False
+        self._outcomes = outcomes
+        self._open = open_connection
+        self._tokens = context.tokens
+        self._image = context.image
+        self._poller = context.poller
+        self._timers = context.timers
+        self._counters = context.counters
+        self._rates = deciders.rates
+        self._core_rates = deciders.core_rates
+        self._held = deciders.held
+        self._force = deciders.force
+        self._numbers = deciders.numbers
+        self._pending = deciders.pending
+        self._fd_ceiling = deciders.fd_ceiling
+        self._pool = f"listener:{self.listener}"
         self._more_pools = more_pools
+        self._enter: dict[Step, Callable[[PendingConnection], Event | None]] = {
+            Step.CORE_RATE: self._core_rate,
+            Step.LISTENER_RATE: self._listener_rate,
+            Step.SLOT: self._slot,
+            Step.IP_RATE: self._ip_rate,
+            Step.IP_TOKENS: self._ip_tokens,
+            Step.TOKENS: self._all_tokens,
+            Step.HELD: self._hold,
+            Step.IP_RATE_AGAIN: self._ip_rate,
+            Step.LATE_TOKENS: self._late_tokens,
+            Step.ADMITTED: self._admit,
+            Step.REFUSED: self._refuse,
+        }
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
-        """Decides about a fresh connection, now or when its home has answered."""
+        """Decides about a fresh descriptor, now or when a home has answered."""
         if ":" in ip:
             ip = normalise_ip(ip)
         if fd >= self._fd_ceiling and not self._held.make_room():
             os.close(fd)
             self.no_descriptor(ip, port)
             return
-        pools = ("broker", self._listener_pool, "ip:" + ip, *self._more_pools)
-        pending = PendingConnection(self, fd, next(self._numbers), ip, port, pools, self._poller.now_ns)
-        if self.rated is not None:
-            self.rated(pending)
+        number = next(self._numbers)
+        pools = (self._pool, "broker", "ip:" + ip, *self._more_pools)
+        pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
+        if not self.direct:
+            pending.forced = self.forced
+            self.advance(pending, Event.PASSED)
             return
-        decision = self._tokens.take(pools, pending)
+        # The same as advance(pending, Event.UNRATED), without the detour where there is nothing to wait for.
+        tokens = self._tokens
+        decision = tokens.take(pools, pending)
         if decision is ADMITTED:
-            self._admit(fd, pending.number, ip, port, pools, self._tokens.version, 0.0)
+            self._outcomes.admitted(number, ip, port, tokens.version, 0.0)
+            self._open(fd, number, ip, port, pools)
         elif isinstance(decision, Refused):
-            self.refuse_for(pending, decision)
+            os.close(fd)
+            self._outcomes.refused(number, ip, port, refusal_by_pool(decision), 0.0)
         else:
-            self.wait(pending)
-
-    def take_all(self, pending: PendingConnection) -> None:
-        """A token of each pool: admits, refuses, or waits for an answer."""
-        pending.then = None
-        decision = self._tokens.take(pending.pools[pending.first :], pending)
-        if decision is None:
-            self.wait(pending)
-        else:
-            self.decided(pending, decision)
-
-    def wait(self, pending: PendingConnection) -> None:
-        """Its tokens were asked for; `done_waiting` follows with the answer."""
-        self.pending += 1
-        pending.stops = self.slots_wait
-        if pending.stops:
-            self.pacing.stopped += 1
-            self.pacing.look()
-
-    def done_waiting(self, pending: PendingConnection) -> None:
-        """The answer has come; called before it is acted on."""
-        self.pending -= 1
-        if not pending.stops:
-            self._counters.borrowed(self._poller.now_ns - pending.at_ns)
-        if pending.stops:
-            pending.stops = False
-            self.pacing.stopped -= 1
-            self.pacing.look()
-
-    def decided(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
-        """The last tokens were granted or refused."""
-        if isinstance(decision, Refused):
-            self.refuse_for(pending, decision)
-        else:
-            self.admit(pending)
-
-    def admit(self, pending: PendingConnection) -> None:
-        """The connection holds a token of each of its pools, but for one that it takes in any case."""
-        if pending.first:
-            self._force()
-        waited_ms = (self._poller.now_ns - pending.at_ns) / 1e6
-        self._admit(
-            pending.fd,
-            pending.number,
-            pending.ip,
-            pending.port,
-            pending.pools,
-            self._tokens.version,
-            waited_ms,
-        )
-
-    def refuse_for(self, pending: PendingConnection, refused: Refused) -> None:
-        """A pool refused it; it holds no token."""
-        rule = refused.rule
-        self.refuse(pending, reason_of(refused), rule.name, rule.cap or 0, refused.version)
-
-    def refuse(self, pending: PendingConnection, reason: str, limit: str, value: float, version: int) -> None:
-        """Closes a connection that holds no token."""
-        os.close(pending.fd)
-        waited_ms = (self._poller.now_ns - pending.at_ns) / 1e6
-        self._count(
-            pending.number,
-            pending.ip,
-            pending.port,
-            reason,
-            limit,
-            value,
-            version,
-            waited_ms,
-        )
+            pending.step = Step.TOKENS
+            self._wait_for_tokens(pending, pools)
+            self._pending.add(pending)
 
     def no_descriptor(self, ip: str, port: int) -> None:
-        """A connection was closed because this process has no descriptors left for it."""
-        self._count(next(self._numbers), ip, port, "fd_limit", "RLIMIT_NOFILE", self._fd_ceiling, 0, 0.0)
+        """A connection was closed because this process has no descriptor left for it."""
+        refusal = Refusal("fd_limit", "RLIMIT_NOFILE", self._fd_ceiling, 0)
+        self._outcomes.refused(next(self._numbers), ip, port, refusal, 0.0)
 
-    def _count(
-        self, number: int, ip: str, port: int, reason: str, limit: str, value: float, version: int, waited_ms: float
-    ) -> None:
-        self._counters.refused(self.listener, reason)
-        self._top_talkers.add(ip, reason)
-        self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
+    def advance(self, pending: PendingConnection, event: Event | None) -> None:
+        """Ends the present step with `event`, and every further step that need not wait; None: it goes on waiting."""
+        while event is not None:
+            pending.leave()
+            step = pending.step = TRANSITIONS[pending.step][event]
+            event = self._enter[step](pending)
+        if pending.step in ENDS:
+            self._pending.discard(pending)
+        else:
+            self._pending.add(pending)
 
+    def close(self) -> None:
+        """The shard ends: accepts no more, and refuses every connection that still waits."""
+        self.pacing.close()
+        for pending in [each for each in self._pending if each.admission is self]:
+            if pending.step is not Step.HELD:
+                pending.refusal = self._unavailable(pending.rule.name)
+            self.advance(pending, Event.REFUSE)
 
-class PendingConnection:
-    """A connection before it is decided. `first` is as its admission's was when it came; `then` follows the tokens it waits
-    for (None: Admission.decided), and `stops` says whether its listener waits with it; `rate_then` follows the answer
-    about its rate."""
+    # Answers
 
-    rate_then: Callable[[PendingConnection, int], None]
+    def decided(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
+        """The tokens it asked for were granted or refused."""
+        self.advance(pending, self._answered(pending, decision))
 
-    __slots__ = ("admission", "at_ns", "fd", "first", "ip", "number", "pools", "port", "rate_then", "stops", "then")
+    def recorded(self, pending: PendingConnection, wait_ms: int) -> None:
+        """The rate it was to be recorded in has answered."""
+        if pending.step is Step.LISTENER_RATE:
+            self.advance(pending, self._listener_recorded(pending, wait_ms))
+        else:
+            self.advance(pending, self._ip_recorded(pending, wait_ms))
 
-    def __init__(
-        self, admission: Admission, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
-    ) -> None:
-        self.admission = admission
-        self.fd = fd
-        self.number = number
-        self.ip = ip
-        self.port = port
-        self.pools = pools
-        self.at_ns = at_ns
-        self.first = 0
-        self.then: Callable[[PendingConnection, Refused | Admitted], None] | None = None
-        self.stops = False
+    def let_go(self, pending: PendingConnection, *, early: bool) -> None:
+        """A held connection has waited for its delay, or has to make room."""
+        again = not early and self._image.get("turnstile.ip.rate.recheck")
+        self.advance(pending, Event.RECHECK if again else Event.REFUSE)
 
-    def decided(self, decision: Refused | Admitted) -> None:
-        """Called by the tokens when the home has answered."""
-        self.admission.done_waiting(self)
-        (self.then or self.admission.decided)(self, decision)
+    def pace(self, pending: PendingConnection) -> None:
+        """The rule it waits under is another: stops the listener, or lets it go on (A3)."""
+        if not pending.rule.wait or pending.step is Step.LATE_TOKENS:
+            stopped, pending.stopped = pending.stopped, None
+            if stopped is not None:
+                stopped.give_back()
+        elif pending.stopped is None:
+            pending.stopped = self.pacing.stop()
 
-    def recorded(self, key: str, wait_ms: int) -> None:
-        """Called by the rates when the home has answered."""
-        self.rate_then(self, wait_ms)
+    def cancel_alarm(self, alarm: Timer) -> None:
+        self._timers.cancel(alarm)
 
+    # Rates
 
-def reason_of(refused: Refused) -> str:
-    """The reason's name in counters, journal and reports."""
-    if refused.unavailable:
-        return "shard_unavailable"
-    return refused.pool.partition(":")[0] + "_cap"
+    def _core_rate(self, pending: PendingConnection) -> Event | None:
+        if not self._core_rates.active:
+            return Event.PASSED
+        wait_ms = self._core_rates.take(pending.ip, now_ms=self._now_ms())
+        if wait_ms == 0:
+            return Event.PASSED
+        pending.stopped = self.pacing.stop()
+        if wait_ms is not None:
+            self._counters.add("rate_waits", 1, self.listener)
+            self._wake(pending, wait_ms, Event.PASSED)
+        else:
+            rule = self._image.core_rate_of(pending.ip)
+            pending.refusal = Refusal("core_rate", rule.name, rule.rate or 0, self._tokens.version)
+            self._wake(pending, MOST_MS, Event.REFUSE)
+        return None
+
+    def _listener_rate(self, pending: PendingConnection) -> Event | None:
+        if not self._rates.limits_listeners:
+            return Event.PASSED
+        wait_ms = self._rates.record(self._pool, pending, now_ms=self._now_ms())
+        if wait_ms == 0:
+            return Event.PASSED
+        pending.place = self.pacing.join()
+        return None if wait_ms is None else self._listener_recorded(pending, wait_ms)
+
+    def _listener_recorded(self, pending: PendingConnection, wait_ms: int) -> Event | None:
+        if wait_ms == UNAVAILABLE:
+            pending.refusal = self._unavailable(_LISTENER_RATE)
+            return Event.REFUSE
+        if wait_ms == 0:
+            return Event.PASSED
+        self._counters.accept_delayed(self.listener, wait_ms)
+        self._wake(pending, wait_ms, Event.PASSED)
+        return None
+
+    def _ip_rate(self, pending: PendingConnection) -> Event | None:
+        wait_ms = self._rates.record(pending.pools[2], pending, now_ms=self._now_ms())
+        return None if wait_ms is None else self._ip_recorded(pending, wait_ms)
+
+    def _ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
+        if wait_ms == UNAVAILABLE:
+            pending.refusal = self._unavailable(_IP_RATE)
+            return Event.REFUSE
+        if wait_ms:
+            quota = self._image.quota_for_ip(pending.ip)
+            pending.refusal = Refusal("ip_rate", _IP_RATE, quota or 0, self._tokens.version)
+            pending.delay_ms = wait_ms
+            return Event.OVER
+        if pending.step is Step.IP_RATE_AGAIN:
+            self._rates.count(self.listener, 1, now_ms=self._now_ms())  # recorded after all, but not delayed
+        return Event.PASSED
+
+    def _hold(self, pending: PendingConnection) -> Event | None:
+        """The slot is free again, and what was recorded is taken back."""
+        self._tokens.release(pending.take_tokens_off())
+        self._rates.count(self.listener, -1, now_ms=self._now_ms())
+        self._counters.ip_delayed(self.listener, pending.delay_ms)
+        pending.place = self._held.hold(pending, pending.delay_ms)
+        return None
+
+    # Tokens
+
+    def _slot(self, pending: PendingConnection) -> Event | None:
+        if not (self._rates.limits_ips and self._rates.has_quota(pending.ip)):
+            return Event.UNRATED
+        return self._take(pending, pending.pools[:1] if pending.forced else pending.pools[:2])
+
+    def _ip_tokens(self, pending: PendingConnection) -> Event | None:
+        return self._take(pending, pending.pools[2:])
+
+    def _all_tokens(self, pending: PendingConnection) -> Event | None:
+        pools = pending.pools
+        return self._take(pending, (pools[0], *pools[2:]) if pending.forced else pools)
+
+    def _late_tokens(self, pending: PendingConnection) -> Event | None:
+        """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""
+        event = self._all_tokens(pending)
+        if event is None:
+            pending.alarm = self._timers.after(_LATE_MS, partial(self._too_late, pending))
+        return event
+
+    def _too_late(self, pending: PendingConnection) -> None:
+        pending.refusal = refusal_by_pool(Refused(pending.pool, pending.rule, self._tokens.version))
+        self.advance(pending, Event.REFUSE)
+
+    def _take(self, pending: PendingConnection, pools: tuple[str, ...]) -> Event | None:
+        decision = self._tokens.take(pools, pending)
+        if decision is None:
+            self._wait_for_tokens(pending, pools)
+            return None
+        pending.wanted = pools
+        return self._answered(pending, decision)
+
+    def _wait_for_tokens(self, pending: PendingConnection, pools: tuple[str, ...]) -> None:
+        pending.wanted = pools
+        pending.asked_ns = self._poller.now_ns
+        pending.place = Permit(self._wait_no_more, pending)
+
+    def _wait_no_more(self, pending: PendingConnection) -> None:
+        """The home has answered, or the answer is not wanted any more."""
+        if pending.stopped is None:
+            self._counters.borrowed(self._poller.now_ns - pending.asked_ns)
+        self._tokens.cancel(pending)
+
+    def _answered(self, pending: PendingConnection, decision: Refused | Admitted) -> Event:
+        if isinstance(decision, Refused):
+            pending.refusal = refusal_by_pool(decision)
+            return Event.REFUSE
+        pending.tokens += pending.wanted
+        return Event.PASSED
+
+    # Ends
+
+    def _admit(self, pending: PendingConnection) -> None:
+        pending.take_tokens_off()  # handed over: `pools` are the same, and the forced one
+        if pending.forced:
+            self._force()
+        number, ip, port = pending.number, pending.ip, pending.port
+        self._outcomes.admitted(number, ip, port, self._tokens.version, self._waited_ms(pending))
+        self._open(pending.fd, number, ip, port, pending.pools)
+
+    def _refuse(self, pending: PendingConnection) -> None:
+        tokens = pending.take_tokens_off()
+        if tokens:
+            self._tokens.release(tokens)
+        os.close(pending.fd)
+        self._outcomes.refused(pending.number, pending.ip, pending.port, pending.refusal, self._waited_ms(pending))
+
+    # Parts
+
+    def _wake(self, pending: PendingConnection, delay_ms: int, event: Event) -> None:
+        pending.alarm = self._timers.after(delay_ms, partial(self.advance, pending, event))
+
+    def _unavailable(self, limit: str) -> Refusal:
+        return Refusal("shard_unavailable", limit, 0, self._tokens.version)
+
+    def _waited_ms(self, pending: PendingConnection) -> float:
+        return (self._poller.now_ns - pending.at_ns) / 1e6
+
+    def _now_ms(self) -> int:
+        return self._poller.now_ns // 1_000_000

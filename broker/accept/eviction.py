@@ -10,48 +10,34 @@ R1  At most one connection is closed for each that was forced in, and none while
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from broker.serve.connection import Connection
+from broker.shard_context import ShardContext
 from shards.limits.errors import TurnstileError
-from shards.mesh.poller import Poller
 from shards.tokens.homes import home_of
-from shards.tokens.tokens import Tokens
 
 POOL: Final = "broker"
 NAME: Final = "make_room"
 """The first field of the message to the home, and how the calls that follow begin."""
 _TRIES = 3
 
-Request = Callable[..., Awaitable[Any]]  # request(peer, method, *args)
-
 
 class Eviction:
-    """One shard's part. `start_soon(function, *args)` runs a coroutine function as a task."""
+    """One shard's part."""
 
-    def __init__(
-        self,
-        me: int,
-        shards: int,
-        tokens: Tokens,
-        connections: Mapping[int, Connection],
-        poller: Poller,
-        *,
-        send: Callable[[int, tuple[Any, ...]], None],
-        request: Request,
-        start_soon: Callable[..., Any],
-    ) -> None:
+    def __init__(self, context: ShardContext, connections: Mapping[int, Connection]) -> None:
         self.protected: str | None = None  # the listener that gets in
-        self._me: Final = me
-        self._shards: Final = shards
-        self._home: Final = home_of(POOL, shards)
-        self._tokens = tokens
+        self._me: Final = context.shard
+        self._shards: Final = context.shards
+        self._home: Final = home_of(POOL, context.shards)
+        self._tokens = context.tokens
+        self._poller = context.poller
+        self._send = context.send
+        self._request = context.request
+        self._start_soon = context.start_soon
         self._connections = connections
-        self._poller = poller
-        self._send = send
-        self._request = request
-        self._start_soon = start_soon
         self._forced = 0  # in this pass, not yet told
         self._due = 0  # at the home: forced connections for which none was closed yet
         self._working = False

@@ -3,7 +3,7 @@
 A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
 
 P1  The listener is paused exactly while one of these holds: a rate blocks it (`block`), a connection waits for something
-    that is given to one after the other (`stopped`: a core's token, a slot), as many as may wait for a rate (`waiting`).
+    that is given to one after the other (`stop`: a core's token, a slot), as many wait for a rate (`join`) as may.
 P2  `blocked_ns` counts the time it was paused; it is what AcceptorBlockedPercent is made of.
 """
 
@@ -12,19 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.accept.listener import Listener
+from broker.accept.permit import Permit
 from broker.shard_counters import ShardCounters
 from broker.timers import Timers
 from shards.mesh.poller import Poller
 
 
 class Pacing:
-    """Pauses one listener. Who changes `stopped` or `waiting` calls `look`."""
+    """Pauses one listener. `most_waiting()`: how many connections may wait for its rate at a time."""
 
     def __init__(
         self, name: str, poller: Poller, timers: Timers, counters: ShardCounters, most_waiting: Callable[[], int]
     ) -> None:
-        self.stopped = 0
-        self.waiting = 0
+        self._stopped = 0
+        self._waiting = 0
         self._name = name
         self._poller = poller
         self._timers = timers
@@ -41,27 +42,47 @@ class Pacing:
         listener.start()
         self.look()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Accepts nothing any more."""
         if self._listener is not None:
             self._listener.pause()
             self._listener = None
 
+    def stop(self) -> Permit:
+        """The listener accepts nothing until the permit is given back, and all others of its kind."""
+        self._stopped += 1
+        self.look()
+        return Permit(self._resume)
+
+    def join(self) -> Permit:
+        """A place among the connections that wait for a rate, until the permit is given back."""
+        self._waiting += 1
+        self.look()
+        return Permit(self._depart)
+
+    def _resume(self) -> None:
+        self._stopped -= 1
+        self.look()
+
+    def _depart(self) -> None:
+        self._waiting -= 1
+        self.look()
+
     def block(self, until_ms: int) -> None:
         """A rate blocks the listener until then, in milliseconds of the poller's clock."""
         if until_ms > self._blocked_until_ms:
             self._blocked_until_ms = until_ms
-            # A hair later: a timer that fires early would find the listener blocked, and nobody would look again.
+            # A hair later: a timer that fires early would find the listener blocked, and nothing would look again.
             self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
             self.look()
 
     def look(self) -> None:
-        """Pauses, or accepts again (P1)."""
+        """Pauses, or accepts again (P1). To be called when `most_waiting` may have changed."""
         if self._listener is None:
             return
         paused = bool(
-            self.stopped
-            or (self.waiting and self.waiting >= self._most_waiting())
+            self._stopped
+            or (self._waiting and self._waiting >= self._most_waiting())
             or self._poller.now_ns < self._blocked_until_ms * 1_000_000
         )
         if paused is self._paused:

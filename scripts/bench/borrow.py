@@ -69,8 +69,9 @@ class Member:
     def __init__(self, me: int, nursery: trio.Nursery) -> None:
         self.poller = Poller()
         self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=rule_of)
-        self.poller.at_end_of_pass(self.tokens.flush)
         self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery)
+        self.poller.at_end_of_pass(self.tokens.flush)
+        self.poller.at_end_of_pass(self.mesh.flush)
         self.mesh.on_message = self.tokens.receive  # type: ignore[assignment]
         self.up = trio.Event()
         self.mesh.on_up = self._peer_up

@@ -103,7 +103,6 @@ class Mesh:
         self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None
-        poller.at_end_of_pass(self.flush)
 
     # Sending
 
@@ -158,6 +157,7 @@ class Mesh:
         self._served[method] = function
 
     def flush(self) -> None:
+        """Writes what was queued. The owner calls it at the end of each pass, after what has to be on disk before."""
         if self._dirty:
             dirty, self._dirty = self._dirty, set()
             for link in dirty:

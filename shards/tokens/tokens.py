@@ -105,6 +105,11 @@ class Tokens:
 
     # Connections
 
+    def on_wait(self, told: Callable[[Any, str, CapRule], None]) -> None:
+        """`told(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it
+        must not call back."""
+        self._waiting.on_wait = told
+
     def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
         """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush()."""
         known = self._table.pools

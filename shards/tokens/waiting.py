@@ -10,7 +10,8 @@ W3  What a home revokes because its cap was cut includes tokens of connections t
 """
 
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.attempts import Attempt, Queues
@@ -33,6 +34,7 @@ class Waiting:
         self.decided: deque[Attempt] = deque()
         self.revoked: list[tuple[str, int | None, int]] = []  # pool, whom to answer, cached tokens that go with it
         self.queues = Queues()
+        self.on_wait: Callable[[Any, str, CapRule], None] | None = None
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
@@ -57,7 +59,7 @@ class Waiting:
     def wait(self, pools: tuple[str, ...], index: int, waiter: TokenWaiter) -> None:
         """A connection that holds pools[:index] waits for the next."""
         attempt = self._attempts[waiter] = Attempt(pools, waiter)
-        self.queues.join(attempt, index)
+        self._join(attempt, index)
 
     def cancel(self, waiter: TokenWaiter) -> Attempt | None:
         """Forgets a waiter; returns its attempt if it was admitted and not yet told, so that it holds all tokens."""
@@ -231,7 +233,12 @@ class Waiting:
             attempt.decision = ADMITTED
             self.decided.append(attempt)
         else:
-            self.queues.join(attempt, index)
+            self._join(attempt, index)
+
+    def _join(self, attempt: Attempt, index: int) -> None:
+        self.queues.join(attempt, index)
+        if self.on_wait is not None:
+            self.on_wait(attempt.waiter, attempt.key, self.pool(attempt.key).rule)
 
     def _decide(self, attempt: Attempt, refused: Refused) -> None:
         attempt.decision = refused

@@ -5,6 +5,7 @@ import trio
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
+from broker.shard_context import ShardContext
 from shards.errors import PeerLost
 from shards.limits.caps import CapRule
 from shards.tokens.homes import home_of
@@ -35,16 +36,12 @@ class Shard:
     def __init__(self, net, me):
         self.net, self.me, self.connections = net, me, {}
         self.tokens = Tokens(me, SHARDS, epoch=me + 1, send=self.send, rule_of=lambda key: net.rule)
-        self.room = Eviction(
-            me,
-            SHARDS,
-            self.tokens,
-            self.connections,
-            Poller(),
-            send=self.send,
-            request=self.request,
+        context = ShardContext(
+            shard=me, shards=SHARDS, image=None, tokens=self.tokens, poller=Poller(), timers=None, journal=None,
+            counters=None, top_talkers=None, log=None, send=self.send, request=self.request,
             start_soon=lambda *call: net.tasks.append(call),
-        )
+        )  # fmt: skip
+        self.room = Eviction(context, self.connections)
         self.room.protected = "INTERNAL"
         self.served = {}
         self.room.serve_on(self.served.__setitem__)

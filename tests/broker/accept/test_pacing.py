@@ -60,18 +60,22 @@ def desk():
 
 
 def test_it_accepts_until_as_many_wait_as_may(desk):
-    for waiting, accepting in ((0, True), (2, True), (3, False), (4, False), (2, True)):
-        desk.pacing.waiting = waiting
-        desk.pacing.look()
+    places = []
+    for accepting in (True, True, False, False):
+        places.append(desk.pacing.join())
+        assert desk.listener.accepting is accepting
+    for accepting in (False, True, True, True):
+        places.pop().give_back()
         assert desk.listener.accepting is accepting
 
 
-def test_it_stops_for_a_single_one_that_waits_for_a_slot(desk):
-    desk.pacing.stopped += 1
-    desk.pacing.look()
+def test_it_stops_until_the_last_permit_is_given_back(desk):
+    one, other = desk.pacing.stop(), desk.pacing.stop()
     assert not desk.listener.accepting
-    desk.pacing.stopped -= 1
-    desk.pacing.look()
+    one.give_back()
+    one.give_back()
+    assert not desk.listener.accepting
+    other.give_back()
     assert desk.listener.accepting
 
 
@@ -97,9 +101,9 @@ def test_the_time_it_was_paused_is_counted_also_while_it_lasts(desk):
     assert desk.counters.blocked_ns == 1_000_100_000
 
 
-def test_stopped_it_never_accepts_again(desk):
+def test_closed_it_never_accepts_again(desk):
     desk.pacing.block(2000)
-    desk.pacing.stop()
+    desk.pacing.close()
     desk.timers.move(5000)
     assert not desk.listener.accepting
 

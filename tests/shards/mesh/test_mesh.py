@@ -21,6 +21,7 @@ class Node:
     def __init__(self, shard, epoch, nursery):
         self.poller = Poller()
         self.mesh = Mesh(Hello(0, shard, epoch, 4000 + shard, ""), self.poller, nursery)
+        self.poller.at_end_of_pass(self.mesh.flush)
         self.told = []
         self.heard = trio.Condition()
         self.mesh.on_up = lambda key, peer: self._tell(("up", key, peer.epoch))

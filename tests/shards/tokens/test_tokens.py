@@ -195,6 +195,23 @@ def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
     assert isinstance(waiter.decision, Refused) and waiter.decision.unavailable
 
 
+def test_a_waiter_is_told_each_pool_it_comes_to_wait_for_and_its_rule() -> None:
+    queue = CapRule(2, "max.connections", wait=True)
+    shard = Shard(**{AWAY: queue})
+    shard.tokens.peer_up(1, 2)
+    waiter = RecordingTokenWaiter()
+    told: list[Any] = []
+    shard.tokens.on_wait(lambda *what: told.append(what))
+    other = next(f"ip:10.0.1.{n}" for n in range(100) if home_of(f"ip:10.0.1.{n}", 2) == 1)
+    shard.rules[other] = CAP
+    assert shard.tokens.take((AWAY, other), waiter) is None
+    assert told == [(waiter, AWAY, queue)]
+    shard.said()
+    shard.hears(("grant", AWAY, 1, False, 1))
+    shard.said()
+    assert told[1:] == [(waiter, other, CAP)]
+
+
 def test_what_is_not_used_any_more_is_forgotten(shard: Shard) -> None:
     for pools in ((HERE,), ("broker", "listener:A")):
         assert shard.tokens.take(pools, RecordingTokenWaiter()) is ADMITTED

@@ -1,0 +1,191 @@
+"""The listeners of one shard, and everything that decides about the connections they accept."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from broker.accept import eviction
+from broker.accept.admission import Admission, Deciders, Open
+from broker.accept.core_rates import CoreRates
+from broker.accept.eviction import Eviction
+from broker.accept.held_connections import HeldConnections
+from broker.accept.listener import Listener
+from broker.accept.pacing import Pacing
+from broker.accept.pending_connection import PendingConnection
+from broker.outcomes import Outcomes
+from broker.serve.connection import Connection
+from broker.shard_context import ShardContext
+from broker.shard_counters import RECORDED
+from shards.rates.rates import NAME, Rates
+
+_MOST_HELD = 20_000
+_ALL_LISTENERS = ("broker:all",)
+"""Beside another listener the inter-broker one is let into the broker's pool in any case, but not beyond this one."""
+
+
+class Acceptors:
+    """The listeners named `listeners`. `fd_ceiling` is the first descriptor number too many for a connection.
+
+    `flush` is to be called at the end of each pass, `tick` a few times a second.
+    """
+
+    def __init__(
+        self,
+        context: ShardContext,
+        listeners: Sequence[str],
+        connections: Mapping[int, Connection],
+        *,
+        fd_ceiling: int,
+    ) -> None:
+        self._context = context
+        self._image = context.image
+        self._names = tuple(listeners)
+        self._rates = Rates(
+            context.shard,
+            context.shards,
+            self._names,
+            context.image,
+            send=context.send,
+            blocked=self._blocked,
+            journal=self._recorded,
+        )
+        self._held = HeldConnections(context.timers, min(_MOST_HELD, fd_ceiling // 2))
+        self.eviction = Eviction(context, connections)
+        self._core_rates = CoreRates(context.image)
+        self._pending: set[PendingConnection] = set()
+        self._deciders = Deciders(
+            rates=self._rates,
+            core_rates=self._core_rates,
+            held=self._held,
+            force=self.eviction.force,
+            numbers=iter(range(1, 1 << 62)),
+            pending=self._pending,
+            fd_ceiling=fd_ceiling,
+        )
+        self._admissions: dict[str, Admission] = {}
+        self._listeners: list[Listener] = []
+        self._armed_ms: int | None = None
+        context.tokens.on_wait(PendingConnection.waits)
+
+    # Listeners
+
+    def open(self, outcomes: Outcomes, sock: socket.socket, open_connection: Open) -> None:
+        """Accepts on a listening socket; admitted descriptors go to `open_connection`."""
+        context, name = self._context, outcomes.listener
+        pacing = Pacing(name, context.poller, context.timers, context.counters, lambda: self._rates.batch(name))
+        admission = self._admissions[name] = Admission(
+            context,
+            self._deciders,
+            outcomes,
+            pacing,
+            open_connection,
+            more_pools=_ALL_LISTENERS if len(self._names) > 1 else (),
+        )
+        self._look_at_image(admission)
+        listener = Listener(sock, context.poller, admission.arrived, admission.no_descriptor)
+        self._listeners.append(listener)
+        pacing.start(listener)
+
+    def close(self) -> None:
+        """Accepts no more, and refuses every connection that waits."""
+        for admission in self._admissions.values():
+            admission.close()
+
+    # Configuration, peers, messages
+
+    def image_changed(self, version: int) -> None:
+        """The image has become `version`; when this returns, no rate of an older one is left to be spent here."""
+        self._observe()
+        self._core_rates.image_changed()
+        self.eviction.protected = self._image.inter_broker_listener if len(self._names) > 1 else None
+        self._rates.apply(version, now_ms=self._context.now_ms())
+        for admission in self._admissions.values():
+            self._look_at_image(admission)
+
+    def _look_at_image(self, admission: Admission) -> None:
+        rates = self._rates
+        forced = self._image.rule_of("broker").wait and admission.listener == self.eviction.protected
+        admission.forced = forced
+        admission.direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
+        admission.pacing.look()
+
+    def peer_up(self, peer: int) -> None:
+        """Another shard can be sent to."""
+        self._rates.peer_up(peer)
+
+    def peer_down(self, peer: int) -> None:
+        """Another shard has died."""
+        self._rates.peer_down(peer, now_ms=self._context.now_ms())
+
+    def receive(self, peer: int, message: Sequence[Any]) -> None:
+        """A one-way message of another shard: of its tokens, unless it begins with a name."""
+        first = message[0]
+        if first == NAME:
+            self._rates.receive(peer, message[1], now_ms=self._context.now_ms())
+        elif first == eviction.NAME:
+            self.eviction.told(message[1])
+        else:
+            self._context.tokens.receive(peer, message)  # type: ignore[arg-type]  # as it came from the mesh
+
+    # Time
+
+    def flush(self) -> None:
+        """Ends a pass: answers waiting connections, which may then ask again; sends what came of it.
+
+        Rates first: a connection that has its rate asks for tokens. Tokens second: one that has its slot asks for its
+        rate, so the two take turns until neither has anything left to do. The eviction's message to the home follows
+        that of the tokens on the same link.
+        """
+        rates, tokens = self._rates, self._context.tokens
+        rates.flush(now_ms=self._context.now_ms())
+        tokens.flush()
+        while rates.busy:
+            rates.flush(now_ms=self._context.now_ms())
+            tokens.flush()
+        self.eviction.flush()
+        due_ms = rates.next_ms()
+        if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
+            self._armed_ms = due_ms
+            self._context.timers.after(due_ms - self._context.poller.now_ns / 1e6, partial(self._advance, due_ms))
+
+    def tick(self) -> None:
+        """Deadlines, and gauges."""
+        now_ms = self._context.now_ms()
+        self._rates.tick(now_ms=now_ms)
+        self._core_rates.tick(now_ms=now_ms)
+        self._observe()
+        for listener in self._listeners:
+            listener.resume_after_exhaustion()
+        for admission in self._admissions.values():
+            admission.pacing.tick()
+        held = len(self._held)
+        self._context.counters.set("waiting", len(self._pending) - held)
+        self._context.counters.set("held", held)
+
+    def describe_gauges(self) -> list[list[Any]]:
+        """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard."""
+        ips = self._rates.describe(200, now_ms=self._context.now_ms())["ips"]
+        return [["kafka_server_socket_server_metrics_connection_accept_rate", {"ip": ip}, rate] for ip, rate in ips]
+
+    def _advance(self, due_ms: int) -> None:
+        if self._armed_ms == due_ms:  # else a sooner one came between, and has been followed by another
+            self._armed_ms = None
+        self._rates.advance(now_ms=self._context.now_ms())
+
+    def _observe(self) -> None:
+        """Tells the rates how many connections came in without being recorded."""
+        counters = self._context.counters
+        for name in self._names:
+            total = sum(counters.value(counter, name) for counter in RECORDED)
+            self._rates.observe(name, total, now_ms=self._context.now_ms())
+
+    def _recorded(self, kind: str, detail: dict[str, Any], version: int) -> None:
+        self._context.journal.add(kind, detail=detail, version=version)
+
+    def _blocked(self, listener: str, until_ms: int) -> None:
+        admission = self._admissions.get(listener)
+        if admission is not None:
+            admission.pacing.block(until_ms)

@@ -1,0 +1,95 @@
+"""A connection before its decision: where it is, and what it holds there.
+
+P1  What is held for the sake of a step (`place`, `stopped`, `alarm`) is given back when the connection leaves the step,
+    whichever event ends it; tokens are given back when it is refused or held, and handed over when it is admitted.
+P2  An answer that arrives after the decision (the shard is ending) changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.accept.permit import Permit
+from broker.accept.steps import ENDS, Step
+from broker.outcomes import Refusal
+from broker.timers import Timer
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.tokens import Admitted, Refused
+
+if TYPE_CHECKING:
+    from broker.accept.admission import Admission
+
+
+class PendingConnection:
+    """One accepted descriptor, until it is admitted or refused. Waits for tokens and for rates under its own name.
+
+    `pools`: the keys of which it takes a token each, in this order: listener, broker, address, and more.
+    `forced`: whether it takes its token of the broker's pool in any case (KIP-402: the inter-broker listener).
+    `at_ns`: when it was accepted. `asked_ns`: when tokens were asked for.
+    """
+
+    # Defaults of the class, not assignments of each instance: most connections are decided at once and need none of them.
+    step = Step.ARRIVED
+    forced = False
+    wanted: tuple[str, ...] = ()  # the tokens it asked for
+    tokens: tuple[str, ...] = ()  # the pools of which it holds a token
+    pool = ""  # the pool it waits for, under `rule`
+    rule: CapRule = UNLIMITED
+    asked_ns = 0
+    delay_ms = 0  # of HELD
+    refusal: Refusal  # set before the event REFUSE
+    place: Permit | None = None  # in the queue of this step
+    stopped: Permit | None = None  # the listener, which accepts nothing as long as this is held
+    alarm: Timer | None = None
+
+    def __init__(
+        self, admission: Admission, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
+    ) -> None:
+        self.admission = admission
+        self.fd = fd
+        self.number = number
+        self.ip = ip
+        self.port = port
+        self.pools = pools
+        self.at_ns = at_ns
+
+    # Answers
+
+    def decided(self, decision: Refused | Admitted) -> None:
+        """Called by the tokens when a home has answered."""
+        if self.step not in ENDS:
+            self.admission.decided(self, decision)
+
+    def recorded(self, key: str, wait_ms: int) -> None:
+        """Called by the rates when a home has answered."""
+        if self.step not in ENDS:
+            self.admission.recorded(self, wait_ms)
+
+    def waits(self, pool: str, rule: CapRule) -> None:
+        """Called by the tokens whenever it comes to wait for a pool."""
+        self.pool, self.rule = pool, rule
+        if rule.wait or self.stopped is not None:
+            self.admission.pace(self)
+
+    def let_go(self, *, early: bool) -> None:
+        """Called by the held connections: the delay is over, or, `early`, the place is needed."""
+        self.admission.let_go(self, early=early)
+
+    # What it holds
+
+    def leave(self) -> None:
+        """Gives back what was held for the sake of the present step."""
+        place, self.place = self.place, None
+        if place is not None:
+            place.give_back()
+        if self.stopped is not None:
+            self.stopped.give_back()
+            self.stopped = None
+        if self.alarm is not None:
+            self.admission.cancel_alarm(self.alarm)
+            self.alarm = None
+
+    def take_tokens_off(self) -> tuple[str, ...]:
+        """The pools of which it held a token: the caller gives those back, or hands them over."""
+        tokens, self.tokens = self.tokens, ()
+        return tokens

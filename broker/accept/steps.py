@@ -1,0 +1,74 @@
+"""The steps of a connection from accept(2) to its decision, as one table; no I/O. Model: h11's `_state.py`.
+
+    step           asks for, or waits for                                             Kafka's order: docs/semantics.md, 2
+    CORE_RATE      a token of this shard's bucket (kafka_connection_rate_limit), at most 100 ms; its listener stops
+    LISTENER_RATE  a unit of the broker's and the listener's creation rate; the larger delay, while the listener stops
+    SLOT           a token of the listener's and the broker's pool; its listener stops while a rule lets it wait (KIP-402)
+    IP_RATE        a unit of the creation rate of the address
+    IP_TOKENS      a token of the pool of the address
+    TOKENS         the tokens of SLOT and IP_TOKENS in one request: nothing has to be asked in between
+    HELD           the delay of an address over its rate; the socket is not read
+    IP_RATE_AGAIN  the same unit after that delay, with turnstile.ip.rate.recheck
+    LATE_TOKENS    the tokens of TOKENS, but the listener goes on and a full pool refuses
+    ADMITTED       nothing: the connection is open
+    REFUSED        nothing: the connection is closed
+
+S1  ADMITTED and REFUSED have no way out; from every other step REFUSED can be reached in one event.
+S2  Only SLOT and LISTENER_RATE come before tokens are held: an address over its rate gives them back before it is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class Step(StrEnum):
+    """Where a pending connection is."""
+
+    ARRIVED = "arrived"
+    CORE_RATE = "core rate"
+    LISTENER_RATE = "listener rate"
+    SLOT = "slot"
+    IP_RATE = "ip rate"
+    IP_TOKENS = "ip tokens"
+    TOKENS = "tokens"
+    HELD = "held"
+    IP_RATE_AGAIN = "ip rate again"
+    LATE_TOKENS = "late tokens"
+    ADMITTED = "admitted"
+    REFUSED = "refused"
+
+
+class Event(StrEnum):
+    """What ends a step."""
+
+    PASSED = "passed"
+    """The step gave what it was asked for, or there is nothing to ask for."""
+    UNRATED = "unrated"
+    """No rate applies that would have to be asked before the next token."""
+    OVER = "over"
+    """The address violates its rate."""
+    RECHECK = "recheck"
+    """The delay of a held connection is over, and its address may be within its rate again."""
+    REFUSE = "refuse"
+    """A limit, a home that does not answer, or the end of the shard."""
+
+
+TRANSITIONS: Final[Mapping[Step, Mapping[Event, Step]]] = {
+    Step.ARRIVED: {Event.PASSED: Step.CORE_RATE, Event.UNRATED: Step.TOKENS, Event.REFUSE: Step.REFUSED},
+    Step.CORE_RATE: {Event.PASSED: Step.LISTENER_RATE, Event.REFUSE: Step.REFUSED},
+    Step.LISTENER_RATE: {Event.PASSED: Step.SLOT, Event.REFUSE: Step.REFUSED},
+    Step.SLOT: {Event.PASSED: Step.IP_RATE, Event.UNRATED: Step.TOKENS, Event.REFUSE: Step.REFUSED},
+    Step.IP_RATE: {Event.PASSED: Step.IP_TOKENS, Event.OVER: Step.HELD, Event.REFUSE: Step.REFUSED},
+    Step.IP_TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
+    Step.TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
+    Step.HELD: {Event.RECHECK: Step.IP_RATE_AGAIN, Event.REFUSE: Step.REFUSED},
+    Step.IP_RATE_AGAIN: {Event.PASSED: Step.LATE_TOKENS, Event.OVER: Step.REFUSED, Event.REFUSE: Step.REFUSED},
+    Step.LATE_TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
+    Step.ADMITTED: {},
+    Step.REFUSED: {},
+}
+
+ENDS: Final = frozenset(step for step, ways in TRANSITIONS.items() if not ways)

@@ -1,0 +1,69 @@
+"""What became of the connections of one listener: counted and journaled here, and nowhere else.
+
+Invariants
+O1  Every accepted connection is admitted or refused exactly once, and counted and journaled as what it was.
+O2  `admitted` is journaled after the connection's tokens are taken, `closed` before they are released: the interval
+    between the two lies within the time in which the tokens were held (journal/schema.py says what follows from it).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.journal.writer import JournalWriter
+from broker.shard_counters import ShardCounters, TopTalkers
+from shards.tokens.tokens import Refused
+
+
+class Refusal(NamedTuple):
+    """Why a connection was refused: `reason` is one of the journal's REASONS, `limit` the name of the setting or quota that
+    decided, `value` its value under configuration version `version` (0: no version, as it is not a setting)."""
+
+    reason: str
+    limit: str
+    value: float
+    version: int
+
+
+def refusal_by_pool(refused: Refused) -> Refusal:
+    """A pool's cap refused the connection, or the pool's home did not answer."""
+    kind = refused.pool.partition(":")[0]
+    reason = "shard_unavailable" if refused.unavailable else f"{kind}_cap"
+    return Refusal(reason, refused.rule.name, refused.rule.cap or 0, refused.version)
+
+
+class Outcomes:
+    """The outcomes of one listener's connections on one shard. `waited_ms`: from accept(2) to the decision."""
+
+    def __init__(self, listener: str, journal: JournalWriter, counters: ShardCounters, top_talkers: TopTalkers) -> None:
+        self.listener = listener
+        self._journal = journal
+        self._counters = counters
+        self._top_talkers = top_talkers
+
+    def admitted(self, number: int, ip: str, port: int, version: int, waited_ms: float) -> None:
+        """The connection holds all its tokens, taken under configuration version `version`."""
+        self._journal.admitted(number, ip, port, self.listener, version, waited_ms)
+        self._counters.admitted(self.listener)
+
+    def refused(self, number: int, ip: str, port: int, refusal: Refusal, waited_ms: float) -> None:
+        """The connection holds no token, and its socket is closed."""
+        reason, limit, value, version = refusal
+        self._counters.refused(self.listener, reason)
+        self._top_talkers.add(ip, reason)
+        self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
+
+    def closed(
+        self,
+        number: int,
+        ip: str,
+        port: int,
+        why: str,
+        user: str,
+        client_id: str | None,
+        bytes_moved: int,
+        open_ms: float,
+    ) -> None:
+        """An admitted connection has ended; its tokens are released next."""
+        self._journal.closed(number, ip, port, self.listener, why, user, client_id, bytes_moved, open_ms)
+        self._counters.closed(self.listener)

@@ -1,0 +1,47 @@
+"""What the parts of a shard process share: which shard they are of, its clock, the limits in force, and its records.
+
+It is made once, by the process, and never changed. A part takes what it needs from it when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from broker.journal.writer import JournalWriter
+from broker.logger import RateLimitedLogger
+from broker.shard_counters import ShardCounters, TopTalkers
+from broker.timers import Timers
+from shards.config.image import ClusterImage
+from shards.mesh.poller import Poller
+from shards.tokens.tokens import Tokens
+
+
+class Request(Protocol):
+    """Calls a method at another shard of the broker: its value, or one of the errors of mesh.call."""
+
+    def __call__(self, peer: int, method: str, *args: Any) -> Awaitable[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardContext:
+    """Shard `shard` of a broker that has `shards` of them."""
+
+    shard: int
+    shards: int
+    image: ClusterImage
+    tokens: Tokens
+    poller: Poller
+    timers: Timers
+    journal: JournalWriter
+    counters: ShardCounters
+    top_talkers: TopTalkers
+    log: RateLimitedLogger
+    send: Callable[[int, tuple[Any, ...]], None]  # a one-way message to another shard
+    request: Request
+    start_soon: Callable[..., object]  # runs a coroutine function as a task that ends with the mesh
+
+    def now_ms(self) -> int:
+        """The time at which the present pass began, in milliseconds of the machine's monotonic clock."""
+        return self.poller.now_ns // 1_000_000
