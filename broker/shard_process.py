@@ -210,7 +210,9 @@ class ShardProcess:
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, Spawn(nursery.start_soon))
+        self.kafka = Kafka(
+            self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, Spawn(nursery.start_soon)
+        )
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 

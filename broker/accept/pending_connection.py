@@ -7,7 +7,7 @@ P2  An answer that arrives after the decision (the shard is ending) changes noth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.accept.permit import Permit
 from broker.accept.steps import ENDS, Step
@@ -16,8 +16,15 @@ from broker.timers import Timer
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.tokens import Admitted, Refused
 
-if TYPE_CHECKING:
-    from broker.accept.admission import Admission
+
+class Owner(Protocol):
+    """The admission of its listener, as a pending connection sees it."""
+
+    def decided(self, pending: PendingConnection, decision: Refused | Admitted) -> None: ...
+    def recorded(self, pending: PendingConnection, wait_ms: int) -> None: ...
+    def let_go(self, pending: PendingConnection, *, early: bool) -> None: ...
+    def pace(self, pending: PendingConnection) -> None: ...
+    def cancel_alarm(self, alarm: Timer) -> None: ...
 
 
 class PendingConnection:
@@ -43,7 +50,7 @@ class PendingConnection:
     alarm: Timer | None = None
 
     def __init__(
-        self, admission: Admission, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
+        self, admission: Owner, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
     ) -> None:
         self.admission = admission
         self.fd = fd
