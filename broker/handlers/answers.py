@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from broker.protocol import codes
+from broker.protocol.codec import Message
 from broker.serve.call import Call, Handler
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred, Spawn
@@ -23,7 +24,7 @@ class Requests(Protocol):
     async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
 
 
-def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Any]]) -> Handler:
+def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Message]]) -> Handler:
     """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
     return lambda request, call: spawn(function(request, call))
 

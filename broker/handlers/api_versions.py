@@ -8,10 +8,11 @@ then closes, so answers are kept encoded.
 import re
 import struct
 from collections.abc import Iterable
-from typing import Any
 
 from broker.protocol import codes, wire
+from broker.protocol.codec import Message
 from broker.protocol.primitives import uvarint
+from broker.protocol.requests import ApiVersionsRequest
 from broker.serve.call import Call, Route
 
 PRODUCE = 0
@@ -52,10 +53,10 @@ def _encode(version: int, error: int, ranges: dict[int, tuple[int, int]]) -> byt
 
 
 def routes(cache: ApiVersionsCache) -> list[Route]:
-    def api_versions(request: Any, call: Call) -> Any:
+    def api_versions(request: ApiVersionsRequest, call: Call) -> Message:
         """What `cache.respond` answers, as a message; INVALID_REQUEST for software names that KIP-511 forbids."""
-        named = (getattr(request, "client_software_name", "a"), getattr(request, "client_software_version", "1"))
-        valid = all(_SOFTWARE.fullmatch(name) for name in named)
+        named = (request.client_software_name, request.client_software_version)
+        valid = call.api_version < 3 or all(_SOFTWARE.fullmatch(name) for name in named)
         listed = cache.ranges.items() if valid else ()
         return call.types.ApiVersionsResponse(
             error_code=codes.NONE if valid else codes.INVALID_REQUEST,

@@ -16,6 +16,17 @@ from broker.groups.group_coordinator import GroupRouter
 from broker.groups.members import Joined, JoinRequest, Synced
 from broker.handlers.answers import or_lost
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.primitives import from_timedelta
+from broker.protocol.requests import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    SyncGroupRequest,
+)
 from broker.serve.call import Call, Route
 from shards.mesh.deferred import MaybeDeferred, gather, then
 
@@ -47,21 +58,21 @@ class _Groups:
     def _is_mine(self, group: str) -> bool:
         return self._cluster.coordinator(group) == self._cluster.me
 
-    def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
+    def _ask(self, group: str, operation: str) -> MaybeDeferred[Message]:
         """None if the group's home went away."""
         return or_lost(self._groups.ask(group, operation), _none)
 
-    def join(self, request: Any, call: Call) -> MaybeDeferred[Any]:
-        def lost() -> Any:
+    def join(self, request: JoinGroupRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
             return _join_response(call, Joined(codes.NOT_COORDINATOR, request.member_id))
 
         if not self._is_mine(request.group_id):
             return lost()
-        session_ms = _ms(request.session_timeout)
-        rebalance_ms = _ms(request.rebalance_timeout) if call.api_version >= 1 else session_ms
+        session_ms = from_timedelta(request.session_timeout)
+        rebalance_ms = from_timedelta(request.rebalance_timeout) if call.api_version >= 1 else session_ms
         fields = JoinRequest(
             member_id=request.member_id,
-            instance_id=getattr(request, "group_instance_id", None),
+            instance_id=request.group_instance_id,
             client_id=call.client_id or "",
             client_host=f"/{call.ip}",
             session_ms=session_ms,
@@ -74,8 +85,8 @@ class _Groups:
         answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
         return or_lost(then(answer, lambda joined: _join_response(call, Joined(*joined))), lost)
 
-    def sync(self, request: Any, call: Call) -> MaybeDeferred[Any]:
-        def lost() -> Any:
+    def sync(self, request: SyncGroupRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
             return _sync_response(call, Synced(codes.NOT_COORDINATOR))
 
         if not self._is_mine(request.group_id):
@@ -84,32 +95,32 @@ class _Groups:
             request.group_id,
             "sync",
             request.member_id,
-            getattr(request, "group_instance_id", None),
+            request.group_instance_id,
             request.generation_id,
-            (getattr(request, "protocol_type", None), getattr(request, "protocol_name", None)),
+            (request.protocol_type, request.protocol_name),
             [(each.member_id, each.assignment) for each in request.assignments],
             timeout_s=_WAIT_S,
         )
         return or_lost(then(answer, lambda synced: _sync_response(call, Synced(*synced))), lost)
 
-    def heartbeat(self, request: Any, call: Call) -> MaybeDeferred[Any]:
-        def response(code: int) -> Any:
+    def heartbeat(self, request: HeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+        def response(code: int) -> Message:
             return call.types.HeartbeatResponse(error_code=code)
 
         if not self._is_mine(request.group_id):
             return response(codes.NOT_COORDINATOR)
-        instance = getattr(request, "group_instance_id", None)
+        instance = request.group_instance_id
         answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    def leave(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def leave(self, request: LeaveGroupRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
         if call.api_version >= 3:
             members = [(each.member_id, each.group_instance_id) for each in request.members]
         else:
             members = [(request.member_id, None)]
 
-        def response(results: list[int]) -> Any:
+        def response(results: list[int]) -> Message:
             if call.api_version < 3:
                 return types.LeaveGroupResponse(error_code=results[0])
             each = tuple(
@@ -118,7 +129,7 @@ class _Groups:
             )
             return types.LeaveGroupResponse(error_code=codes.NONE, members=each)
 
-        def refuse(code: int) -> Any:
+        def refuse(code: int) -> Message:
             return types.LeaveGroupResponse(error_code=code, members=())
 
         if not request.group_id:
@@ -128,23 +139,23 @@ class _Groups:
         answer = self._groups.ask(request.group_id, "leave", members)
         return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
 
-    def describe(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def describe(self, request: DescribeGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.groups)]
         asked = {group: self._ask(group, "describe") for group in wanted if self._is_mine(group)}
 
-        def response(answers: list[Any]) -> Any:
+        def response(answers: list[Any]) -> Message:
             found = dict(zip(asked, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
         return then(gather([*asked.values()]), response)
 
-    def list(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def list(self, request: ListGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
-        states = {state.lower() for state in getattr(request, "states_filter", ())}
-        kinds = {kind.lower() for kind in getattr(request, "types_filter", ())}
+        states = {state.lower() for state in request.states_filter}
+        kinds = {kind.lower() for kind in request.types_filter}
 
-        def response(answers: list[Any]) -> Any:
+        def response(answers: list[Any]) -> Message:
             listed = tuple(
                 types.ListedGroup(group_id=group, protocol_type=kind, group_state=state, group_type="classic")
                 for answer in answers
@@ -158,12 +169,12 @@ class _Groups:
         lists = [or_lost(self._groups.ask_shard(shard, "list"), _none) for shard in self._groups.shards]
         return then(gather(lists), response)
 
-    def delete(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def delete(self, request: DeleteGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
         wanted = [*dict.fromkeys(request.groups_names)]
         asked = [self._ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR for group in wanted]
 
-        def response(answers: list[Any]) -> Any:
+        def response(answers: list[Any]) -> Message:
             results = tuple(
                 types.DeletableGroupResult(group_id=group, error_code=codes.NOT_COORDINATOR if code is None else code)
                 for group, code in zip(wanted, answers, strict=True)
@@ -173,7 +184,7 @@ class _Groups:
         return then(gather(asked), response)
 
 
-def _join_response(call: Call, joined: Joined) -> Any:
+def _join_response(call: Call, joined: Joined) -> Message:
     types = call.types
     members = tuple(
         types.JoinGroupResponseMember(member_id=member, group_instance_id=instance, metadata=bytes(metadata))
@@ -192,7 +203,7 @@ def _join_response(call: Call, joined: Joined) -> Any:
     )
 
 
-def _sync_response(call: Call, synced: Synced) -> Any:
+def _sync_response(call: Call, synced: Synced) -> Message:
     return call.types.SyncGroupResponse(
         error_code=synced.code,
         protocol_type=synced.protocol_type,
@@ -201,7 +212,7 @@ def _sync_response(call: Call, synced: Synced) -> Any:
     )
 
 
-def _described(call: Call, request: Any, group: str, answer: Any) -> Any:
+def _described(call: Call, request: DescribeGroupsRequest, group: str, answer: list[Any] | None) -> Message:
     """`answer` as GroupHome.describe gives it; None if its home could not be asked, or is at another broker."""
     types = call.types
     code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
@@ -211,7 +222,7 @@ def _described(call: Call, request: Any, group: str, answer: Any) -> Any:
         code, message = codes.GROUP_ID_NOT_FOUND, f"Group {group} not found."
     elif answer:
         state, kind, protocol, members = answer
-    allowed = getattr(request, "include_authorized_operations", False) and not code
+    allowed = request.include_authorized_operations and not code
     return types.DescribedGroup(
         error_code=code,
         error_message=message,
@@ -232,7 +243,3 @@ def _described(call: Call, request: Any, group: str, answer: Any) -> Any:
 
 def _none() -> None:
     return None
-
-
-def _ms(duration: Any) -> int:
-    return round(duration.total_seconds() * 1000)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.errors import ConfigInvalid
@@ -47,7 +49,7 @@ class _Quotas:
         self._image = image
         self._mesh = mesh
 
-    def describe(self, request: Any, call: Call) -> Any:
+    def describe(self, request: DescribeClientQuotasRequest, call: Call) -> Message:
         types = call.types
         try:
             wanted = _filter(request)
@@ -66,7 +68,7 @@ class _Quotas:
         # An empty list, never null: Java's admin client fails on null.
         return types.DescribeClientQuotasResponse(error_code=codes.NONE, error_message="", entries=entries)
 
-    async def alter(self, request: Any, call: Call) -> Any:
+    async def alter(self, request: AlterClientQuotasRequest, call: Call) -> Message:
         asked = [tuple(sorted((e.entity_type, e.entity_name) for e in entry.entity)) for entry in request.entries]
         times = Counter(asked)
         faults: list[RequestRefused | None] = []
@@ -92,7 +94,7 @@ class _Quotas:
         return call.types.AlterClientQuotasResponse(entries=_results(call, request.entries, faults))
 
 
-def _filter(request: Any) -> Filter:
+def _filter(request: DescribeClientQuotasRequest) -> Filter:
     """Raises Refused with Kafka's message."""
     types: dict[str, str | int | None] = {}
     for component in request.components:
@@ -122,7 +124,7 @@ def _filter(request: Any) -> Filter:
     return Filter(types, request.strict)
 
 
-def _change(entry: Any) -> list[Any]:
+def _change(entry: EntryData) -> list[object]:
     """What the coordinator is asked for. Raises ConfigInvalid or Refused."""
     names = [part.entity_type for part in entry.entity]
     if len(set(names)) < len(names):
@@ -137,7 +139,7 @@ def _change(entry: Any) -> list[Any]:
     return [dict(entity), quotas]
 
 
-def _results(call: Call, entries: Sequence[Any], faults: Sequence[RequestRefused | None]) -> tuple[Any, ...]:
+def _results(call: Call, entries: Sequence[EntryData], faults: Sequence[RequestRefused | None]) -> tuple[Message, ...]:
     types = call.types
     return tuple(
         types.EntryData(

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.config.topic_changes import illegal_name
@@ -29,7 +32,15 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Resource = tuple[int, str]
-Change = list[Any]  # [broker id as text, "" for all; or topic] , name, value or None
+
+
+class Change(NamedTuple):
+    """What the coordinator is asked for; `value` None: back to what is inherited."""
+
+    resource: str
+    """A broker id as text, "" for all brokers; or a topic."""
+    name: str
+    value: str | None
 
 
 class Edit(NamedTuple):
@@ -55,12 +66,13 @@ class _Configs:
 
     # --- DescribeConfigs ---------------------------------------------------------------------------------------
 
-    def describe(self, request: Any, call: Call) -> Any:
+    def describe(self, request: DescribeConfigsRequest, call: Call) -> Message:
         types = call.types
         results = []
         for resource in request.resources:
             keys = set(resource.configuration_keys or ())
-            code, message, entries = codes.NONE, "", ()
+            code, message = codes.NONE, ""
+            entries: tuple[Message, ...] = ()
             try:
                 found = self._entries(resource.resource_type, resource.resource_name)
                 entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
@@ -95,7 +107,7 @@ class _Configs:
 
     # --- IncrementalAlterConfigs, AlterConfigs -----------------------------------------------------------------
 
-    async def alter(self, request: Any, call: Call) -> Any:
+    async def alter(self, request: IncrementalAlterConfigsRequest, call: Call) -> Message:
         asked = [
             ((r.resource_type, r.resource_name), [Edit(c.name, c.config_operation, c.value) for c in r.configs])
             for r in request.resources
@@ -103,7 +115,7 @@ class _Configs:
         faults = await self._change(asked, call, request.validate_only)
         return call.types.IncrementalAlterConfigsResponse(responses=_responses(call, asked, faults))
 
-    async def replace(self, request: Any, call: Call) -> Any:
+    async def replace(self, request: AlterConfigsRequest, call: Call) -> Message:
         """What is not named goes back to its default."""
         asked = []
         for r in request.resources:
@@ -176,11 +188,11 @@ class _Configs:
                 raise RequestRefused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
             if edit.operation == DELETE:
                 if _is_known(kind, edit.name):  # Kafka lets go of what it never knew, too
-                    changes.append([name, edit.name, None])
+                    changes.append(Change(name, edit.name, None))
             elif edit.operation == SET:
-                changes.append([name, edit.name, edit.value])
+                changes.append(Change(name, edit.name, edit.value))
             else:
-                changes.append([name, edit.name, self._edited_list(kind, name, edit)])
+                changes.append(Change(name, edit.name, self._edited_list(kind, name, edit)))
         return changes
 
     def _check_resource(self, kind: int, name: str) -> None:
@@ -246,7 +258,7 @@ def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> R
     if (
         code == codes.INVALID_CONFIG
         and resource[0] == BROKER
-        and all(_is_known(BROKER, name) for _, name, _ in changes)
+        and all(_is_known(BROKER, change.name) for change in changes)
     ):
         code = codes.INVALID_REQUEST
     return RequestRefused(code, unable.message)
@@ -261,8 +273,8 @@ def _is_known(kind: int, name: str) -> bool:
 
 
 def _responses(
-    call: Call, asked: Sequence[tuple[Resource, Any]], faults: dict[Resource, RequestRefused]
-) -> tuple[Any, ...]:
+    call: Call, asked: Sequence[tuple[Resource, list[Edit]]], faults: dict[Resource, RequestRefused]
+) -> tuple[Message, ...]:
     responses = []
     for (kind, name), _ in asked:
         fault = faults.get((kind, name))
@@ -277,8 +289,8 @@ def _responses(
     return tuple(responses)
 
 
-def _shown(types: Any, request: Any, entry: Entry) -> Any:
-    documented = getattr(request, "include_documentation", False)
+def _shown(types: Types, request: DescribeConfigsRequest, entry: Entry) -> Message:
+    documented = request.include_documentation
     return types.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

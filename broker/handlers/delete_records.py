@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.log.partitions import Answer, Partitions
+from broker.protocol.codec import Message
+from broker.protocol.requests import DeleteRecordsRequest
 from broker.serve.call import Call, Route
-from shards.mesh.deferred import then
+from shards.mesh.deferred import MaybeDeferred, then
 
 DELETE_RECORDS = 21
 
 
 def routes(partitions: Partitions) -> list[Route]:
-    def delete_records(request: Any, call: Call) -> Any:
+    def delete_records(request: DeleteRecordsRequest, call: Call) -> MaybeDeferred[Message]:
         items = [
             (topic.name, each.partition_index, each.offset) for topic in request.topics for each in topic.partitions
         ]
@@ -22,11 +23,11 @@ def routes(partitions: Partitions) -> list[Route]:
     return [Route.of(DELETE_RECORDS, delete_records)]
 
 
-def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+def _respond(request: DeleteRecordsRequest, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
 
-    def partition(index: int) -> Any:
+    def partition(index: int) -> Message:
         code, low_watermark = next(answered)
         return types.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
 

@@ -8,11 +8,26 @@ CreateAcls, DeleteAcls 1-3 (SECURITY_DISABLED), ListConfigResources 0-1. Answers
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import (
+    AlterPartitionReassignmentsRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    ElectLeadersRequest,
+    ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest,
+    PartitionData,
+    ReassignablePartition,
+    TopicData,
+)
+from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 
@@ -42,9 +57,9 @@ class _DescribeCluster:
         self._cluster = cluster
         self._image = image
 
-    def describe_cluster(self, request: Any, call: Call) -> Any:
+    def describe_cluster(self, request: DescribeClusterRequest, call: Call) -> Message:
         types, cluster = call.types, self._cluster
-        if getattr(request, "endpoint_type", BROKERS) != BROKERS:
+        if request.endpoint_type != BROKERS:
             return types.DescribeClusterResponse(
                 error_code=codes.MISMATCHED_ENDPOINT_TYPE,
                 error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
@@ -70,7 +85,7 @@ class _DescribeCluster:
             cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
         )
 
-    def describe_quorum(self, request: Any, call: Call) -> Any:
+    def describe_quorum(self, request: DescribeQuorumRequest, call: Call) -> Message:
         """One voter, as far as it is: what the version of the configuration is to us, an offset is to a quorum."""
         types, controller = call.types, self._cluster.controller
         end = self._image.version + 1
@@ -90,7 +105,7 @@ class _DescribeCluster:
         node = types.Node(node_id=controller, listeners=(types.Listener(name=call.listener, host=host, port=port),))
         return types.DescribeQuorumResponse(error_code=codes.NONE, error_message="", topics=topics, nodes=(node,))
 
-    def _quorum_of(self, types: Any, topic: Any, partition: Any, voter: Any, end: int) -> Any:
+    def _quorum_of(self, types: Types, topic: TopicData, partition: PartitionData, voter: Message, end: int) -> Message:
         known = topic.topic_name == METADATA_TOPIC and partition.partition_index == 0
         return types.PartitionData(
             partition_index=partition.partition_index,
@@ -103,11 +118,11 @@ class _DescribeCluster:
             observers=(),
         )
 
-    def elect_leaders(self, request: Any, call: Call) -> Any:
+    def elect_leaders(self, request: ElectLeadersRequest, call: Call) -> Message:
         types = call.types
         wanted = request.topic_partitions
         if wanted is None:
-            found: list[tuple[str, Any]] = [(name, ()) for name in self._image.topics.names()]
+            found: list[tuple[str, tuple[int, ...]]] = [(name, ()) for name in self._image.topics.names()]
         else:
             found = [(topic.topic, topic.partitions) for topic in wanted]
         results = tuple(
@@ -118,13 +133,13 @@ class _DescribeCluster:
         )
         return types.ElectLeadersResponse(error_code=codes.NONE, replica_election_results=results)
 
-    def _not_needed(self, types: Any, name: str, partition: int) -> Any:
+    def _not_needed(self, types: Types, name: str, partition: int) -> Message:
         code, message = codes.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
         if not self._exists(name, partition):
             code, message = codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition}"
         return types.PartitionResult(partition_id=partition, error_code=code, error_message=message)
 
-    def reassign(self, request: Any, call: Call) -> Any:
+    def reassign(self, request: AlterPartitionReassignmentsRequest, call: Call) -> Message:
         """Accepted where nothing would move; a partition's one replica stays where it is."""
         types = call.types
         responses = tuple(
@@ -135,7 +150,7 @@ class _DescribeCluster:
         )
         return types.AlterPartitionReassignmentsResponse(error_code=codes.NONE, error_message=None, responses=responses)
 
-    def _reassigned(self, types: Any, name: str, partition: Any) -> Any:
+    def _reassigned(self, types: Types, name: str, partition: ReassignablePartition) -> Message:
         n, replicas = partition.partition_index, partition.replicas
         code, message = codes.NONE, None
         if not self._exists(name, n):
@@ -150,10 +165,10 @@ class _DescribeCluster:
         topic = self._image.topics.get(name)
         return topic is not None and 0 <= partition < len(topic.leaders)
 
-    def list_config_resources(self, request: Any, call: Call) -> Any:
+    def list_config_resources(self, request: ListConfigResourcesRequest, call: Call) -> Message:
         """Everything that has configs; version 0 asks for client metrics only, of which there are none."""
         types = call.types
-        kinds = set(getattr(request, "resource_types", (CLIENT_METRICS,)))
+        kinds = {CLIENT_METRICS} if call.api_version == 0 else set(request.resource_types)
         if kinds - {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}:
             return types.ListConfigResourcesResponse(error_code=codes.UNSUPPORTED_VERSION, config_resources=())
         found: list[tuple[int, str]] = []
@@ -165,23 +180,23 @@ class _DescribeCluster:
         return types.ListConfigResourcesResponse(error_code=codes.NONE, config_resources=resources)
 
 
-def _list_reassignments(request: Any, call: Call) -> Any:
+def _list_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> Message:
     return call.types.ListPartitionReassignmentsResponse(error_code=codes.NONE, error_message=None, topics=())
 
 
-def _describe_acls(request: Any, call: Call) -> Any:
+def _describe_acls(request: DescribeAclsRequest, call: Call) -> Message:
     return call.types.DescribeAclsResponse(
         error_code=codes.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, resources=()
     )
 
 
-def _create_acls(request: Any, call: Call) -> Any:
+def _create_acls(request: CreateAclsRequest, call: Call) -> Message:
     types = call.types
     refused = types.AclCreationResult(error_code=codes.SECURITY_DISABLED, error_message=_NO_AUTHORIZER)
     return types.CreateAclsResponse(results=tuple(refused for _ in request.creations))
 
 
-def _delete_acls(request: Any, call: Call) -> Any:
+def _delete_acls(request: DeleteAclsRequest, call: Call) -> Message:
     types = call.types
     refused = types.DeleteAclsFilterResult(
         error_code=codes.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, matching_acls=()

@@ -7,14 +7,16 @@ and log end are one. Not emulated: followers, KIP-392's closest replica, divergi
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.log.partitions import Answer, Partitions
 from broker.log.reading import Reader, Wanted
 from broker.protocol import codes
+from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
+from broker.protocol.requests import FetchRequest
+from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
-from shards.mesh.deferred import Spawn, then
+from shards.mesh.deferred import MaybeDeferred, Spawn, then
 
 FETCH = 1
 TOPIC_IDS_SINCE = 13
@@ -26,7 +28,7 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
     reader = Reader(partitions, spawn)
     image = partitions.image
 
-    def fetch(request: Any, call: Call) -> Any:
+    def fetch(request: FetchRequest, call: Call) -> MaybeDeferred[Message]:
         error = _session_error(request)
         if error:
             return call.types.FetchResponse(error_code=error, session_id=0, responses=())
@@ -38,7 +40,7 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
                 Wanted(
                     name,
                     partition.partition,
-                    getattr(partition, "current_leader_epoch", -1),
+                    partition.current_leader_epoch,
                     partition.fetch_offset,
                     partition.partition_max_bytes,
                 )
@@ -59,18 +61,18 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
     return [Route.of(FETCH, fetch)]
 
 
-def _session_error(request: Any) -> int:
-    session_id = getattr(request, "session_id", 0)
+def _session_error(request: FetchRequest) -> int:
+    session_id = request.session_id
     if session_id:
         return codes.FETCH_SESSION_ID_NOT_FOUND
-    return codes.NONE if getattr(request, "session_epoch", -1) in FULL_EPOCHS else codes.INVALID_FETCH_SESSION_EPOCH
+    return codes.NONE if request.session_epoch in FULL_EPOCHS else codes.INVALID_FETCH_SESSION_EPOCH
 
 
-def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+def _respond(request: FetchRequest, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
     by_id = call.api_version >= TOPIC_IDS_SINCE
-    aborted = () if getattr(request, "isolation_level", 0) == READ_COMMITTED else None
+    aborted = () if request.isolation_level == READ_COMMITTED else None
     topics = [
         types.FetchableTopicResponse(
             topic=None if by_id else topic.topic,
@@ -84,7 +86,7 @@ def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
     return types.FetchResponse(error_code=codes.NONE, session_id=0, responses=topics)
 
 
-def _partition(types: Any, index: int, answer: Answer, aborted: tuple[()] | None, by_id: bool) -> Any:
+def _partition(types: Types, index: int, answer: Answer, aborted: tuple[()] | None, by_id: bool) -> Message:
     code, high_watermark, start_offset, batches = answer
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
         code = codes.UNKNOWN_TOPIC_ID

@@ -7,38 +7,40 @@ answer to keys it can't place.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import FindCoordinatorRequest
 from broker.serve.call import Call, Route
 
 GROUP, TRANSACTION = 0, 1
 
 
 def routes(cluster: ClusterMetadata) -> list[Route]:
-    def find(request: Any, call: Call) -> Any:
+    def find(request: FindCoordinatorRequest, call: Call) -> Message:
         types = call.types
-        keys = request.coordinator_keys if call.api_version >= 4 else (request.key,)
-        kind = getattr(request, "key_type", GROUP)
-        found = [_find(cluster, call, kind, key) for key in keys]
+        kind = request.key_type
         if call.api_version >= 4:
-            coordinators = tuple(types.Coordinator(key=key, **fields) for key, fields in zip(keys, found, strict=True))
+            coordinators = tuple(
+                _found(partial(types.Coordinator, key=key), cluster, call, kind, key, "")
+                for key in request.coordinator_keys
+            )
             return types.FindCoordinatorResponse(coordinators=coordinators)
-        (fields,) = found
-        if not fields["error_code"]:
-            fields["error_message"] = "NONE"  # as Kafka has it
-        return types.FindCoordinatorResponse(**fields)
+        return _found(types.FindCoordinatorResponse, cluster, call, kind, request.key, "NONE")  # as Kafka has it
 
     return [Route(10, 0, 6, find)]
 
 
-def _find(cluster: ClusterMetadata, call: Call, kind: int, key: str) -> dict[str, Any]:
+def _found(
+    make: Callable[..., Message], cluster: ClusterMetadata, call: Call, kind: int, key: str, no_error: str
+) -> Message:
+    """What `make` makes of a coordinator's fields; `no_error` is the error message where there is no error."""
     if kind not in (GROUP, TRANSACTION):
-        return {
-            "node_id": -1, "host": "", "port": -1, "error_code": codes.INVALID_REQUEST,
-            "error_message": "Only groups and transactional ids have a coordinator here.",
-        }  # fmt: skip
+        message = "Only groups and transactional ids have a coordinator here."
+        return make(node_id=-1, host="", port=-1, error_code=codes.INVALID_REQUEST, error_message=message)
     broker = cluster.coordinator(key)
     host, port = cluster.endpoint(broker, call.listener)
-    return {"node_id": broker, "host": host, "port": port, "error_code": codes.NONE, "error_message": ""}
+    return make(node_id=broker, host=host, port=port, error_code=codes.NONE, error_message=no_error)

@@ -5,12 +5,12 @@ when it ends is never used. Not emulated: transactions. A transactional id is re
 every client takes as fatal, rather than let in to fail in the middle of its first transaction.
 """
 
-from typing import Any
-
 import trio
 
 from broker.log.partitions import PartitionCalls
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import InitProducerIdRequest
 from broker.serve.call import Call, Route
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import MaybeDeferred, Spawn
@@ -47,10 +47,10 @@ class ProducerIds:
 
 
 def routes(ids: ProducerIds, spawn: Spawn) -> list[Route]:
-    def init_producer_id(request: Any, call: Call) -> MaybeDeferred[Any]:
+    def init_producer_id(request: InitProducerIdRequest, call: Call) -> MaybeDeferred[Message]:
         if request.transactional_id is not None:
             return _respond(call, codes.UNSUPPORTED_VERSION)
-        known, epoch = getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)
+        known, epoch = request.producer_id, request.producer_epoch
         if (known < 0) != (epoch < 0):
             return _respond(call, codes.INVALID_REQUEST)
         if known >= 0 and epoch < LAST_EPOCH:
@@ -58,7 +58,7 @@ def routes(ids: ProducerIds, spawn: Spawn) -> list[Route]:
         producer_id = ids.take_now()
         return spawn(_respond_later(call)) if producer_id is None else _respond(call, codes.NONE, producer_id, 0)
 
-    async def _respond_later(call: Call) -> Any:
+    async def _respond_later(call: Call) -> Message:
         try:
             return _respond(call, codes.NONE, await ids.take(), 0)
         except (PeerLost, DeadlineExceeded, RemoteError):
@@ -67,5 +67,5 @@ def routes(ids: ProducerIds, spawn: Spawn) -> list[Route]:
     return [Route.of(INIT_PRODUCER_ID, init_producer_id)]
 
 
-def _respond(call: Call, code: int, producer_id: int = -1, epoch: int = -1) -> Any:
+def _respond(call: Call, code: int, producer_id: int = -1, epoch: int = -1) -> Message:
     return call.types.InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)

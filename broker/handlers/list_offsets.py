@@ -7,21 +7,23 @@ what is found in it is its first record.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.log.partitions import Answer, Partitions
 from broker.log.storage import LEADER_EPOCH
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import ListOffsetsRequest
+from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
-from shards.mesh.deferred import then
+from shards.mesh.deferred import MaybeDeferred, then
 
 LIST_OFFSETS = 2
 
 
 def routes(partitions: Partitions) -> list[Route]:
-    def list_offsets(request: Any, call: Call) -> Any:
+    def list_offsets(request: ListOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
         items = [
-            (topic.name, each.partition_index, getattr(each, "current_leader_epoch", -1), each.timestamp)
+            (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp)
             for topic in request.topics
             for each in topic.partitions
         ]
@@ -31,7 +33,7 @@ def routes(partitions: Partitions) -> list[Route]:
     return [Route.of(LIST_OFFSETS, list_offsets)]
 
 
-def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+def _respond(request: ListOffsetsRequest, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
     return types.ListOffsetsResponse(
@@ -45,7 +47,7 @@ def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
     )
 
 
-def _partition(types: Any, index: int, answer: Answer) -> Any:
+def _partition(types: Types, index: int, answer: Answer) -> Message:
     code, timestamp, offset = answer
     return types.ListOffsetsPartitionResponse(
         partition_index=index,

@@ -1,17 +1,18 @@
 """DescribeLogDirs (35), versions 1-4: KIP-113, KIP-827 (space on the volume). One directory for all partitions."""
 
 import os
-from typing import Any
 
 from broker.log.manager import LogManager
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import DescribeLogDirsRequest
 from broker.serve.call import Call, Route
 
 DESCRIBE_LOG_DIRS = 35
 
 
 def routes(logs: LogManager) -> list[Route]:
-    def describe_log_dirs(request: Any, call: Call) -> Any:
+    def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Message:
         types = call.types
         sizes = logs.sizes()
         topics = [
@@ -42,7 +43,7 @@ def routes(logs: LogManager) -> list[Route]:
     return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs)]
 
 
-def _asked(request: Any, logs: LogManager) -> dict[str, list[int]]:
+def _asked(request: DescribeLogDirsRequest, logs: LogManager) -> dict[str, list[int]]:
     """The partitions of this broker that the request names, by topic; null names all."""
     topics = logs.image.topics
     named = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}

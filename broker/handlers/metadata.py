@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.mutations import Mutations
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import DescribeTopicPartitionsRequest, MetadataRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage, Topic
 from shards.config.topic_changes import illegal_name
@@ -53,7 +54,7 @@ class _Metadata:
 
     # --- Metadata ----------------------------------------------------------------------------------------------
 
-    def metadata(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def metadata(self, request: MetadataRequest, call: Call) -> MaybeDeferred[Message]:
         wanted = request.topics
         # Until version 1 could say null, no topics meant all of them.
         if wanted is None or (not wanted and call.api_version == 0):
@@ -64,9 +65,11 @@ class _Metadata:
                 raise ClientFault("INVALID_REQUEST", "topics by id need version 12")
             if ids:
                 return self._response(request, call, [self._by_id(call, request, topic_id) for topic_id in ids])
-        names = [*dict.fromkeys(topic.name for topic in wanted)]
+        names = [*dict.fromkeys(topic.name for topic in wanted if topic.name is not None)]
+        if len(names) < len(wanted) and any(topic.name is None for topic in wanted):
+            raise ClientFault("INVALID_REQUEST", "a topic has neither name nor id")
         missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
-        if missing and getattr(request, "allow_auto_topic_creation", True) and self._creates():
+        if missing and request.allow_auto_topic_creation and self._creates():
             return self._spawn(self._create(request, call, names, missing))
         return self._response(request, call, [self._by_name(call, request, name, {}) for name in names])
 
@@ -76,7 +79,9 @@ class _Metadata:
     def _all(self) -> list[Topic]:
         return sorted(self._image.topics)
 
-    async def _create(self, request: Any, call: Call, names: Sequence[str], missing: Sequence[str]) -> Any:
+    async def _create(
+        self, request: MetadataRequest, call: Call, names: Sequence[str], missing: Sequence[str]
+    ) -> Message:
         paid: dict[str, int] = {}
         if self._mutations.in_use:
             sizes = dict.fromkeys(missing, self._image.get("num.partitions"))
@@ -95,7 +100,7 @@ class _Metadata:
             return dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
         return {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
 
-    def _response(self, request: Any, call: Call, topics: Sequence[Any]) -> Any:
+    def _response(self, request: MetadataRequest, call: Call, topics: Sequence[Message]) -> Message:
         types, cluster = call.types, self._cluster
         brokers = []
         for broker in range(cluster.brokers):
@@ -103,7 +108,7 @@ class _Metadata:
             brokers.append(
                 types.MetadataResponseBroker(node_id=broker, host=host, port=port, rack=cluster.rack(broker))
             )
-        allowed = getattr(request, "include_cluster_authorized_operations", False)
+        allowed = request.include_cluster_authorized_operations
         return types.MetadataResponse(
             brokers=tuple(brokers),
             cluster_id=cluster.cluster_id,
@@ -113,7 +118,7 @@ class _Metadata:
             error_code=codes.NONE,
         )
 
-    def _found(self, call: Call, request: Any, topic: Topic) -> Any:
+    def _found(self, call: Call, request: MetadataRequest, topic: Topic) -> Message:
         types = call.types
         partitions = tuple(
             types.MetadataResponsePartition(
@@ -131,7 +136,7 @@ class _Metadata:
             topic_authorized_operations=_operations(request),
         )
 
-    def _missing(self, call: Call, code: int, name: str | None, topic_id: uuid.UUID | None, operations: int) -> Any:
+    def _missing(self, call: Call, code: int, name: str | None, topic_id: uuid.UUID | None, operations: int) -> Message:
         return call.types.MetadataResponseTopic(
             error_code=code,
             name=name,
@@ -141,13 +146,13 @@ class _Metadata:
             topic_authorized_operations=operations,
         )
 
-    def _by_id(self, call: Call, request: Any, topic_id: uuid.UUID) -> Any:
+    def _by_id(self, call: Call, request: MetadataRequest, topic_id: uuid.UUID) -> Message:
         topic = self._image.topics.by_id(topic_id)
         if topic is not None:
             return self._found(call, request, topic)
         return self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
 
-    def _by_name(self, call: Call, request: Any, name: str, failed: dict[str, int]) -> Any:
+    def _by_name(self, call: Call, request: MetadataRequest, name: str, failed: dict[str, int]) -> Message:
         topic = self._image.topics.get(name)
         if topic is not None:
             return self._found(call, request, topic)
@@ -159,14 +164,14 @@ class _Metadata:
 
     # --- DescribeTopicPartitions (KIP-966) -----------------------------------------------------------------------
 
-    def describe_partitions(self, request: Any, call: Call) -> Any:
+    def describe_partitions(self, request: DescribeTopicPartitionsRequest, call: Call) -> Message:
         """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
         types = call.types
         cursor = request.cursor
         names = sorted({topic.name for topic in request.topics}) or self._image.topics.names()
         names = [name for name in names if cursor is None or name >= cursor.topic_name]
         room = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
-        topics: list[Any] = []
+        topics: list[Message] = []
         for name in names:
             start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
             if room == 0:
@@ -180,7 +185,7 @@ class _Metadata:
                 return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
         return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=None)
 
-    def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Any]) -> int:
+    def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Message]) -> int:
         """Adds one topic with at most `room` partitions from `start` on; how many it had."""
         types = call.types
         topic = self._image.topics.get(name)
@@ -212,6 +217,6 @@ class _Metadata:
         return len(partitions)
 
 
-def _operations(request: Any) -> int:
-    wanted = getattr(request, "include_topic_authorized_operations", False)
+def _operations(request: MetadataRequest) -> int:
+    wanted = request.include_topic_authorized_operations
     return ALL_TOPIC_OPERATIONS if wanted else OPERATIONS_UNKNOWN

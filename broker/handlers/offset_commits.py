@@ -7,17 +7,31 @@ ignored, as since KIP-211. Stable fetches (KIP-447) and member epochs (KIP-848) 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_coordinator import GroupRouter
 from broker.handlers.answers import or_lost
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import MaybeDeferred, gather, then
 
 Place = tuple[str, int]
+Held = Sequence[tuple[str, int, int, int, str]]
+"""[topic, partition, offset, leader epoch, metadata] each, as GroupCoordinator.fetch answers."""
+Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None
+"""The topics that an OffsetFetch names; None: all."""
 
 
 def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> list[Route]:
@@ -36,7 +50,7 @@ class _Offsets:
 
     # --- commit ------------------------------------------------------------------------------------------------
 
-    def commit(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def commit(self, request: OffsetCommitRequest, call: Call) -> MaybeDeferred[Message]:
         results: dict[Place, int] = {}
         places = []
         for topic in request.topics:
@@ -46,7 +60,7 @@ class _Offsets:
                 if not code:
                     places.append(place)
 
-        def response(code: int) -> Any:
+        def response(code: int) -> Message:
             return _commit_response(request, call, {place: known or code for place, known in results.items()})
 
         if not self._is_mine(request.group_id):
@@ -55,38 +69,40 @@ class _Offsets:
             request.group_id,
             "commit",
             request.member_id,
-            getattr(request, "group_instance_id", None),
+            request.group_instance_id,
             request.generation_id_or_member_epoch,
             places,
         )
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    def _to_commit(self, name: str, partition: Any) -> tuple[int, tuple[str, str, int, int, int, str]]:
+    def _to_commit(
+        self, name: str, partition: OffsetCommitRequestPartition
+    ) -> tuple[int, tuple[str, str, int, int, int, str]]:
         """(code, what to write if that is 0)."""
         topic = self._image.topics.get(name)
         metadata = partition.committed_metadata or ""
         if topic is None or not 0 <= partition.partition_index < len(topic.leaders):
             return codes.UNKNOWN_TOPIC_OR_PARTITION, ("", "", 0, 0, 0, "")
-        epoch = getattr(partition, "committed_leader_epoch", -1)
+        epoch = partition.committed_leader_epoch
         place = (name, topic.id.hex, partition.partition_index, partition.committed_offset, epoch, metadata)
         too_large = len(metadata) > self._image.get("offset.metadata.max.bytes")
         return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
 
     # --- fetch -------------------------------------------------------------------------------------------------
 
-    def fetch(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def fetch(self, request: OffsetFetchRequest, call: Call) -> MaybeDeferred[Message]:
         if call.api_version < 8:
             held = self._ask_offsets(request.group_id, request.topics)
             return then(held, lambda held: _fetch_response(request, call, held))
         asked = [self._ask_offsets(group.group_id, group.topics) for group in request.groups]
 
-        def response(answers: list[Any]) -> Any:
+        def response(answers: list[Held | None]) -> Message:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
             return call.types.OffsetFetchResponse(groups=groups)
 
         return then(gather(asked), response)
 
-    def _ask_offsets(self, group: str, topics: Any) -> MaybeDeferred[Any]:
+    def _ask_offsets(self, group: str, topics: Topics) -> MaybeDeferred[Held | None]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it; None if no home here can tell."""
         if not self._is_mine(group):
             return None
@@ -97,7 +113,7 @@ class _Offsets:
 
     # --- delete ------------------------------------------------------------------------------------------------
 
-    def delete(self, request: Any, call: Call) -> MaybeDeferred[Any]:
+    def delete(self, request: OffsetDeleteRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
         results: dict[Place, int] = {}
         for topic in request.topics:
@@ -108,7 +124,7 @@ class _Offsets:
                 results[topic.name, partition.partition_index] = code
         places = [place for place, code in results.items() if not code]
 
-        def response(answer: list[Any]) -> Any:
+        def response(answer: tuple[int, Sequence[int]]) -> Message:
             code, each = answer
             if code:
                 return types.OffsetDeleteResponse(error_code=code, topics=())
@@ -128,12 +144,12 @@ class _Offsets:
             return types.OffsetDeleteResponse(error_code=codes.NONE, topics=topics)
 
         if not self._is_mine(request.group_id):
-            return response([codes.NOT_COORDINATOR, []])
+            return response((codes.NOT_COORDINATOR, ()))
         answer = self._groups.ask(request.group_id, "drop_offsets", places)
-        return or_lost(then(answer, response), lambda: response([codes.NOT_COORDINATOR, []]))
+        return or_lost(then(answer, response), lambda: response((codes.NOT_COORDINATOR, ())))
 
 
-def _commit_response(request: Any, call: Call, results: dict[Place, int]) -> Any:
+def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Place, int]) -> Message:
     types = call.types
     topics = tuple(
         types.OffsetCommitResponseTopic(
@@ -150,59 +166,49 @@ def _commit_response(request: Any, call: Call, results: dict[Place, int]) -> Any
     return types.OffsetCommitResponse(topics=topics)
 
 
-def _fetch_response(request: Any, call: Call, held: Any) -> Any:
+def _fetch_response(request: OffsetFetchRequest, call: Call, held: Held | None) -> Message:
     """Versions up to 7: one group. `held` is None if its home could not be asked."""
     types = call.types
     code = codes.NOT_COORDINATOR if held is None else codes.NONE
     # Version 1 has no code for the whole: it goes to every partition asked for.
     part_code = code if call.api_version < 2 else codes.NONE
-    topics = () if code and call.api_version >= 2 else _by_topic(request.topics, held or [])
+    topics = _by_topic(types.OffsetFetchResponsePartition, request.topics, held or (), part_code)
     return types.OffsetFetchResponse(
         error_code=code,
         topics=tuple(
-            types.OffsetFetchResponseTopic(
-                name=name,
-                partitions=tuple(
-                    types.OffsetFetchResponsePartition(**fields, error_code=part_code) for fields in parts
-                ),
-            )
+            types.OffsetFetchResponseTopic(name=name, partitions=parts)
             for name, parts in topics
+            if not code or call.api_version < 2
         ),
     )
 
 
-def _fetched_group(group: Any, call: Call, held: Any) -> Any:
+def _fetched_group(group: OffsetFetchRequestGroup, call: Call, held: Held | None) -> Message:
     types = call.types
     if held is None:
         return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=codes.NOT_COORDINATOR)
     topics = tuple(
-        types.OffsetFetchResponseTopics(
-            name=name,
-            partitions=tuple(types.OffsetFetchResponsePartitions(**fields, error_code=codes.NONE) for fields in parts),
-        )
-        for name, parts in _by_topic(group.topics, held)
+        types.OffsetFetchResponseTopics(name=name, partitions=parts)
+        for name, parts in _by_topic(types.OffsetFetchResponsePartitions, group.topics, held, codes.NONE)
     )
     return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
 
 
-def _by_topic(asked: Any, held: list[Any]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The partitions asked for, or all that are held, as fields of a response: offset -1 where nothing is committed."""
-    found = {(topic, partition): rest for topic, partition, *rest in held}
-    if asked is None:
-        wanted: dict[str, list[int]] = {}
-        for topic, partition in found:
-            wanted.setdefault(topic, []).append(partition)
-        places = [*wanted.items()]
-    else:
-        places = [(topic.name, topic.partition_indexes) for topic in asked]
-    result = []
+def _by_topic(
+    make: Callable[..., Message], asked: Topics, held: Held, code: int
+) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
+    found = {(topic, partition): (offset, epoch, metadata) for topic, partition, offset, epoch, metadata in held}
+    wanted: dict[str, list[int]] = {}
+    for topic, partition in found:
+        wanted.setdefault(topic, []).append(partition)
+    places = wanted.items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
     for name, partitions in places:
-        parts = []
-        for partition in partitions:
-            offset, epoch, metadata = found.get((name, partition), (-1, -1, ""))
-            parts.append({
-                "partition_index": partition, "committed_offset": offset,
-                "committed_leader_epoch": epoch, "metadata": metadata,
-            })  # fmt: skip
-        result.append((name, parts))
-    return result
+        yield name, tuple(
+            make(
+                partition_index=partition, committed_offset=offset, committed_leader_epoch=epoch, metadata=metadata,
+                error_code=code,
+            )
+            for partition in partitions
+            for offset, epoch, metadata in [found.get((name, partition), (-1, -1, ""))]
+        )  # fmt: skip

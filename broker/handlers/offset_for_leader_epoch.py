@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.log.partitions import Answer, Partitions
+from broker.protocol.codec import Message
+from broker.protocol.requests import OffsetForLeaderEpochRequest
 from broker.serve.call import Call, Route
-from shards.mesh.deferred import then
+from shards.mesh.deferred import MaybeDeferred, then
 
 OFFSET_FOR_LEADER_EPOCH = 23
 
 
 def routes(partitions: Partitions) -> list[Route]:
-    def offset_for_leader_epoch(request: Any, call: Call) -> Any:
+    def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> MaybeDeferred[Message]:
         items = [
             (topic.topic, each.partition, each.current_leader_epoch, each.leader_epoch)
             for topic in request.topics
@@ -24,11 +25,11 @@ def routes(partitions: Partitions) -> list[Route]:
     return [Route.of(OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch)]
 
 
-def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+def _respond(request: OffsetForLeaderEpochRequest, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
 
-    def partition(index: int) -> Any:
+    def partition(index: int) -> Message:
         code, epoch, end_offset = next(answered)
         return types.EpochEndOffset(partition=index, error_code=code, leader_epoch=epoch, end_offset=end_offset)
 

@@ -7,21 +7,23 @@ Not emulated: transactions (a transactional batch is refused), KIP-951's hints a
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.log.partitions import Answer, Partitions
 from broker.log.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import ProduceRequest
+from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.errors import ClientFault
-from shards.mesh.deferred import then
+from shards.mesh.deferred import MaybeDeferred, then
 
 PRODUCE = 0
 ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
 
 
 def routes(partitions: Partitions) -> list[Route]:
-    def produce(request: Any, call: Call) -> Any:
+    def produce(request: ProduceRequest, call: Call) -> MaybeDeferred[Message | None]:
         items = []
         for topic in request.topic_data:
             name = partitions.name_of(topic.topic_id) if call.api_version >= TOPIC_IDS_SINCE else topic.name
@@ -35,7 +37,7 @@ def routes(partitions: Partitions) -> list[Route]:
     return [Route.of(PRODUCE, produce)]
 
 
-def _refused(request: Any, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:
+def _refused(request: ProduceRequest, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:
     """What every partition is answered if the request as a whole can't be served."""
     if request.acks not in (-1, 0, 1):
         return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
@@ -50,7 +52,7 @@ def _is_zstd(records: bytes | None) -> bool:
     return records is not None and len(records) > ATTRIBUTES_AT + 1 and records[ATTRIBUTES_AT + 1] & COMPRESSION == ZSTD
 
 
-def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
+def _respond(request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> Message | None:
     if request.acks == 0:
         for code, _, _, _, message, _ in answers:
             if code:
@@ -72,7 +74,7 @@ def _respond(request: Any, call: Call, answers: Sequence[Answer]) -> Any:
     return types.ProduceResponse(responses=topics)
 
 
-def _partition(types: Any, index: int, answer: Answer, by_id: bool) -> Any:
+def _partition(types: Types, index: int, answer: Answer, by_id: bool) -> Message:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
         code = codes.UNKNOWN_TOPIC_ID

@@ -7,10 +7,17 @@ A batch is answered user by user: a user with one bad alteration gets none of it
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
 
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from broker.serve.call import Call, Route
 from broker.serve.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
 from shards.config.image import ClusterImage
@@ -30,7 +37,7 @@ class _Users:
         self._image = image
         self._mesh = mesh
 
-    def describe(self, request: Any, call: Call) -> Any:
+    def describe(self, request: DescribeUserScramCredentialsRequest, call: Call) -> Message:
         asked = [user.name for user in request.users or ()] or sorted(self._image.users)
         results = []
         for name, times in Counter(asked).items():
@@ -44,10 +51,12 @@ class _Users:
                 results.append(_described(call, name, codes.NONE, None, self._image.users[name]))
         return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message=None, results=tuple(results))
 
-    async def alter(self, request: Any, call: Call) -> Any:
+    async def alter(self, request: AlterUserScramCredentialsRequest, call: Call) -> Message:
         faults = self._faults(request)
-        names = list(dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions)))
-        changes: list[list[Any]] = [
+        names = list(
+            dict.fromkeys([each.name for each in request.deletions] + [each.name for each in request.upsertions])
+        )
+        changes: list[list[object]] = [
             [each.name, MECHANISM[each.mechanism], None] for each in request.deletions if each.name not in faults
         ]
         for each in request.upsertions:
@@ -68,27 +77,35 @@ class _Users:
             )
         )
 
-    def _faults(self, request: Any) -> dict[str, tuple[int, str | None]]:
+    def _faults(self, request: AlterUserScramCredentialsRequest) -> dict[str, tuple[int, str | None]]:
         """What is wrong with a user's alterations, by user; the first thing found."""
         faults: dict[str, tuple[int, str | None]] = {}
-        times = Counter((each.name, each.mechanism) for each in (*request.deletions, *request.upsertions))
-        for each in (*request.deletions, *request.upsertions):
-            fault = self._fault(each, times[each.name, each.mechanism] > 1)
+        asked: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...] = (
+            *request.deletions,
+            *request.upsertions,
+        )
+        iterations = (*(None for _ in request.deletions), *(each.iterations for each in request.upsertions))
+        times = Counter((each.name, each.mechanism) for each in asked)
+        for each, its_iterations in zip(asked, iterations, strict=True):
+            repeated = times[each.name, each.mechanism] > 1
+            fault = self._fault(each.name, each.mechanism, its_iterations, repeated)
             if fault is not None:
                 faults.setdefault(each.name, fault)
         return faults
 
-    def _fault(self, each: Any, repeated: bool) -> tuple[int, str | None] | None:
-        if not each.name:
+    def _fault(
+        self, name: str, mechanism: int, iterations: int | None, repeated: bool
+    ) -> tuple[int, str | None] | None:
+        """`iterations` None: a deletion."""
+        if not name:
             return codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
-        if each.mechanism not in MECHANISM:
+        if mechanism not in MECHANISM:
             return codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
         if repeated:
             return codes.DUPLICATE_RESOURCE, ("A user credential cannot be altered twice in the same request")
-        iterations = getattr(each, "iterations", None)
         if iterations is None:
-            known = self._image.users.get(each.name, {})
-            missing = MECHANISM[each.mechanism] not in known
+            known = self._image.users.get(name, {})
+            missing = MECHANISM[mechanism] not in known
             return (
                 (codes.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
                 if missing
@@ -101,7 +118,9 @@ class _Users:
         return None
 
 
-def _described(call: Call, name: str, code: int, message: str | None, known: Any = None) -> Any:
+def _described(
+    call: Call, name: str, code: int, message: str | None, known: Mapping[str, Mapping[str, object]] | None = None
+) -> Message:
     infos = tuple(
         call.types.CredentialInfo(mechanism=_NUMBER[mechanism], iterations=known[mechanism]["iterations"])
         for mechanism in SCRAM

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named, spawned
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.mutations import Bill, Mutations
 from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.config.topic_changes import canonical_configs, illegal_name
@@ -40,6 +49,27 @@ class Fault(NamedTuple):
 OK = Fault()
 
 
+class NewTopic(NamedTuple):
+    """What Coordinator.create_topics is asked for; `leaders` None: they are chosen there."""
+
+    name: str
+    partitions: int
+    configs: dict[str, str | None]
+    leaders: list[int] | None
+
+
+class MorePartitions(NamedTuple):
+    """What Coordinator.create_partitions is asked for: `total` partitions."""
+
+    name: str
+    total: int
+    leaders: list[int] | None
+
+
+AnyTopic = TypeVar("AnyTopic", CreatableTopic, CreatePartitionsTopic)
+Asked = TypeVar("Asked", NewTopic, MorePartitions)
+
+
 def routes(
     cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
 ) -> list[Route]:
@@ -60,12 +90,10 @@ class _Topics:
 
     # --- CreateTopics ------------------------------------------------------------------------------------------
 
-    async def create(self, request: Any, call: Call) -> Any:
+    async def create(self, request: CreateTopicsRequest, call: Call) -> Message:
         faults, wanted = _sort(request.topics, self._check, _new)
         if wanted:
-            sizes = {
-                name: len(leaders or ()) or self._partitions(asked) for name, (_, asked, _, leaders) in wanted.items()
-            }
+            sizes = {name: len(new.leaders or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
             faults |= await self._mutate("create_topics", call, wanted, sizes, validate_only=request.validate_only)
         results = tuple(
             self._created(call, topic, faults.get(topic.name, OK))
@@ -73,7 +101,7 @@ class _Topics:
         )
         return call.types.CreateTopicsResponse(topics=results)
 
-    def _check(self, topic: Any) -> Fault:
+    def _check(self, topic: CreatableTopic) -> Fault:
         """What can be said without the coordinator: names, replicas, assignments and configs."""
         illegal = illegal_name(topic.name)
         if illegal:
@@ -100,7 +128,7 @@ class _Topics:
             )
         return OK
 
-    def _check_assignments(self, topic: Any) -> Fault:
+    def _check_assignments(self, topic: CreatableTopic) -> Fault:
         if topic.replication_factor != -1:
             message = "A manual partition assignment was specified, but replication factor was not set to -1."
             return Fault(codes.INVALID_REQUEST, message)
@@ -129,7 +157,7 @@ class _Topics:
                 return Fault(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {broker} more than once.")
         return OK
 
-    def _created(self, call: Call, topic: Any, fault: Fault) -> Any:
+    def _created(self, call: Call, topic: CreatableTopic, fault: Fault) -> Message:
         types = call.types
         if fault.code:
             return types.CreatableTopicResult(
@@ -160,7 +188,7 @@ class _Topics:
 
     # --- DeleteTopics ------------------------------------------------------------------------------------------
 
-    async def delete(self, request: Any, call: Call) -> Any:
+    async def delete(self, request: DeleteTopicsRequest, call: Call) -> Message:
         types = call.types
         if call.api_version >= 6:
             asked = [(topic.name, topic.topic_id) for topic in request.topics]
@@ -207,11 +235,11 @@ class _Topics:
 
     # --- CreatePartitions --------------------------------------------------------------------------------------
 
-    async def add_partitions(self, request: Any, call: Call) -> Any:
+    async def add_partitions(self, request: CreatePartitionsRequest, call: Call) -> Message:
         types = call.types
         faults, wanted = _sort(request.topics, self._check_added, _more)
         if wanted:
-            sizes = {name: count - len(self._image.topics.get(name).leaders) for name, (_, count, _) in wanted.items()}
+            sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
             late = {
                 topic.name: fault
                 for topic in request.topics
@@ -228,7 +256,7 @@ class _Topics:
         )
         return types.CreatePartitionsResponse(results=results)
 
-    def _check_added(self, topic: Any) -> Fault:
+    def _check_added(self, topic: CreatePartitionsTopic) -> Fault:
         known = self._image.topics.get(topic.name)
         if known is None:
             return Fault(codes.UNKNOWN_TOPIC_OR_PARTITION)
@@ -243,7 +271,11 @@ class _Topics:
             )
         return OK
 
-    def _check_leaders(self, topic: Any) -> Fault:
+    def _size(self, name: str) -> int:
+        topic = self._image.topics.get(name)
+        return 0 if topic is None else len(topic.leaders)
+
+    def _check_leaders(self, topic: CreatePartitionsTopic) -> Fault:
         """What Kafka only looks at after it has charged the partitions."""
         faults = [self._check_assignment(assignment.broker_ids) for assignment in topic.assignments or ()]
         return next((fault for fault in faults if fault.code), OK)
@@ -257,7 +289,7 @@ class _Topics:
         self,
         method: str,
         call: Call,
-        wanted: dict[str, Any],
+        wanted: Mapping[str, object],
         sizes: dict[str, int],
         *,
         validate_only: bool | None = None,
@@ -288,7 +320,7 @@ class _Topics:
 
     # --- the coordinator ---------------------------------------------------------------------------------------
 
-    async def _ask(self, method: str, call: Call, wanted: dict[str, Any], *options: Any) -> dict[str, Fault]:
+    async def _ask(self, method: str, call: Call, wanted: Mapping[str, object], *options: object) -> dict[str, Fault]:
         """What the coordinator says against each of `wanted`; `wanted[name]` is what it is asked, None for the name."""
         asked = [name if value is None else value for name, value in wanted.items()]
         try:
@@ -303,8 +335,8 @@ class _Topics:
 
 
 def _sort(
-    topics: Sequence[Any], check: Callable[[Any], Fault], asked: Callable[[Any], list[Any]]
-) -> tuple[dict[str, Fault], dict[str, list[Any]]]:
+    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], Fault], asked: Callable[[AnyTopic], Asked]
+) -> tuple[dict[str, Fault], dict[str, Asked]]:
     """What is against the topics that are named twice or fail `check`, and what the coordinator is asked for the others."""
     repeated = _repeated(topic.name for topic in topics)
     faults = {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
@@ -319,20 +351,20 @@ def _sort(
     return faults, wanted
 
 
-def _new(topic: Any) -> list[Any]:
+def _new(topic: CreatableTopic) -> NewTopic:
     """What Coordinator.create_topics is asked for a topic."""
     configs = {config.name: config.value for config in topic.configs}
     leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
-    return [topic.name, topic.num_partitions, configs, leaders or None]
+    return NewTopic(topic.name, topic.num_partitions, configs, leaders or None)
 
 
-def _more(topic: Any) -> list[Any]:
+def _more(topic: CreatePartitionsTopic) -> MorePartitions:
     """What Coordinator.create_partitions is asked for a topic."""
     leaders = [a.broker_ids[0] for a in topic.assignments or ()]
-    return [topic.name, topic.count, leaders or None]
+    return MorePartitions(topic.name, topic.count, leaders or None)
 
 
-def _check_configs(configs: Sequence[Any]) -> Fault:
+def _check_configs(configs: Sequence[CreatableTopicConfig]) -> Fault:
     nulls = [config.name for config in configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
@@ -344,5 +376,5 @@ def _check_configs(configs: Sequence[Any]) -> Fault:
     return OK
 
 
-def _repeated(names: Any) -> set[str]:
+def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}

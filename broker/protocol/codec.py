@@ -14,23 +14,32 @@ are `timedelta` and times `datetime | None` as in kio; on writing, whole millise
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
+from datetime import timedelta
+from functools import partial, partialmethod
 from typing import Any
 
 from broker.protocol.codec_reader import ReaderSource
 from broker.protocol.codec_writer import WriterSource
+from broker.protocol.primitives import Buffer
 from broker.protocol.shapes import Shape
 
 Dropped = Callable[[str, list[str]], None]
 """(class name, field names this version lacks) -> None; raises TypeError if no version has them."""
+Absent = Callable[[str, str], object]
+"""(class name, field name this version lacks) -> its default; raises AttributeError if no version has it."""
 
 
 class Compiler:
-    """Compiles the classes of one message; `dropped` is asked about fields that its version does not have."""
+    """Compiles the classes of one message.
 
-    def __init__(self, dropped: Dropped) -> None:
+    `dropped` is asked about fields given to a constructor that its version does not have, `absent` about those that are
+    read; None: reading them is an AttributeError.
+    """
+
+    def __init__(self, dropped: Dropped, absent: Absent | None = None) -> None:
         self.compiled: dict[type, Any] = {}
         self._dropped = dropped
+        self._absent = absent
 
     def compile(self, entity: type) -> Any:
         """The plain class for kio's `entity`, with `read(buffer, at, end) -> (instance, at)` and `write(self, out)`."""
@@ -54,6 +63,8 @@ class Compiler:
                 "field_names": names,
             },
         )
+        if self._absent is not None:
+            made.__getattr__ = partialmethod(_read_absent, self._absent)  # type: ignore[attr-defined]
         namespace["cls"] = made
         self.compiled[entity] = made
         return made
@@ -68,6 +79,17 @@ class Message:
     __slots__ = ()
     field_names: tuple[str, ...]
     least_size_bytes: int
+    throttle_time: timedelta | int
+    """Of the responses that have one; as a number, milliseconds."""
+
+    @staticmethod
+    def read(buffer: Buffer, at: int, end: int) -> tuple[Any, int]:
+        """The instance that begins at `at`, and where it ends (C2)."""
+        raise NotImplementedError
+
+    def write(self, out: Callable[[bytes], object]) -> None:
+        """Gives its bytes to `out`, piece by piece."""
+        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in self.field_names)
@@ -76,6 +98,16 @@ class Message:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.field_names)})"
+
+
+def _read_absent(self: Message, absent: Absent, name: str) -> object:
+    """A field that this version lacks, asked for the first time: from then on it is an attribute of the class."""
+    cls = type(self)
+    if name.startswith("_") or name in cls.field_names:
+        raise AttributeError(f"{cls.__name__} has no {name}")
+    default = absent(cls.__name__, name)
+    setattr(cls, name, default)
+    return default
 
 
 def _init_source(shape: Shape) -> list[str]:

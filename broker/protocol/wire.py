@@ -10,13 +10,16 @@ Whatever bytes come in, only BadFrame (or UnsupportedVersion, which is one) come
 import dataclasses
 import struct
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
-from broker.protocol.codec import Compiler
+from broker.protocol.codec import Compiler, Message
 from broker.protocol.primitives import Buffer, Malformed, skip_tags
+from broker.protocol.shapes import Field, fields_of
 
 
 class BadFrame(ValueError):
@@ -164,7 +167,7 @@ class Types:
     def __init__(self, api_key: int, version: int, side: str) -> None:
         self._api_key = api_key
         self._side = side
-        self._compiler = Compiler(self._refuse_unknown)
+        self._compiler = Compiler(self._refuse_unknown, self._absent if side == "request" else None)
         module = _module(api_key, version, side)
         for entity in _entities(module):
             made = self._compiler.compile(entity)
@@ -172,15 +175,12 @@ class Types:
             if entity.__type__.name == side:
                 self.top = made
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Message]:
         if name.startswith("_") or not any(hasattr(module, name) for module in self._all_modules()):
             raise AttributeError(f"no version of {APIS[self._api_key].name} has {name}")
 
-        def absent(**_fields: object) -> None:
-            return None
-
-        setattr(self, name, absent)
-        return absent
+        setattr(self, name, _leave_out)
+        return _leave_out
 
     def _all_modules(self) -> list[ModuleType]:
         api = APIS[self._api_key]
@@ -196,6 +196,45 @@ class Types:
             if not unknown:
                 return
         raise TypeError(f"no version of {class_name} has {', '.join(sorted(unknown))}")
+
+    def _absent(self, class_name: str, name: str) -> object:
+        """The default of a field that this version lacks. Raises AttributeError if no version has it."""
+        field = request_fields(self._api_key).get(class_name, {}).get(name)
+        if field is None:
+            raise AttributeError(f"no version of {class_name} has {name}")
+        return field.default
+
+
+def _leave_out(**_fields: object) -> Any:
+    """In place of a structure that this version lacks."""
+    return None
+
+
+@cache
+def request_fields(api_key: int) -> dict[str, dict[str, Field]]:
+    """The fields of a request and of the structures in it, by class name: those of all versions, as the latest has them.
+
+    A field may be null if it may be in any version. Its default is the schema's, else what is shortest: 0, "", no items.
+    """
+    api = APIS[api_key]
+    classes: dict[str, dict[str, Field]] = {}
+    for version in range(api.max_version, api.min_version - 1, -1):
+        for entity in _entities(_module(api_key, version, "request")):
+            known = classes.setdefault(entity.__name__, {})
+            for field in fields_of(entity):
+                if field.default is dataclasses.MISSING:
+                    field = field._replace(default=_shortest(field))
+                latest = known.setdefault(field.name, field)
+                known[field.name] = latest._replace(nullable=latest.nullable or field.nullable)
+    return classes
+
+
+def _shortest(field: Field) -> object:
+    if field.array:
+        return ()
+    if field.kind.startswith("timedelta"):
+        return timedelta(0)
+    return {"string": "", "bytes": b"", "uuid": None, "bool": False, "entity": None}.get(field.kind, 0)
 
 
 @cache
@@ -252,7 +291,7 @@ def parse_body(frame: Buffer, offset: int, api_key: int, version: int) -> Any:
     return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
 
 
-def _parse(message: Any, frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
+def _parse(message: type[Message], frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
     try:
         parsed, at = message.read(frame, offset, len(frame))
     except _FOREIGN as fault:
@@ -273,10 +312,10 @@ def body_size(call: Versioned, encoded: bytes) -> int:
     return len(encoded) - (9 if call.api_version >= APIS[call.api_key].flexible_from else 8)
 
 
-def encode_response(call: Versioned, response: Any, throttle_ms: int = 0) -> bytes:
+def encode_response(call: Versioned, response: Message, throttle_ms: int = 0) -> bytes:
     """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one."""
     if throttle_ms and "throttle_time" in response.field_names:
-        response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)
+        response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)  # type: ignore[misc] # a slot of the compiled class
     parts = [b""]
     if call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS:
         parts.append(b"\0")
@@ -288,7 +327,7 @@ def encode_response(call: Versioned, response: Any, throttle_ms: int = 0) -> byt
 # --- the client's side, for tests and for calls between brokers ---------------------------------------------------
 
 
-def encode_request(call: Versioned, request: Any, client_id: str | None = None) -> bytes:
+def encode_request(call: Versioned, request: Message, client_id: str | None = None) -> bytes:
     """A whole request, with its length, as a client sends it."""
     name = b"" if client_id is None else client_id.encode()
     parts = [b"", name]

@@ -1,10 +1,11 @@
 """One request in flight, and what a handlers module declares: which function answers which API in which versions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from broker.protocol import wire
-from shards.mesh.deferred import MaybeDeferred
+from broker.protocol.codec import Message
+from shards.mesh.deferred import Deferred
 
 
 class Call:
@@ -49,14 +50,16 @@ class Call:
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
     @property
-    def types(self) -> Any:
+    def types(self) -> wire.Types:
         """`wire.types` of this API and version: `call.types.MetadataResponse(...)`."""
         return wire.types(self.api_key, self.api_version)
 
 
-Handler = Callable[[Any, Call], MaybeDeferred[Any]]
-"""(request, call) -> the response, now or later; None if none is to be sent. Raises wire.BadFrame or ClientFault to end the
-connection."""
+Answer: TypeAlias = Message | Deferred[Message] | Deferred[Message | None] | None
+"""A response, now or later; None if none is to be sent."""
+Handler = Callable[[Any, Call], Answer]
+"""(request, call) -> its answer. Raises wire.BadFrame or ClientFault to end the connection. The request is of the class of
+its API in broker/protocol/requests.py."""
 
 
 class Route(NamedTuple):

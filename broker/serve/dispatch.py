@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from broker.protocol import wire
+from broker.protocol.codec import Message
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
@@ -96,13 +96,14 @@ class Dispatcher:
         channel.client_id = client_id
         call = Call(api_key, version, correlation_id, client_id)
         response = self._routes[api_key].function(request, call)
-        assert not isinstance(response, Deferred)
-        if response.error_code:
-            return wire.encode_response(call, response)
+        assert isinstance(response, Message)
+        encoded = wire.encode_response(call, response)
+        if encoded[8:10] != b"\0\0":  # the error code comes first
+            return encoded
         if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
             self._recognised[frame[2:4] + frame[8:]] = (version, client_id)
         return self._versions(version, correlation_id)
 
 
-def _encode(call: Call, response: Any) -> bytes | None:
+def _encode(call: Call, response: Message | None) -> bytes | None:
     return None if response is None else wire.encode_response(call, response)

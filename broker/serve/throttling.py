@@ -12,16 +12,17 @@ Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHe
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
 from broker.protocol import wire
-from broker.serve.call import Call
+from broker.protocol.codec import Message
+from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
 from broker.shard_counters import ShardCounters
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
 _PRODUCE, _FETCH = 0, 1
@@ -65,7 +66,7 @@ class Throttling:
             call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
 
     def settle(
-        self, channel: Channel, call: Call, size: int, response: MaybeDeferred[Any], began_ns: int
+        self, channel: Channel, call: Call, size: int, response: Answer, began_ns: int
     ) -> MaybeDeferred[bytes | None]:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
 
@@ -73,10 +74,12 @@ class Throttling:
         time, as in Kafka, which counts what a request handler's thread spends on it.
         """
         spent_ns = time.perf_counter_ns() - began_ns
-        return then(response, lambda there: self._settle(channel, call, size, there, spent_ns))
+        if isinstance(response, Deferred):
+            return response.then(lambda there: self._settle(channel, call, size, there, spent_ns))
+        return self._settle(channel, call, size, response, spent_ns)
 
     def _settle(
-        self, channel: Channel, call: Call, size: int, response: Any, spent_ns: int
+        self, channel: Channel, call: Call, size: int, response: Message | None, spent_ns: int
     ) -> MaybeDeferred[bytes | None]:
         began_ns = time.perf_counter_ns()
         encoded = None if response is None else wire.encode_response(call, response)
@@ -115,7 +118,7 @@ class Throttling:
         return charges
 
     def _finish(
-        self, channel: Channel, call: Call, response: Any, encoded: bytes | None, charges: list[_Charge]
+        self, channel: Channel, call: Call, response: Message | None, encoded: bytes | None, charges: list[_Charge]
     ) -> bytes | None:
         charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations, 0))
         for charge in charges:
