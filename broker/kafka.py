@@ -8,8 +8,9 @@ from typing import Any
 import trio
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group_coordinator import GroupCoordinator, GroupRouter
+from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
+from broker.groups.group_coordinator import GroupCoordinator
+from broker.groups.group_router import GroupRouter
 from broker.handlers import (
     api_versions,
     classic_groups,
@@ -39,7 +40,6 @@ from shards.config.image import ClusterImage
 from shards.mesh.deferred import Spawn
 from shards.mesh.mesh import Mesh
 from shards.quotas.sharded_quotas import ShardedQuotas
-from shards.tokens.homes import home_of
 
 
 class Kafka:
@@ -61,11 +61,11 @@ class Kafka:
         self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image)
         partitions = Partitions(self._logs, mesh)
         self._offsets = CommittedOffsets(
-            directory / "groups", lambda group: home_of(f"group:{group}", plan.shards) == shard
+            directory / "groups", lambda bucket: home_of_bucket(bucket, plan.shards) == shard
         )
         self._groups = GroupCoordinator(self._offsets, image)
         self._groups.serve_on(mesh)
-        calls = GroupRouter(self._groups, mesh, shard, plan.shards, home_of)
+        calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         self.routes: list[Route] = [
             *produce.routes(partitions),
             *fetch.routes(partitions, spawn),

@@ -1,48 +1,49 @@
-"""Committed offsets: one append-only file per group under DIR/b<broker>/groups/, all of it also in memory.
+"""Committed offsets and the last generation of each group: all in memory, and in OFFSETS_PARTITIONS files of the broker.
 
-A record is length (u32, big endian), crc32 (u32) of the body, and a msgpack body; one commit request is one record
-and one write, so it is there whole or not at all. Nothing is fsynced, as Kafka's default is: what was acknowledged
-survives a killed process. Files of other shards are left alone, so the number of shards may change between starts.
+A group's records go to the file of its bucket, DIR/<bucket>.offsets, as Kafka's go to one partition of __consumer_offsets.
+A bucket has one home among the broker's shards, so each file has one writer, and the number of shards may change between
+starts. A body is one of these, packed by msgpack:
 
-    [GROUP, id]                                                first record: file names can't hold every group id
-    [GENERATION, n, protocol type]                             so that generations keep rising after a restart
-    [COMMIT, time ms, [[topic, id, [[partition, offset, leader epoch, metadata], ...]], ...]]
-    [DROP, [[topic, partition], ...]]
+    [GENERATION, group, n, protocol type]                      so that generations keep rising after a restart
+    [COMMIT, group, time ms, [[topic, id, [[partition, offset, leader epoch, metadata], ...]], ...]]
+    [DROP, group, [[topic, partition], ...]]
+    [FORGET, group]                                            the group is gone: a tombstone
 
-F1  A file's whole records, in order, give what memory holds.
-F2  After a failed write the file is as it was before it.
-F3  A file is at most MAX_WASTE times what its group holds, or COMPACT_BYTES.
+F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/groups/offsets_log.py).
+F2  After a failed write file and memory are as they were before it.
+F3  A file holds at most MAX_WASTE times as many entries (offsets and generations) as its groups do, or COMPACT_BYTES.
+
+Source: GroupMetadataManager, OffsetMetadataManager, CoordinatorRecordHelpers of Kafka 4.1.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import struct
-from collections import OrderedDict
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
 from zlib import crc32
 
 import msgpack
+import structlog
 
-GROUP, GENERATION, COMMIT, DROP = range(4)
-SUFFIX, ASIDE = ".offsets", ".new"
-HASHED = "%sha256-"
-"""How the file name of a long group id begins; no quoted name has "%s" in it."""
-COMPACT_BYTES = 64 << 10
+from broker.groups.offsets_log import OffsetsLog, frame
+from shards.tokens.homes import home_of_partition
+
+GENERATION, COMMIT, DROP, FORGET = range(4)
+OFFSETS_PARTITIONS = 50
+"""Kafka's default of offsets.topic.num.partitions; here it can't be set."""
+COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
-_MAX_OPEN = 64
-_MAX_RECORD = 64 << 20
-_FRAME = struct.Struct(">II")
 
-Place = tuple[str, int]  # (topic, partition)
+TopicPartition = tuple[str, int]
+
+log = structlog.get_logger(__name__)
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """`topic_id` (hex) ties it to one incarnation of the topic: an offset of a deleted topic is never given out."""
 
     offset: int
@@ -52,190 +53,181 @@ class CommittedOffset(NamedTuple):
     topic_id: str
 
 
+def bucket_of(group: str) -> int:
+    """The bucket of a group, 0 to OFFSETS_PARTITIONS - 1.
+
+    Its broker is chosen by the low bits of the same checksum (ClusterMetadata.coordinator), hence the high ones here.
+    """
+    return (crc32(group.encode()) >> 16) % OFFSETS_PARTITIONS
+
+
+def home_of_group(group: str, shards: int) -> int:
+    """The shard, 0 to shards - 1, where a group of this broker is coordinated."""
+    return home_of_bucket(bucket_of(group), shards)
+
+
+def home_of_bucket(bucket: int, shards: int) -> int:
+    """Buckets go round the shards as the partitions of a topic do."""
+    return home_of_partition("__consumer_offsets", bucket, shards)
+
+
 @dataclass(slots=True)
-class _Kept:
-    offsets: dict[Place, CommittedOffset] = field(default_factory=dict)
+class _GroupOffsets:
+    offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
     protocol_type: str | None = None
-    size: int = 0
-    compact_at: int = COMPACT_BYTES
+
+    @property
+    def entries(self) -> int:
+        return len(self.offsets) + 1
+
+
+class _Bucket:
+    """The groups of one file, and how many entries it holds (F3)."""
+
+    def __init__(self, path: Path) -> None:
+        self.log = OffsetsLog(path)
+        self.groups: dict[str, _GroupOffsets] = {}
+        self.written = 0
+        self.live = 0
+        self.log.load(self._load)
+        self.compact_at = COMPACT_BYTES
+
+    def append(self, body: list[Any]) -> None:
+        """Raises OSError."""
+        self.log.append(msgpack.packb(body))
+        self._apply(body)
+        if self.log.size > self.compact_at and self.written > MAX_WASTE * self.live:
+            self._compact()
+
+    def _load(self, packed: bytes) -> None:
+        try:
+            body = msgpack.unpackb(packed, use_list=False)
+            if not isinstance(body[1], str):
+                raise TypeError(f"a group called {body[1]!r}")
+            self._apply(body)
+        except (TypeError, ValueError, IndexError) as fault:  # sound, but of another kind: of a later version, perhaps
+            log.warning("a record of committed offsets makes no sense", file=str(self.log.path), error=str(fault))
+
+    def _apply(self, body: list[Any] | tuple[Any, ...]) -> None:
+        kind, group = body[0], body[1]
+        known = self.groups.get(group)
+        if kind == FORGET:
+            self.written += 1
+            if known is not None:
+                del self.groups[group]
+                self.live -= known.entries
+            return
+        if known is None:
+            known = self.groups[group] = _GroupOffsets()
+            self.live += 1
+        held = len(known.offsets)
+        if kind == COMMIT:
+            self.written += _commit(known.offsets, body[2], body[3])
+        elif kind == GENERATION:
+            self.written += 1
+            known.generation, known.protocol_type = body[2], body[3]
+        elif kind == DROP:
+            self.written += len(body[2])
+            for topic, partition in body[2]:
+                known.offsets.pop((topic, partition), None)
+        self.live += len(known.offsets) - held
+
+    def _compact(self) -> None:
+        """Writes what the groups hold into a new file. A disk that does not take it is asked again much later."""
+        try:
+            self.log.replace(each for group, held in self.groups.items() for each in _snapshot(group, held))
+            self.written = self.live
+            self.compact_at = COMPACT_BYTES
+        except OSError as fault:
+            self.compact_at = 2 * self.log.size
+            log.warning("committed offsets were not compacted", file=str(self.log.path), error=str(fault))
 
 
 class CommittedOffsets:
-    """The groups of one shard: `owns(group id)` says which files in the directory are its own."""
+    """The groups of one shard: `owns(bucket)` says which buckets have their home here.
 
-    def __init__(self, directory: Path, owns: Callable[[str], bool] = lambda _: True) -> None:
-        self._directory = directory
-        self._groups: dict[str, _Kept] = {}
-        self._open: OrderedDict[str, int] = OrderedDict()
+    A change raises OSError if it can't be written; everything is then as it was before.
+    """
+
+    def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.iterdir()):
-            name = path.name.removesuffix(SUFFIX).removesuffix(ASIDE)
-            if not name.startswith(HASHED) and not owns(unquote(name)):
-                continue
-            if path.name.endswith(SUFFIX):
-                self._load(path, owns)
-            elif not name.startswith(HASHED):
-                path.unlink()  # a compaction that was killed before its file was in place
+        gc.disable()  # nothing of what is loaded is garbage, and searching it again and again would double the time
+        try:
+            self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(OFFSETS_PARTITIONS) if owns(n)}
+        finally:
+            gc.enable()
 
     def close(self) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
+        for bucket in self._buckets.values():
+            bucket.log.close()
 
     # --- reading -----------------------------------------------------------------------------------------------
 
     def __contains__(self, group: str) -> bool:
-        return group in self._groups
+        return self._find(group) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._groups))
+        return iter([group for bucket in self._buckets.values() for group in bucket.groups])
 
-    def of(self, group: str) -> dict[Place, CommittedOffset]:
+    def of(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed, in the order of the first commits; not to be changed."""
-        kept = self._groups.get(group)
-        return kept.offsets if kept is not None else {}
+        found = self._find(group)
+        return found.offsets if found is not None else {}
 
     def generation(self, group: str) -> tuple[int, str | None]:
         """(the last generation, protocol type) of a group; (0, None) if it never had one."""
-        kept = self._groups.get(group)
-        return (kept.generation, kept.protocol_type) if kept is not None else (0, None)
+        found = self._find(group)
+        return (found.generation, found.protocol_type) if found is not None else (0, None)
 
-    # --- changes; each raises OSError and leaves everything as it was when it can't be written ------------------
+    def _find(self, group: str) -> _GroupOffsets | None:
+        return self._buckets[bucket_of(group)].groups.get(group)
 
-    def commit(self, group: str, places: Iterable[tuple[str, str, int, int, int, str]], now_ms: int) -> None:
-        """`places`: (topic, topic id, partition, offset, leader epoch, metadata) each."""
+    # --- changes -----------------------------------------------------------------------------------------------
+
+    def commit(self, group: str, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int) -> None:
+        """`offsets`: (topic, topic id, partition, offset, leader epoch, metadata) each. All of them or none."""
         topics: dict[tuple[str, str], list[tuple[int, int, int, str]]] = {}
-        for topic, topic_id, *rest in places:
-            topics.setdefault((topic, topic_id), []).append(tuple(rest))  # type: ignore[arg-type]
+        for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
+            topics.setdefault((topic, topic_id), []).append((partition, offset, leader_epoch, metadata))
         if topics:
-            self._append(group, [COMMIT, now_ms, [[*key, parts] for key, parts in topics.items()]])
+            self._append(group, [COMMIT, group, now_ms, [[*key, parts] for key, parts in topics.items()]])
 
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
-        self._append(group, [GENERATION, generation, protocol_type])
+        self._append(group, [GENERATION, group, generation, protocol_type])
 
-    def drop(self, group: str, places: Iterable[Place]) -> None:
+    def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:
         held = self.of(group)
-        gone = [list(place) for place in places if place in held]
+        gone = [list(each) for each in partitions if each in held]
         if gone:
-            self._append(group, [DROP, gone])
+            self._append(group, [DROP, group, gone])
 
     def forget(self, group: str) -> None:
-        """The group and its file are gone."""
-        if self._groups.pop(group, None) is not None:
-            self._close(group)
-            self._path(group).unlink(missing_ok=True)
-
-    # --- files -------------------------------------------------------------------------------------------------
-
-    def _path(self, group: str) -> Path:
-        name = quote(group, safe="")
-        if len(name) > 200:
-            name = HASHED + hashlib.sha256(group.encode()).hexdigest()
-        return self._directory / (name + SUFFIX)
+        """The group and all of its offsets are gone."""
+        if group in self:
+            self._append(group, [FORGET, group])
 
     def _append(self, group: str, body: list[Any]) -> None:
-        kept = self._groups.get(group)
-        data = _record(body)
-        fd = self._descriptor(group)
-        if kept is None:
-            kept = _Kept()
-            data = _record([GROUP, group]) + data
-            os.ftruncate(fd, 0)  # at most the torn first record of a process that was killed
-        written = 0
-        try:
-            written = os.write(fd, data)
-        finally:
-            if written < len(data):
-                os.ftruncate(fd, kept.size)
-        if written < len(data):
-            raise OSError(f"only {written} of {len(data)} bytes fit into {self._path(group)}")
-        self._groups[group] = kept
-        kept.size += len(data)
-        _apply(kept, body)
-        if kept.size > kept.compact_at:
-            self._compact(group, kept)
-
-    def _compact(self, group: str, kept: _Kept) -> None:
-        """Writes what the group holds aside and renames it into place."""
-        data = b"".join(_snapshot(group, kept))
-        path = self._path(group)
-        aside = path.with_suffix(ASIDE)
-        aside.write_bytes(data)
-        self._close(group)
-        aside.replace(path)
-        kept.size = len(data)
-        kept.compact_at = max(COMPACT_BYTES, MAX_WASTE * kept.size)
-
-    def _descriptor(self, group: str) -> int:
-        fd = self._open.pop(group, None)
-        if fd is None:
-            if len(self._open) >= _MAX_OPEN:
-                os.close(self._open.popitem(last=False)[1])
-            fd = os.open(self._path(group), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._open[group] = fd
-        return fd
-
-    def _close(self, group: str) -> None:
-        fd = self._open.pop(group, None)
-        if fd is not None:
-            os.close(fd)
-
-    def _load(self, path: Path, owns: Callable[[str], bool]) -> None:
-        data = path.read_bytes()
-        kept = _Kept()
-        group = None
-        for body, end in _records(data):
-            if group is None:
-                if body[0] != GROUP or not owns(body[1]):
-                    return
-                group = body[1]
-            else:
-                _apply(kept, body)
-            kept.size = end
-        if group is None:
-            return
-        if kept.size < len(data):
-            os.truncate(path, kept.size)
-        kept.compact_at = max(COMPACT_BYTES, MAX_WASTE * sum(map(len, _snapshot(group, kept))))
-        self._groups[group] = kept
+        self._buckets[bucket_of(group)].append(body)
 
 
-def _record(body: list[Any]) -> bytes:
-    packed: bytes = msgpack.packb(body)
-    return _FRAME.pack(len(packed), crc32(packed)) + packed
+def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> int:
+    """Notes what a COMMIT says; returns how many offsets those were."""
+    count = 0
+    for topic, topic_id, parts in topics:
+        # Most groups commit to the same few topics: one string for all, not one for each group.
+        topic, topic_id = sys.intern(topic), sys.intern(topic_id)
+        count += len(parts)
+        for partition, offset, leader_epoch, metadata in parts:
+            offsets[topic, partition] = OffsetAndMetadata(offset, leader_epoch, metadata, now_ms, topic_id)
+    return count
 
 
-def _records(data: bytes) -> Iterator[tuple[list[Any], int]]:
-    """(body, where it ends) of each whole record, up to the first that is torn or damaged."""
-    at = 0
-    while at + _FRAME.size <= len(data):
-        length, checksum = _FRAME.unpack_from(data, at)
-        start, at = at + _FRAME.size, at + _FRAME.size + length
-        if length > _MAX_RECORD or at > len(data) or crc32(data[start:at]) != checksum:
-            return
-        yield msgpack.unpackb(data[start:at]), at
-
-
-def _apply(kept: _Kept, body: list[Any]) -> None:
-    match body:
-        case [kind, int(now_ms), topics] if kind == COMMIT:
-            for topic, topic_id, parts in topics:
-                for partition, offset, leader_epoch, metadata in parts:
-                    kept.offsets[(topic, partition)] = CommittedOffset(offset, leader_epoch, metadata, now_ms, topic_id)
-        case [kind, places] if kind == DROP:
-            for topic, partition in places:
-                kept.offsets.pop((topic, partition), None)
-        case [kind, generation, protocol_type] if kind == GENERATION:
-            kept.generation, kept.protocol_type = generation, protocol_type
-
-
-def _snapshot(group: str, kept: _Kept) -> Iterator[bytes]:
-    yield _record([GROUP, group])
-    if kept.generation or kept.protocol_type is not None:
-        yield _record([GENERATION, kept.generation, kept.protocol_type])
+def _snapshot(group: str, held: _GroupOffsets) -> Iterator[bytes]:
+    yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
     by_time: dict[int, dict[tuple[str, str], list[tuple[int, int, int, str]]]] = {}
-    for (topic, partition), c in kept.offsets.items():
+    for (topic, partition), c in held.offsets.items():
         topics = by_time.setdefault(c.committed_ms, {})
         topics.setdefault((topic, c.topic_id), []).append((partition, c.offset, c.leader_epoch, c.metadata))
     for now_ms, topics in by_time.items():
-        yield _record([COMMIT, now_ms, [[*key, parts] for key, parts in topics.items()]])
+        yield frame(msgpack.packb([COMMIT, group, now_ms, [[*key, parts] for key, parts in topics.items()]]))

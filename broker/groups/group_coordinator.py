@@ -1,9 +1,13 @@
-"""The groups whose home is this shard, with their clock and their files; and the way to groups whose home is another.
+"""The groups whose home is this shard, with their clock and their files.
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
-Joins and syncs may be answered later; all else is answered at once. A home that is killed forgets its members and
-keeps what they committed: they are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only from
-when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
+Joins and syncs may be answered later; all else is answered at once. A shard that is killed forgets its groups' members
+and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only
+from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
+
+C1  An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
+
+Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ import structlog
 import trio
 
 from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group import Group, GroupState
+from broker.groups.consumer_protocol import subscriptions
+from broker.groups.group import GroupState
 from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, JoinRequest
 from broker.protocol import codes
@@ -29,6 +34,8 @@ OPERATIONS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "drop_off
 EXPIRY_CHECK_S = 60.0
 IDLE_GROUP_MS = 600_000
 """An empty group without offsets is dropped after this long (Kafka: offsets.retention.check.interval.ms)."""
+EXPIRED_AT_ONCE = 500
+"""Groups looked at between two checkpoints of `expire`: a millisecond's work."""
 _MINUTE_MS = 60_000
 
 log = structlog.get_logger(__name__)
@@ -69,8 +76,7 @@ class GroupCoordinator:
         self._asleep_until_ms: float = 0
 
     async def run(self) -> None:
-        """Meets the groups' deadlines, and lets go of what has expired. One task, ended by its nursery, begun when the
-        view holds the cluster."""
+        """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
         self._open.resolve(None)
         check_ms = self._now_ms() + int(EXPIRY_CHECK_S * 1000)
         while True:
@@ -82,7 +88,7 @@ class GroupCoordinator:
             now_ms = self._now_ms()
             self.groups.tick(now_ms)
             if now_ms >= check_ms:
-                self.expire()
+                await self.expire()
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
 
     def serve_on(self, mesh: Calls) -> None:
@@ -131,12 +137,9 @@ class GroupCoordinator:
         code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
         if code:
             return code
-        try:
-            self.offsets.commit(group, [tuple(place) for place in places], self._wall_ms())
-        except OSError as fault:
-            log.error("offsets were not written", group=group, error=str(fault))
-            return codes.KAFKA_STORAGE_ERROR
-        return codes.NONE
+        return self._written(
+            group, lambda: self.offsets.commit(group, [tuple(each) for each in places], self._wall_ms())
+        )
 
     def fetch(self, group: str, places: Sequence[Any] | None) -> list[list[Any]]:
         """[topic, partition, offset, leader epoch, metadata] of those of `places` (None: of all) that are committed."""
@@ -158,8 +161,9 @@ class GroupCoordinator:
             return [codes.NON_EMPTY_GROUP, []]
         used = subscriptions(group) if group is not None else set()
         results = [codes.GROUP_SUBSCRIBED_TO_TOPIC if topic in used else codes.NONE for topic, _ in places]
-        self.offsets.drop(group_id, [tuple(p) for p, code in zip(places, results, strict=True) if not code])
-        return [codes.NONE, results]
+        gone = [(topic, partition) for (topic, partition), code in zip(places, results, strict=True) if not code]
+        code = self._written(group_id, lambda: self.offsets.drop(group_id, gone))
+        return [code, [] if code else results]
 
     def describe(self, group_id: str) -> list[Any]:
         """[state, protocol type, protocol, members], [] for a group that does not exist; members as
@@ -191,30 +195,35 @@ class GroupCoordinator:
             return codes.GROUP_ID_NOT_FOUND
         if group is not None and (group.members or group.pending):
             return codes.NON_EMPTY_GROUP
-        self._forget(group_id)
-        return codes.NONE
+        return self._written(group_id, lambda: self._forget(group_id))
 
     # --- expiry ------------------------------------------------------------------------------------------------
 
-    def expire(self) -> None:
+    async def expire(self) -> None:
         """Drops offsets of topics that are gone and of groups long empty, and groups of which nothing is left."""
+        for count, group_id in enumerate({*self.offsets, *(group.id for group in self.groups)}):
+            if count % EXPIRED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            if self._written(group_id, partial(self._expire, group_id)):
+                return  # a disk that takes nothing is asked again at the next check
+
+    def _expire(self, group_id: str) -> None:
         retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
         now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
-        for group_id in {*self.offsets, *(group.id for group in self.groups)}:
-            group = self.groups.get(group_id)
-            empty = group is None or (group.state is GroupState.EMPTY and not group.pending)
-            long_empty = empty and (group is None or group.changed_ms <= now_ms - retention_ms)
-            held = self.offsets.of(group_id)
-            gone = [
-                place
-                for place, committed in held.items()
-                if not self._is_current(place[0], committed.topic_id)
-                or (long_empty and committed.committed_ms < oldest_ms)
-            ]
+        group = self.groups.get(group_id)
+        empty = group is None or (group.state is GroupState.EMPTY and not group.pending)
+        long_empty = empty and (group is None or group.changed_ms <= now_ms - retention_ms)
+        held = self.offsets.of(group_id)
+        gone = [
+            each
+            for each, committed in held.items()
+            if not self._is_current(each[0], committed.topic_id) or (long_empty and committed.committed_ms < oldest_ms)
+        ]
+        idle = group is None or group.changed_ms <= now_ms - IDLE_GROUP_MS
+        if empty and idle and len(gone) == len(held):
+            self._forget(group_id)
+        else:
             self.offsets.drop(group_id, gone)
-            idle = group is None or group.changed_ms <= now_ms - IDLE_GROUP_MS
-            if empty and idle and len(gone) == len(held):
-                self._forget(group_id)
 
     # --- small parts -------------------------------------------------------------------------------------------
 
@@ -234,9 +243,18 @@ class GroupCoordinator:
             # A generation is worth keeping, but no reason to keep a group from working.
             log.error("a generation was not written", group=group, error=str(fault))
 
+    def _written(self, group: str, change: Callable[[], None]) -> int:
+        """NONE, or KAFKA_STORAGE_ERROR if `change` could not be written (C1)."""
+        try:
+            change()
+        except OSError as fault:
+            log.error("a change of committed offsets was not written", group=group, error=str(fault))
+            return codes.KAFKA_STORAGE_ERROR
+        return codes.NONE
+
     def _forget(self, group: str) -> None:
-        self.groups.forget(group)
         self.offsets.forget(group)
+        self.groups.forget(group)
 
     def _is_current(self, topic: str, topic_id: str) -> bool:
         found = self._image.topics.get(topic)
@@ -247,52 +265,3 @@ class GroupCoordinator:
         due_ms = self.groups.next_deadline_ms()
         if due_ms is not None and due_ms < self._asleep_until_ms:
             self._wake.set()
-
-
-def subscriptions(group: Group) -> set[str]:
-    """The topics that members of the consumer protocol ask for in their metadata (ConsumerProtocolSubscription)."""
-    topics: set[str] = set()
-    for member in group.members.values():
-        for _, data in member.protocols:
-            topics.update(_topics_of(data))
-    return topics
-
-
-def _topics_of(data: bytes) -> list[str]:
-    """version i16, then an array of strings; anything else is no subscription, and says nothing."""
-    found: list[str] = []
-    at = 6
-    try:
-        for _ in range(int.from_bytes(data[2:6], "big", signed=True)):
-            length = int.from_bytes(data[at : at + 2], "big", signed=True)
-            if length < 0 or at + 2 + length > len(data):
-                return found
-            found.append(data[at + 2 : at + 2 + length].decode())
-            at += 2 + length
-    except UnicodeDecodeError:
-        return found
-    return found
-
-
-class GroupRouter:
-    """Reaches a group wherever its home is: here, or another shard of this broker."""
-
-    def __init__(
-        self, home: GroupCoordinator, mesh: Calls, me: int, shards: int, home_of: Callable[[str, int], int]
-    ) -> None:
-        self._home = home
-        self._mesh = mesh
-        self._me = me
-        self._home_of = home_of
-        self.shards = range(shards)
-
-    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What GroupCoordinator.<operation>(group, *args) answers; of another shard it may be PeerLost or DeadlineExceeded."""
-        shard = self._home_of(f"group:{group}", len(self.shards))
-        return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
-
-    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        if shard == self._me:
-            answer: MaybeDeferred[Any] = getattr(self._home, operation)(*args)
-            return answer
-        return self._mesh.call(shard, f"group.{operation}", *args, timeout_s=timeout_s)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.groups.group_coordinator import GroupRouter
+from broker.groups.group_router import GroupRouter
 from broker.groups.members import Joined, JoinRequest, Synced
 from broker.handlers.answers import or_lost
 from broker.protocol import codes

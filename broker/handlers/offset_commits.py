@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.groups.group_coordinator import GroupRouter
+from broker.groups.group_router import GroupRouter
 from broker.handlers.answers import or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message

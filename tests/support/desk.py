@@ -16,8 +16,9 @@ import msgpack
 import trio
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group_coordinator import GroupCoordinator, GroupRouter
+from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket, home_of_group
+from broker.groups.group_coordinator import GroupCoordinator
+from broker.groups.group_router import GroupRouter
 from broker.handlers import (
     classic_groups,
     client_quotas,
@@ -41,7 +42,6 @@ from shards.limits.errors import TurnstileError
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR
 from shards.quotas.sharded_quotas import ShardedQuotas
-from shards.tokens.homes import home_of
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
 KEYS = {api.name: key for key, api in wire.APIS.items()}
@@ -125,7 +125,7 @@ class Desk:
         image, mesh = self.images[member], self.meshes[member]
         shown = ClusterMetadata(image, broker, self.brokers, "desk-cluster")
         files = CommittedOffsets(
-            self.directory / f"b{broker}" / "groups", lambda group: home_of(f"group:{group}", self.shards) == shard
+            self.directory / f"b{broker}" / "groups", lambda bucket: home_of_bucket(bucket, self.shards) == shard
         )
         home = self.homes[member] = GroupCoordinator(files, image)
         home.serve_on(mesh)
@@ -137,7 +137,7 @@ class Desk:
         meters.serve_on(mesh.serve)
         meters.image_changed()
         self.meters[member] = meters
-        calls = GroupRouter(home, mesh, shard, self.shards, home_of)
+        calls = GroupRouter(home, mesh, shard, self.shards)
         routes = [
             *metadata.routes(shown, image, mesh, meters, SPAWN),
             *describe_cluster.routes(shown, image),
@@ -194,4 +194,4 @@ class Desk:
         """A group id whose home is this shard."""
         shown = ClusterMetadata(ClusterImage(0), 0, self.brokers, "")
         names = (f"group{n}" for n in range(10_000))
-        return next(g for g in names if shown.coordinator(g) == broker and home_of(f"group:{g}", self.shards) == shard)
+        return next(g for g in names if shown.coordinator(g) == broker and home_of_group(g, self.shards) == shard)

@@ -259,7 +259,7 @@ async def test_offsets_of_a_deleted_topic_do_not_come_back_with_its_name(desk: D
     await desk.make_topic("t", 1)
     assert await fetch(desk, group, None) == {}
     home = desk.homes[0, 1]
-    home.expire()
+    await home.expire()
     assert not home.offsets.of(group)
 
 

@@ -1,0 +1,31 @@
+"""Reaches the coordinator of a group wherever it is among this broker's shards: here, or over the mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.groups.committed_offsets import home_of_group
+from broker.groups.group_coordinator import Calls, GroupCoordinator
+from shards.mesh.deferred import MaybeDeferred
+
+
+class GroupRouter:
+    """`coordinator` is that of this shard, number `me` of `shards`."""
+
+    def __init__(self, coordinator: GroupCoordinator, mesh: Calls, me: int, shards: int) -> None:
+        self._coordinator = coordinator
+        self._mesh = mesh
+        self._me = me
+        self.shards = range(shards)
+
+    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """What GroupCoordinator.<operation>(group, *args) answers; of another shard it may be PeerLost or DeadlineExceeded."""
+        shard = home_of_group(group, len(self.shards))
+        return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
+
+    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """The same for an operation that is not about one group."""
+        if shard == self._me:
+            answer: MaybeDeferred[Any] = getattr(self._coordinator, operation)(*args)
+            return answer
+        return self._mesh.call(shard, f"group.{operation}", *args, timeout_s=timeout_s)

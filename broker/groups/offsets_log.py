@@ -1,0 +1,159 @@
+"""An append-only file of framed records, and what becomes of one that is damaged. It knows nothing of what they mean.
+
+A frame is MAGIC, the crc32 of what follows (u32, big endian), the length of its body (u32), and the body. One append is
+one write of one frame, so it is there whole or not at all. Nothing is fsynced, as Kafka's default is: an acknowledged
+record survives a killed process, not a crash of the machine.
+
+L1  After a failed append the file is as it was before it; if even that fails, `load` skips the piece.
+L2  A damaged frame costs itself alone: `load` goes on at the next sound frame. Damaged bytes are set aside and cut out.
+L3  A torn last frame, which a killed process leaves, is cut off without a word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from zlib import crc32
+
+import structlog
+
+from broker.set_aside import set_aside
+
+MAGIC = b"\xc1ofs"
+"""0xc1 is no msgpack type, so packed bodies rarely hold it."""
+MAX_BODY_BYTES = 64 << 20
+_HEADER = struct.Struct(">4sII")
+_CHECKED_FROM = 8
+_U32 = struct.Struct(">I")
+
+log = structlog.get_logger(__name__)
+
+
+class OffsetsLog:
+    """One file. `size` is its length in bytes; a file that nothing was written to does not exist."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._fd: int | None = None
+
+    def load(self, heed: Callable[[bytes], None]) -> None:
+        """Calls `heed` with each sound body, in order. What can't be read is set aside, or left where it is."""
+        try:
+            data = self.path.read_bytes()
+            self.size = len(data)
+            sound, damaged = _scan(data, heed)
+            if damaged:
+                set_aside(self.path, "records are damaged", content=b"".join(data[a:b] for a, b in damaged))
+                self.replace(data[a:b] for a, b in sound)
+            elif sum(b - a for a, b in sound) < self.size:
+                self.size = sound[-1][1] if sound else 0
+                os.truncate(self.path, self.size)
+        except FileNotFoundError:
+            return
+        except OSError as fault:
+            self._put_up_with(fault)
+
+    def _put_up_with(self, fault: OSError) -> None:
+        log.warning("a file of committed offsets can't be read or repaired", file=str(self.path), error=str(fault))
+        if not self.size:
+            with contextlib.suppress(OSError):
+                set_aside(self.path, "it can't be read")
+
+    def append(self, body: bytes) -> None:
+        """Raises OSError, and ValueError for a body over MAX_BODY_BYTES; the file is then as it was."""
+        data = frame(body)
+        fd = self._descriptor()
+        written = 0
+        try:
+            written = os.write(fd, data)
+        finally:
+            if written < len(data):
+                with contextlib.suppress(OSError):
+                    os.ftruncate(fd, self.size)
+        if written < len(data):
+            raise OSError(f"only {written} of {len(data)} bytes fit into {self.path}")
+        self.size += written
+
+    def replace(self, frames: Iterable[bytes]) -> None:
+        """Puts a file of these frames in place of the present one, at once. Raises OSError, and keeps the present one."""
+        data = b"".join(frames)
+        aside = self.path.with_suffix(".tmp")
+        try:
+            aside.write_bytes(data)
+            aside.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+            raise
+        self.close()
+        self.size = len(data)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _descriptor(self) -> int:
+        if self._fd is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return self._fd
+
+
+def frame(body: bytes) -> bytes:
+    """Raises ValueError for a body over MAX_BODY_BYTES."""
+    if len(body) > MAX_BODY_BYTES:
+        raise ValueError(f"a record of {len(body)} bytes")
+    checked = _U32.pack(len(body)) + body
+    return MAGIC + _U32.pack(crc32(checked)) + checked
+
+
+def _scan(data: bytes, heed: Callable[[bytes], None]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """(the ranges of sound frames, of damaged bytes); a torn last frame is in neither."""
+    sound: list[tuple[int, int]] = []
+    damaged: list[tuple[int, int]] = []
+    at = start = 0
+    while at < len(data):
+        while end := _end_of_frame(data, at):
+            heed(data[at + _HEADER.size : end])
+            at = end
+        if at > start:
+            sound.append((start, at))
+        start = _next_sound(data, at + 1)
+        if start < len(data) or not _is_torn(data, at):
+            damaged.append((at, start))
+        at = start
+    return sound, damaged
+
+
+def _end_of_frame(data: bytes, at: int) -> int:
+    """Where the frame at `at` ends; 0 if no sound frame is there."""
+    if len(data) - at < _HEADER.size:
+        return 0
+    magic, checksum, length = _HEADER.unpack_from(data, at)
+    end: int = at + _HEADER.size + length
+    if magic != MAGIC or end > len(data) or crc32(data[at + _CHECKED_FROM : end]) != checksum:
+        return 0
+    return end
+
+
+def _next_sound(data: bytes, at: int) -> int:
+    """Where the next sound frame begins, or the end of the data."""
+    while (at := data.find(MAGIC, at)) >= 0:
+        if _end_of_frame(data, at):
+            return at
+        at += 1
+    return len(data)
+
+
+def _is_torn(data: bytes, at: int) -> bool:
+    """Whether what lies at the end is the beginning of a frame."""
+    left = len(data) - at
+    if left < _HEADER.size:
+        return MAGIC.startswith(data[at : at + 4])
+    magic, _, length = _HEADER.unpack_from(data, at)
+    return bool(magic == MAGIC and left - _HEADER.size < length <= MAX_BODY_BYTES)
