@@ -154,7 +154,7 @@ class CoordinatorProcess:
         plan = self.plan
         assert plan.admin_socket is not None
         listeners = [endpoint.listener for endpoint in plan.endpoints]
-        admin = Admin(self.coordinator, plan.run_dir, listeners, plan.about())
+        admin = Admin(self.coordinator, plan.run_dir, listeners, plan.about(), plan.topics)
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
 
     def _stored(self, version: int, delta: list[Change]) -> None:

@@ -93,6 +93,10 @@ class Kafka:
         if "topic" in changed:
             self._logs.image_changed()
 
+    def reset(self) -> None:
+        """No group is left; topics go with the configuration."""
+        self._groups.reset()
+
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: group deadlines, and retention of logs."""
         async with trio.open_nursery() as nursery:

@@ -48,8 +48,12 @@ class OpenConnections(dict[int, Connection]):
                     return
                 await trio.sleep(0.01)
         self._poller.touch()
+        self.close_all("shutdown")
+
+    def close_all(self, why: str) -> None:
+        """Closes every connection at once; `why` is the reason in the journal."""
         for connection in list(self.values()):
-            connection.close("shutdown")
+            connection.close(why)
 
     def describe(self) -> dict[str, Any]:
         """How many are open, of how many addresses, and the addresses with most of them."""

@@ -190,6 +190,14 @@ class ShardProcess:
             self.mesh.tick()
             self.gauges.set()
 
+    def _reset(self) -> None:
+        """Closes every connection and forgets what clients did: groups, and what was recorded of rates and quotas."""
+        self.context.poller.touch()
+        self.connections.close_all("reset")
+        self.acceptors.reset()
+        self.throttling.reset()
+        self.kafka.reset()
+
     # Mesh and configuration
 
     def _join_mesh(self, nursery: trio.Nursery) -> None:
@@ -208,6 +216,7 @@ class ShardProcess:
             "describe_gauges", lambda peer: describe_gauges(self.meters, self.muted) + self.acceptors.describe_gauges()
         )
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
+        mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
         self.kafka = Kafka(

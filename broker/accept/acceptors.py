@@ -94,6 +94,16 @@ class Acceptors:
         for admission in self._admissions.values():
             admission.close()
 
+    def reset(self) -> None:
+        """Rates as when the cluster started, no connection held, no address counted as a talker."""
+        while self._held.make_room():
+            pass
+        self._context.top_talkers.clear()
+        self._core_rates.reset()
+        for admission in self._admissions.values():
+            admission.pacing.unblock()
+        self._rates.reset(now_ms=self._context.now_ms())
+
     # Configuration, peers, messages
 
     def image_changed(self, version: int) -> None:

@@ -40,6 +40,10 @@ class CoreRates:
             bucket.change(per_s, now_ms=now_ms)
         return bucket.take(now_ms=now_ms, most_ms=MOST_MS)
 
+    def reset(self) -> None:
+        """Every bucket is full again."""
+        self._buckets.clear()
+
     def tick(self, *, now_ms: int) -> None:
         """Forgets full buckets: new ones are full, too. So what is kept is what was used within a second or so."""
         full = [owner for owner, bucket in self._buckets.items() if bucket.full(now_ms=now_ms)]

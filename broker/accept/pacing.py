@@ -76,6 +76,11 @@ class Pacing:
             self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
             self.look()
 
+    def unblock(self) -> None:
+        """No rate blocks the listener any more."""
+        self._blocked_until_ms = 0
+        self.look()
+
     def look(self) -> None:
         """Pauses, or accepts again (P1). To be called when `most_waiting` may have changed."""
         if self._listener is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,17 @@ class Admin:
     """Answers the questions of the admin API as JSON-able values."""
 
     def __init__(
-        self, coordinator: Coordinator, run_dir: Path, listeners: list[str], about: Mapping[str, Any] | None = None
+        self,
+        coordinator: Coordinator,
+        run_dir: Path,
+        listeners: list[str],
+        about: Mapping[str, Any] | None = None,
+        topics: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """`about`: what is known of the cluster as a whole, told as it is."""
+        """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start."""
         self.coordinator = coordinator
         self._about = dict(about or {})
+        self._topics = [[name, partitions, {}] for name, partitions in topics]
         self.layout = Layout(listeners)
         self.counters: dict[Member, ShardCounters] = {
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
@@ -53,6 +59,10 @@ class Admin:
     def cluster(self) -> dict[str, Any]:
         """Where the cluster lives: its supervisor, this coordinator, its data and its listeners."""
         return {"pid": os.getppid(), "coordinator_pid": os.getpid(), **self._about}
+
+    async def reset(self, who: str) -> int:
+        """Coordinator.reset to the topics of the start."""
+        return await self.coordinator.reset(who, self._topics)
 
     # ---- shards
 

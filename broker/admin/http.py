@@ -12,6 +12,8 @@
     GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
     PUT  /v1/users                                       {"name", "password" (null: remove)}
     GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners"}
+    POST /v1/reset                                       {"config_version": N}: as the cluster was when it started; needs
+                                                         the header x-turnstile-who
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
     GET  /metrics, /healthz, /
 
@@ -87,6 +89,7 @@ def make_app(admin: Admin, token: str | None = None) -> Any:
         Route("/v1/users", api.get_users, methods=["GET"]),
         Route("/v1/users", api.put_user, methods=["PUT"]),
         Route("/v1/cluster", api.cluster),
+        Route("/v1/reset", api.reset, methods=["POST"]),
         Route("/v1/shutdown", api.shutdown, methods=["POST"]),
         Route("/healthz", api.healthz),
         Route("/", api.page),
@@ -185,13 +188,14 @@ class AdminApi:
     async def cluster(self, request: Request) -> Response:
         return JSONResponse(self._admin.cluster())
 
-    async def shutdown(self, request: Request) -> Response:
-        """Ends the whole cluster; the answer is out before it begins.
+    async def reset(self, request: Request) -> Response:
+        """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+        _of_ours(request)
+        return await self._changed(self._admin.reset(_who(request)))
 
-        A page of another site could send a plain POST from somebody's browser, but not with a header of its own.
-        """
-        if WHO not in request.headers:
-            raise HTTPException(403, f"say who you are in the header {WHO}.")
+    async def shutdown(self, request: Request) -> Response:
+        """Ends the whole cluster; the answer is out before it begins."""
+        _of_ours(request)
         return JSONResponse({"ending": True}, background=BackgroundTask(os.kill, os.getppid(), signal.SIGTERM))
 
     async def healthz(self, request: Request) -> Response:
@@ -251,6 +255,12 @@ def _number(request: Request, name: str, default: int, low: int, high: int) -> i
     if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
         raise HTTPException(400, f"{name} cannot be {text!r}: it must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def _of_ours(request: Request) -> None:
+    """Refuses a plain POST, which a page of another site could send from a browser; it can't send a header of its own."""
+    if WHO not in request.headers:
+        raise HTTPException(403, f"say who you are in the header {WHO}.")
 
 
 def _who(request: Request) -> str:

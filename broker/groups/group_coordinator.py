@@ -197,6 +197,12 @@ class GroupCoordinator:
             return codes.NON_EMPTY_GROUP
         return self._written(group_id, lambda: self._forget(group_id))
 
+    def reset(self) -> None:
+        """Drops every group and all that was committed. Raises OSError."""
+        self.groups.clear()
+        for group_id in self.offsets:
+            self.offsets.forget(group_id)
+
     # --- expiry ------------------------------------------------------------------------------------------------
 
     async def expire(self) -> None:

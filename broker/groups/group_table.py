@@ -134,6 +134,12 @@ class GroupTable:
         assert group is None or not group.members
         self._earliest.pop(group_id, None)
 
+    def clear(self) -> None:
+        """Drops every group with its members, whose connections are closed by now."""
+        self._groups.clear()
+        self._earliest.clear()
+        self._due.clear()
+
     # --- time --------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:

@@ -60,6 +60,11 @@ class Throttling:
             api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._image.get("turnstile.request.cost")
         }
 
+    def reset(self) -> None:
+        """No client has used any of a quota yet."""
+        self._meters.reset()
+        self.image_changed()
+
     def prepare(self, call: Call) -> None:
         """Before the handler: a Fetch reads no more than fits its quota's window."""
         if call.api_key == _FETCH:

@@ -157,6 +157,21 @@ class Coordinator:
         """Returns [error name or "", message] for each."""
         return await self._per_topic(who, lambda: delete_topics(self.state, names), False)
 
+    async def reset(self, who: str, wanted: Sequence[Sequence[Any]]) -> int:
+        """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
+
+        Then every shard closes its connections and forgets groups, rates and what clients used. Returns the version.
+        """
+        async with self._changing:
+            empty = ConfigState(self.state.brokers, self.state.static)
+            topics, _ = create_topics(empty, wanted)
+            gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind != "static"]
+            kept = {("topic", name) for _, name, _ in topics}
+            delta = [*(change for change in gone if change[:2] not in kept), *topics]
+            await self._commit_and_push(who, delta)
+            await self.ask_all("reset")
+            return self.state.version
+
     def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` producer ids that nobody got before, nor will again."""
         return self._store.allocate("producer_id", count)

@@ -85,6 +85,14 @@ class ShardedQuotas:
         """Offers the sensors at home here to the other shards."""
         serve(_METHOD, lambda peer, *args: list(self._charge_here(*args)))
 
+    def reset(self) -> None:
+        """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
+        self._began = False
+        self._known = {kind: {} for kind in KINDS}
+        self._throttles.clear()
+        self._mutation_rates.clear()
+        self.image_changed()
+
     def image_changed(self) -> None:
         """Takes over the quotas of the view's version (Q3); the first time, the windows too, which never change."""
         if not self._began:

@@ -74,6 +74,13 @@ class ListenerThrottle:
         quotas = (listener.quota, None if listener.exempt else self.quota)
         return min((quota for quota in quotas if quota is not None), default=None)
 
+    def reset(self, *, now_ms: int) -> None:
+        """Starts with empty windows and no listener blocked; asks that waited are answered by the new windows."""
+        self.forget_rates()
+        for listener in self.listeners.values():
+            listener.blocked_until_ms = 0
+            self._work(listener, now_ms)
+
     def forget_rates(self) -> None:
         """Starts with empty windows; the queues stay."""
         self.rate = Rate(self.window)

@@ -61,6 +61,12 @@ class RateHome:
         self.windows = Windows(window)
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
+    def reset(self, now_ms: int) -> None:
+        """Every window starts empty, which the journal says (H3)."""
+        self.windows = Windows(self.window)
+        self._started("", [])
+        self.listeners.reset(now_ms=now_ms)
+
     def forget_listeners(self) -> None:
         """Nothing is decided for anybody before `resume` has brought what the listeners' windows are to hold."""
         self.listeners.forget_rates()

@@ -143,6 +143,12 @@ class Rates:
         self.limits_listeners = limits_listeners
         self._memory.configured(now_ms=now_ms)
 
+    def reset(self, *, now_ms: int) -> None:
+        """Forgets every connection that was recorded, here and for other homes, as a cluster that starts. Each shard does."""
+        self._delayed.clear()
+        self._memory.start(self._here.window)
+        self._here.reset(now_ms)
+
     def observe(self, listener: str, total: int, *, now_ms: int) -> None:
         """How many connections a listener has taken so far, told now and then: what a rate that is switched on starts
         from, as Kafka records these also without a quota."""

@@ -8,7 +8,7 @@ from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
 
 
-def assert_recorded_as_by_one_gate(events):
+def assert_recorded_as_by_one_broker(events):
     """Every unit that a home ever recorded was within its quota, by Kafka's arithmetic and the home's own clock: the
     sequence of units is one that a single broker admits, to the millisecond."""
     images = _images(events)

@@ -122,6 +122,17 @@ def test_all_held(
         assert told["used_within_grants"] == "no shard had more open than it was granted"
 
 
+def test_after_a_reset_every_window_is_empty(spark: Any, tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--set", "quota.window.num=2", shards=2) as cluster:
+        for _ in range(4):
+            cluster.put("/v1/quotas", {"alter": [{"entity": {"ip": None}, "set": {"connection_creation_rate": 10.0}}]})
+            with storm(cluster, "PLAINTEXT", "--connections", "500", "--rate", "500", "--hold", "0"):
+                cluster.until_decided(60)
+            cluster.client.post("/v1/reset")
+    result = judged(spark, cluster)
+    assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
+
+
 def test_who_gets_in_by_having_another_closed_is_no_excess(spark: Any, tmp_path: Path) -> None:
     """KIP-402's inter-broker listener, as tests/cluster/test_slots.py has it."""
     with running(tmp_path / "data", *TWO_LISTENERS, shards=3) as cluster:

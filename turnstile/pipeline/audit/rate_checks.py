@@ -4,10 +4,11 @@ A window of `quota.window.num` x `quota.window.size.seconds` seconds holds at mo
 sampled rate divides by no more than that (shards/limits/rate.py, R1 to R3). Windows are looked at whole second by whole second,
 so the work is one count per key and second however many events a key has.
 
-A connection is admitted later than its unit is recorded: by up to a second while another shard is asked, and on a listener
-by up to one window, or until there is a slot. So the spans looked at are that much shorter than the window; each acceptor
-(one per shard and listener) may add one per window, and PARKED with max.connections. A shard that is started again may have
-forgotten what it recorded. Redpanda's bucket holds one second's worth and refills for the rest, and lets wait for 100 ms.
+A connection is admitted later than its unit is recorded: by up to a second while another shard is asked, and on a
+listener by up to one window, or until there is a slot. So the spans looked at are that much shorter than the window;
+each acceptor (one per shard and listener) may add one per window, and PARKED with max.connections. A shard that is
+started again may have forgotten what it recorded, and a reset cluster has forgotten all of it. Redpanda's bucket
+holds one second's worth and refills for the rest, and lets wait for 100 ms.
 
 That is a bound, and no more; recorded.py judges units one by one.
 """
@@ -21,6 +22,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
+from turnstile.pipeline.events.journal_events import INCARNATION
 from turnstile.pipeline.events.survey import Process
 from turnstile.pipeline.events.timeline import Timeline
 
@@ -62,10 +64,10 @@ KINDS = (
 def checks(events: DataFrame, timeline: Timeline, seen: Sequence[Process]) -> list[Check]:
     """A check per kind of rate that was ever limited."""
     found = []
-    for kind in KINDS:
-        if not timeline.any_limit(kind.kind, "rate"):
-            continue
-        over = beyond(events, timeline, kind, restarts(seen)).persist()
+    limited = [kind for kind in KINDS if timeline.any_limit(kind.kind, "rate")]
+    again = starts(events, seen) if limited else {}
+    for kind in limited:
+        over = beyond(events, timeline, kind, again).persist()
         counts = Counter({row["broker"]: row["count"] for row in over.groupBy("broker").count().collect()})
         if not counts:
             found.append(Check(kind.name, HELD, "never more admitted in a window than its rate allows", []))
@@ -90,8 +92,25 @@ def restarts(seen: Sequence[Process]) -> dict[int, list[int]]:
     return found
 
 
+def starts(events: DataFrame, seen: Sequence[Process]) -> dict[int, list[int]]:
+    """Broker -> when windows started anew: with another incarnation of a shard, or when the cluster was reset."""
+    found = restarts(seen)
+    begun = (
+        events.where((F.col("kind") == "grant") & F.col("detail").contains('"rate:"'))
+        .where(F.get_json_object("detail", "$.started") == "true")
+        .select(*INCARNATION, "mono_ns")
+    )
+    known: set[tuple[int, int, int]] = set()
+    for row in begun.orderBy("mono_ns").collect():
+        incarnation = (row["broker"], row["shard"], row["epoch"])
+        if incarnation in known:
+            found.setdefault(row["broker"], []).append(row["mono_ns"])
+        known.add(incarnation)
+    return found
+
+
 def beyond(events: DataFrame, timeline: Timeline, kind: RateKind, again: Mapping[int, Sequence[int]]) -> DataFrame:
-    """OVER: the windows with more admissions than any version in force allows. `again`: as `restarts` has it."""
+    """OVER: the windows with more admissions than any version in force allows. `again`: as `starts` has it."""
     samples, size_ms = timeline.windows[0]
     span = samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "core", "core_ip") else size_ms // 1000)
     seconds = max(1, span)
