@@ -25,10 +25,12 @@ from broker.shard_counters import Layout, ShardCounters
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
+from shards.limits.config_def import BROKER, not_emulated
 from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
 
 _READY_WITHIN_S = 20.0
+_BACKLOG = "socket.listen.backlog.size"
 
 
 @dataclass
@@ -133,6 +135,8 @@ class _Launch:
             supervisor.stop()
             raise
         _end_reports(read_end, write_end)
+        for sentence in not_emulated(name for name, _ in self._asked.settings):
+            _tell(sentence)
         for name, text, in_force in report["shadowed"]:
             _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
         self._say(out, plan, report["limits"])
@@ -141,7 +145,8 @@ class _Launch:
 
     def _plan(self) -> tuple[ClusterPlan, RunDir]:
         asked = self._asked
-        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards)
+        backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))
+        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards, backlog=backlog)
         for endpoint in endpoints:
             context_of(endpoint)  # a certificate that can't be used is said before anything is started
         admin = bind_tcp(*asked.admin, "the admin API", shared=False)

@@ -24,7 +24,7 @@ from broker.journal.schema import REASONS
 from broker.serve.sasl import SCRAM, Credential
 from broker.shard_counters import Layout, ShardCounters, merge_top
 from shards.config.coordinator import Coordinator
-from shards.config.image import given
+from shards.limits.broker_config import given
 from shards.limits.config_def import LIMITS, broker_setting, listener_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.precedence import QuotaTable

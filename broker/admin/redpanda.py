@@ -6,14 +6,14 @@ are among them, so one endpoint serves rpk, the CLI and the live page. Checked a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from shards.config.changes import ConfigState
-from shards.config.image import given
-from shards.limits.config_def import BROKER, ConfigKey, broker_setting, canonical_name
-from shards.limits.config_types import COST, Value
+from shards.limits.broker_config import given
+from shards.limits.config_def import BROKER, broker_setting, canonical_name
+from shards.limits.config_key import ConfigKey
+from shards.limits.config_types import COST, Value, text_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import Overrides
 
@@ -44,7 +44,8 @@ def schema() -> dict[str, Any]:
 def _property(setting: ConfigKey) -> dict[str, Any]:
     found: dict[str, Any] = {
         "type": setting.kind.json_type,
-        "description": setting.doc,
+        "description": setting.documentation,
+        "emulated": setting.emulated,
         "nullable": setting.nullable,
         "needs_restart": not setting.dynamic,
         "visibility": "user" if setting.dynamic else "tunable",
@@ -84,13 +85,7 @@ def as_text(name: str, value: Any) -> str | None:
     """A JSON value as the text a setting is given in; null, also as text for a setting without a value, unsets it."""
     if value is None or (value == "null" and broker_setting(canonical_name(name)).nullable):
         return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    return json.dumps(value)
+    return text_of(value)
 
 
 def status(state: ConfigState, versions: Mapping[int, int]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from broker.protocol.requests import AlterClientQuotasRequest, DescribeClientQuo
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.errors import ConfigInvalid
-from shards.limits.quota_entities import TYPES, Entity, check_quota, entity_of
+from shards.limits.quota_entities import TYPES, Entity, entity_of, quota_of
 from shards.mesh.deferred import Spawn
 
 EXACT, DEFAULT, ANY = range(3)
@@ -134,7 +134,7 @@ def _change(entry: EntryData) -> list[object]:
     quotas: dict[str, float | None] = {}
     for op in entry.ops:
         if not op.remove:
-            check_quota(entity, op.key, op.value)
+            quota_of(entity, op.key, op.value)
         quotas[op.key] = None if op.remove else op.value
     return [dict(entity), quotas]
 

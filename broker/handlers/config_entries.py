@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from shards.config.image import ClusterImage
-from shards.limits.config_def import BROKER, TOPIC, ConfigKey, broker_setting
+from shards.limits.config_def import BROKER, TOPIC, broker_setting
+from shards.limits.config_key import ConfigKey
 from shards.limits.errors import ConfigInvalid
 
 TOPIC_CONFIG, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER, DEFAULT = 1, 2, 3, 4, 5
@@ -108,5 +109,4 @@ def _default(setting: ConfigKey) -> list[Synonym]:
 def _entry(name: str, setting: ConfigKey, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
     source = synonyms[0].source if synonyms else DEFAULT
     shown = value if value is not None else synonyms[0].value if synonyms else None
-    doc = setting.doc.replace("SHOWN", "Stored and shown for tools that ask for it; nothing acts on it")
-    return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), doc)
+    return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), setting.documentation)

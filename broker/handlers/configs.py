@@ -23,7 +23,8 @@ from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.config.topic_changes import illegal_name
-from shards.limits.config_def import ConfigKey, broker_setting, canonical_name, topic_setting
+from shards.limits.config_def import broker_setting, canonical_name, topic_setting
+from shards.limits.config_key import ConfigKey
 from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
 from shards.mesh.deferred import Spawn

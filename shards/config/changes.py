@@ -1,23 +1,27 @@
-"""From what somebody asks for to what is changed: validated whole, or refused whole. Pure: no clock, no I/O.
+"""From what is asked for to what is changed: validated whole, or refused whole. Pure: no clock, no I/O.
 
-G1  A function here returns the complete delta or raises; it never changes the State.
+G1  A function here returns the complete delta or raises; it never changes the ConfigState.
 G2  A delta holds only what really becomes different, in canonical spelling; an empty one needs no new version.
-G3  After `State.put(delta)` every broker's settings satisfy every rule, so shards need not check again.
+G3  After `ConfigState.put(delta)` every broker's settings satisfy every rule, so shards need not check again.
+G4  Each value of a delta, written as JSON or msgpack and read again, is equal to itself; so is each setting's text, parsed.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgpack
+
 from shards.config.cluster_plan import ListenerEndpoint
-from shards.config.image import given
+from shards.limits.broker_config import check_listener, check_live, check_together, given
 from shards.limits.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
+from shards.limits.config_key import ConfigKey
 from shards.limits.config_types import Value
 from shards.limits.errors import ConfigInvalid
-from shards.limits.quota_entities import Entity, check_quota, entity_of, key_of_entity
+from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
 
 Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000
-MAX_TEXT = 1 << 20
 
 
 class ConfigState:
@@ -70,6 +74,20 @@ def bounded(changes: Sequence[Any]) -> None:
         raise ConfigInvalid("the request", len(changes), f"it may hold at most {MAX_CHANGES} changes")
 
 
+def storable(delta: list[Change]) -> list[Change]:
+    """The delta, when each value survives being stored (JSON) and pushed (msgpack). Raises ConfigInvalid (G4)."""
+    for kind, key, value in delta:
+        try:
+            again = json.loads(json.dumps([key, value], allow_nan=False))
+            pushed = msgpack.unpackb(msgpack.packb([key, value]))
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            again = pushed = None
+        if again != [key, value] or pushed != [key, value]:
+            raise ConfigInvalid(f"{kind} {key!r:.200}", None, "can't be stored: it would not read back as it was written",
+                                error="INVALID_REQUEST")  # fmt: skip
+    return delta
+
+
 # ---- settings
 
 
@@ -77,70 +95,59 @@ def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list
     """`changes`: [broker id as text or "" for all, name, value or None]. Raises ConfigInvalid."""
     bounded(changes)
     wanted = dict(state.settings)
+    listeners = listeners_of(state.static)
     for broker, name, value in changes:
-        if broker != "" and not (broker.isdigit() and int(broker) < state.brokers):
+        if broker != "" and not (broker.isascii() and broker.isdigit() and int(broker) < state.brokers):
             raise ConfigInvalid("broker", broker, f"this cluster has brokers 0 to {state.brokers - 1}",
                                 error="INVALID_REQUEST")  # fmt: skip
         name = canonical_name(name)
         setting = broker_setting(name)
         if not setting.dynamic:
-            raise ConfigInvalid(name, None, f"can't change while the cluster runs; start it with --set {name}=VALUE",
-                                error="INVALID_REQUEST")  # fmt: skip
+            raise ConfigInvalid(name, None, _why_static(setting, name), error="INVALID_REQUEST")
         key = f"{broker}/{name}"
         if value is None:
             wanted.pop(key, None)
             continue
-        if len(value) > MAX_TEXT:
-            raise ConfigInvalid(name, value, f"it may be at most {MAX_TEXT} characters long")
-        _check_listener(state.static, name)
+        check_listener(name, listeners)
         parsed = parse(setting, name, value)
-        _check_live(state, broker, name, parsed, value)
+        if setting.resizes:
+            _check_size(state, broker, name, parsed)
         wanted[key] = setting.kind.spell(parsed)
-    check_together(state.brokers, state.static, wanted)
-    return [
+    for broker_id in range(state.brokers):
+        after = given(broker_id, state.static, wanted)
+        check_together(after)
+        check_live(given(broker_id, state.static, state.settings), after, listeners)
+    return storable([
         ("setting", key, wanted.get(key))
         for key in dict.fromkeys([*state.settings, *wanted])
         if state.settings.get(key) != wanted.get(key)
-    ]
+    ])  # fmt: skip
 
 
-def _check_live(state: ConfigState, broker: str, name: str, value: Value, text: str) -> None:
-    """Kafka's reconfiguration rules, which are stricter than those at start."""
-    setting = broker_setting(name)
-    assert setting.live_low is None or isinstance(value, int)
-    if setting.live_low is not None and isinstance(value, int) and value < setting.live_low:
-        raise ConfigInvalid(name, text, f"it must be at least {setting.live_low} while the cluster runs")
-    if setting.resizes and isinstance(value, int):
-        now = given(int(broker or 0), state.static, state.settings).get(name, BROKER[name].default)
-        assert isinstance(now, int)
-        if not now / 2 <= value <= now * 2:
-            raise ConfigInvalid(name, text, f"a live change may at most halve or double it, and it is {now} now")
+def _why_static(setting: ConfigKey, name: str) -> str:
+    if setting.told:
+        return "is what the cluster says of itself and can't be set"
+    return f"can't change while the cluster runs; start it with --set {name}=VALUE"
 
 
-def _check_listener(static: Mapping[str, str], name: str) -> None:
-    listener = listener_of(name)
-    listeners = static.get("0/listeners") or static.get("/listeners")
-    if listener is None or not listeners:
-        return
-    known = [entry.partition("://")[0].strip() for entry in listeners.split(",")]
-    if listener not in [one.lower() for one in known]:
-        raise ConfigInvalid(name, None, f"names no listener of this cluster, which has {', '.join(known)}")
+def _check_size(state: ConfigState, broker: str, name: str, value: Value) -> None:
+    """Source: DynamicThreadPool.validateReconfiguration (Apache Kafka)."""
+    now = given(int(broker or 0), state.static, state.settings).get(name, BROKER[name].default)
+    assert isinstance(now, int) and isinstance(value, int)
+    if not now / 2 <= value <= now * 2:
+        raise ConfigInvalid(name, value, f"a live change may at most halve or double it, and it is {now} now")
 
 
-def check_together(brokers: int, static: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
+def listeners_of(static: Mapping[str, str]) -> list[str]:
+    """The names of the cluster's listeners; none when the command line's settings don't say them."""
+    listeners = static.get("0/listeners", "")
+    return [entry.partition("://")[0].strip() for entry in listeners.split(",") if entry]
+
+
+def check_brokers(brokers: int, static: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
     """The rules that span settings, for every broker. Raises ConfigInvalid."""
     for broker in range(brokers):
-        found = given(broker, static, dynamic)
-
-        def value(name: str, found: Mapping[str, Value] = found) -> Any:
-            return found.get(name, BROKER[name].default)
-
-        if value("max.connections.per.ip") == 0 and not value("max.connections.per.ip.overrides"):
-            raise ConfigInvalid("max.connections.per.ip", "0",
-                                "it can be zero only while max.connections.per.ip.overrides is set")  # fmt: skip
-        if value("group.min.session.timeout.ms") > value("group.max.session.timeout.ms"):
-            raise ConfigInvalid("group.min.session.timeout.ms", value("group.min.session.timeout.ms"),
-                                "it must not exceed group.max.session.timeout.ms")  # fmt: skip
+        check_together(given(broker, static, dynamic))
 
 
 def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[ListenerEndpoint] = ()) -> dict[str, str]:
@@ -161,9 +168,11 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
     for name, text in pairs:
         name = canonical_name(name.strip())
         setting = broker_setting(name)
-        _check_listener(found, name)
+        if setting.told:
+            raise ConfigInvalid(name, None, _why_static(setting, name))
+        check_listener(name, listeners_of(found))
         found[f"/{name}"] = setting.kind.spell(parse(setting, name, text))
-    check_together(max(len(by_broker), 1), found, {})
+    check_brokers(max(len(by_broker), 1), found, {})
     return found
 
 
@@ -203,18 +212,15 @@ def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[C
             if value is None:
                 values.pop(name, None)
                 continue
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise ConfigInvalid(name, value, "it must be a number", error="INVALID_REQUEST") from None
-            check_quota(entity, name, number)
-            values[name] = number
-    return [("quota", key, values or None) for key, values in wanted.items() if values != state.quotas.get(key, {})]
+            values[name] = quota_of(entity, name, value)
+    return storable(
+        [("quota", key, values or None) for key, values in wanted.items() if values != state.quotas.get(key, {})]
+    )
 
 
 def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
-    """`changes`: [user, mechanism, credential as a dict, or None to remove it]. What a credential holds is for those
-    who check it; here it is stored. Raises ConfigInvalid."""
+    """`changes`: [user, mechanism, credential as a dict, or None to remove it]. A credential is stored as it is; what is in
+    it is checked by broker/serve/sasl.py. Raises ConfigInvalid."""
     bounded(changes)
     wanted: dict[str, dict[str, Any]] = {}
     for name, mechanism, credential in changes:
@@ -225,4 +231,6 @@ def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Ch
             known[mechanism] = credential
         elif known.pop(mechanism, None) is None:
             raise ConfigInvalid("user", name, f"it has no {mechanism} credential", error="RESOURCE_NOT_FOUND")
-    return [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
+    return storable(
+        [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
+    )

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import trio
 
-from shards.config.changes import Change, ConfigState, check_together, quotas_delta, settings_delta, users_delta
+from shards.config.changes import Change, ConfigState, check_brokers, quotas_delta, settings_delta, users_delta
 from shards.config.store import Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -77,7 +77,7 @@ class Coordinator:
         self._progress = trio.Event()
         brokers = 1 + max(broker for broker, _ in self.members)
         self.state = ConfigState(brokers, static or {}, store.records(), store.version)
-        check_together(brokers, self.state.static, self.state.settings)
+        check_brokers(brokers, self.state.static, self.state.settings)
         self._note_static()
 
     def _note_static(self) -> None:

@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from shards.config.changes import Change, ConfigState, bounded
-from shards.config.image import given, topic_value
-from shards.limits.config_def import topic_setting
+from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.limits.broker_config import given
+from shards.limits.config_def import parse, topic_setting
 from shards.limits.errors import ConfigInvalid
 
 Result = list[str]  # [error name or "", message]
@@ -42,7 +42,7 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[
         collisions[name.replace(".", "_")] = name
         delta.append(("topic", name, {"id": uuid.uuid4().hex, "leaders": leaders, "configs": canonical}))
         results.append(_OK)
-    return delta, results
+    return storable(delta), results
 
 
 def _problem(
@@ -73,7 +73,8 @@ def canonical_configs(configs: dict[str, str | None]) -> dict[str, str]:
     for name, text in configs.items():
         if text is None:
             raise ConfigInvalid(name, None, "must have a value")
-        found[name] = topic_setting(name).kind.spell(topic_value(name, text))
+        setting = topic_setting(name)
+        found[name] = setting.kind.spell(parse(setting, name, text))
     return found
 
 
@@ -116,7 +117,7 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
             placed += len(added)
             delta.append(("topic", name, {**topic, "leaders": [*topic["leaders"], *added]}))
             results.append(_OK)
-    return delta, results
+    return storable(delta), results
 
 
 def delete_topics(state: ConfigState, names: Sequence[str]) -> tuple[list[Change], list[Result]]:
@@ -141,11 +142,11 @@ def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) ->
             configs.pop(name, None)
         else:
             configs.update(canonical_configs({name: text}))
-    return [
+    return storable([
         ("topic", topic, {**state.topics[topic], "configs": configs})
         for topic, configs in wanted.items()
         if configs != state.topics[topic]["configs"]
-    ]
+    ])  # fmt: skip
 
 
 def _default_partitions(state: ConfigState) -> Any:

@@ -1,4 +1,4 @@
-"""A cap on how many connections of a pool may be open at once, and which of several caps rules."""
+"""What limits a pool: a cap on how many of its connections may be open at once, a rate of new ones; and which cap rules."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,15 @@ class CapRule(NamedTuple):
     wait: bool = False
 
 
+class RateRule(NamedTuple):
+    """A limit on new connections a second, given by the setting or quota key `name`; None and "" when unlimited."""
+
+    rate: float | None
+    name: str
+
+
 UNLIMITED = CapRule(None, "")
+NO_RATE = RateRule(None, "")
 
 
 def tightest(rules: Iterable[CapRule]) -> CapRule:

@@ -12,8 +12,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from shards.limits.bucket import TokenBucket
 from shards.limits.precedence import Entity, Key, QuotaTable
+from shards.limits.ranges import INT_MAX, LONG_MAX
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
-from shards.limits.throttle import INT_MAX, LONG_MAX, bucket_throttle_ms, java_round
+from shards.limits.throttle import bucket_throttle_ms, java_round
 
 PRODUCE = "producer_byte_rate"
 FETCH = "consumer_byte_rate"

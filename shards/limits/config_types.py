@@ -5,6 +5,7 @@ worded to follow "NAME cannot be VALUE: ". Numbers follow Java's ranges, as Kafk
 """
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +13,10 @@ from enum import IntEnum
 from typing import TypeAlias, cast
 
 from shards.limits.overrides import NO_OVERRIDES, Overrides
+from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 
 Cost: TypeAlias = tuple[tuple[str, float, float], ...]  # (API name or "*", microseconds a request, microseconds a KiB)
 Value: TypeAlias = int | float | bool | str | tuple[str, ...] | Overrides | Cost | None
-
-SHORT_MAX = 2**15 - 1
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-UINT32_MAX = 2**32 - 1
 
 
 class ConfigType(IntEnum):
@@ -120,8 +117,8 @@ def words(*choices: str) -> ValueType:
         for word in found:
             if choices and word not in choices:
                 raise ValueError(f"each entry must be one of {', '.join(choices)}")
-            if not word or "," in word:
-                raise ValueError("its entries must be words without commas, none of them empty")
+            if not word or "," in word or word.startswith("["):
+                raise ValueError("its entries must be words without commas that start with no [, none of them empty")
         return found
 
     return ValueType(ConfigType.LIST, "array", parse, _spell_words, items="string", choices=choices)
@@ -158,6 +155,8 @@ def overrides(low: int, high: int, kafka: ConfigType = ConfigType.LIST) -> Value
     return ValueType(kafka, "array", parse, items="string")
 
 
+_MOST_BITS = 4096  # Python refuses to spell much longer numbers
+
 _COST = re.compile(r"(?P<api>\*|[A-Za-z]+)=(?P<fixed>[0-9.]+(?:us|ms|s))?\+?(?:(?P<per_kib>[0-9.]+(?:us|ms|s))/KiB)?")
 _UNIT_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -180,7 +179,10 @@ def _microseconds(text: str | None) -> float:
     if not text:
         return 0.0
     digits = text.rstrip("ums")
-    return float(digits) * _UNIT_US[text[len(digits) :]]
+    found = float(digits) * _UNIT_US[text[len(digits) :]]
+    if math.isinf(found):
+        raise ValueError(text)
+    return found
 
 
 def _spell_cost(value: Value) -> str:
@@ -200,3 +202,16 @@ def _spell_us(us: float) -> str:
 
 
 COST = ValueType(ConfigType.LIST, "string", _parse_cost, _spell_cost)
+
+
+def text_of(value: object) -> str:
+    """A JSON value as the text a setting is given in: a list as JSON, a whole number without a fraction."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= _MOST_BITS else "a number of very many digits"
+    return json.dumps(value)

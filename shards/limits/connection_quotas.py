@@ -12,19 +12,20 @@ G5  An inter-broker connection that takes the broker over its cap closes the old
     which here is the one idle longest.
 G6  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its close.
 
-The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as DESIGN
-section 4 has them: a token of the core's bucket before G1, `kafka_connections_max` before G2, the tighter cap in G4.
+The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in
+docs/semantics.md: a token of the core's bucket before G1, `kafka_connections_max` before G2, the tighter cap in G4.
 Things due at the same instant happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402,
 KIP-612. Time is whole milliseconds and never goes back.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from shards.limits.bucket import ConnectionBucket
-from shards.limits.connection_settings import ConnectionSettings
+from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
+from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.rate import Rate
-from shards.limits.throttle import INT_MAX
 
 ADMITTED = "admitted"
 REFUSED = "refused"
@@ -56,7 +57,7 @@ class Acceptor:
     def __init__(self, name: str, rate: Rate) -> None:
         self.name = name
         self.rate = rate
-        self.quota: int | None = None
+        self.quota: float | None = None
         self.cap: int | None = None
         self.count = 0
         self.exempt = False  # from the broker-wide rate and cap
@@ -67,19 +68,18 @@ class Acceptor:
 class ConnectionQuotas:
     """All listeners of one broker. Call `advance` (or anything else that takes the time) with times that never fall."""
 
-    def __init__(self, settings: ConnectionSettings, *, inter_broker: str | None = None) -> None:
-        """ValueError if `inter_broker` is not one of the settings' listeners."""
-        if inter_broker is not None and inter_broker not in settings.listeners:
-            raise ValueError(f"the inter-broker listener {inter_broker} is not one of {', '.join(settings.listeners)}")
-        window = settings.window
-        self.acceptors = {name: Acceptor(name, Rate(window)) for name in settings.listeners}
+    def __init__(self, limits: ConnectionLimits, listeners: Iterable[str], *, inter_broker: str | None = None) -> None:
+        """ValueError if `inter_broker` is none of the listeners."""
+        window = limits.window
+        self.acceptors = {name: Acceptor(name, Rate(window)) for name in listeners}
+        if inter_broker is not None and inter_broker not in self.acceptors:
+            raise ValueError(f"the inter-broker listener {inter_broker} is not one of {', '.join(self.acceptors)}")
         self.count = 0
         self.count_of: dict[str, int] = {}
         self._window = window
         self._rate = Rate(window)
         self._ip_rates: dict[str, Rate] = {}
-        self._ip_quotas: dict[str, int] = {}
-        self._ip_quota: int | None = None
+        self.ip_quotas = IpQuotaTable()
         self._buckets: dict[str, ConnectionBucket] = {}
         self.due: list[tuple[int, int, str, IncomingConnection]] = []  # a heap of (when, order, which wait, whose)
         self._order = 0
@@ -90,32 +90,21 @@ class ConnectionQuotas:
         if inter_broker is not None and len(self.acceptors) > 1:
             self.acceptors[inter_broker].exempt = True
             self._oldest = deque()
-        self.configure(settings, now_ms=0)
+        self.configure(limits, now_ms=0)
 
-    def configure(self, settings: ConnectionSettings, *, now_ms: int) -> None:
+    def configure(self, limits: ConnectionLimits, *, now_ms: int) -> None:
         """Other limits from now on, for the same listeners and windows."""
-        self.settings = settings
-        self._quota = settings.broker.rate
-        self._cap = settings.broker.cap
-        self._refuse_above = settings.refuse_above.cap
-        self._same_ip_cap = settings.same_for_all_ips
-        self._ip_cap = settings.ip_default.cap
-        self._core_rates = settings.limits_core_rate
-        for name, limits in settings.listener.items():
-            self.acceptors[name].cap, self.acceptors[name].quota = limits
+        self.limits = limits
+        self._quota = limits.rate_of("broker").rate
+        self._cap = limits.waiting.cap
+        self._refuse_above = limits.refusing.cap
+        self._same_ip_cap = limits.same_for_all_ips
+        self._ip_cap = limits.ip_default.cap
+        self._core_rates = limits.limits_core_rate
+        for name, acceptor in self.acceptors.items():
+            pool = f"listener:{name}"
+            acceptor.cap, acceptor.quota = limits.rule_of(pool).cap, limits.rate_of(pool).rate
         self._wake(now_ms)
-
-    def set_ip_rate(self, ip: str | None, per_s: int | None) -> None:
-        """Quota `connection_creation_rate` of an address (None: the default entity); None removes it.
-
-        INT_MAX is no quota, as in Kafka; given to an address it exempts that address from the default.
-        """
-        if ip is None:
-            self._ip_quota = per_s
-        elif per_s is None:
-            self._ip_quotas.pop(ip, None)
-        else:
-            self._ip_quotas[ip] = per_s
 
     def connect(self, connection: IncomingConnection, *, now_ms: int) -> None:
         """A client connects; `connection` is decided at once, or by a later call."""
@@ -183,9 +172,10 @@ class ConnectionQuotas:
             self._go_on(connection.acceptor, now_ms)
 
     def _take_core_token(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        owner, per_s = self.settings.core_rate_of(connection.ip)
-        if per_s is None:
+        rule = self.limits.core_rate_of(connection.ip)
+        if rule.rate is None:
             return self._record(connection, acceptor, now_ms)
+        owner, per_s = "" if rule.name == CORE_RATE else connection.ip, int(rule.rate)
         bucket = self._buckets.get(owner)
         if bucket is None:
             bucket = self._buckets[owner] = ConnectionBucket(per_s, now_ms=now_ms)
@@ -220,15 +210,15 @@ class ConnectionQuotas:
             acceptor.busy = connection
             self._parked[connection] = None
             return None
-        if (self._ip_quotas or self._ip_quota is not None) and not self._within_ip_rate(connection, acceptor, now_ms):
+        if self.ip_quotas and not self._within_ip_rate(connection, acceptor, now_ms):
             return None
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _within_ip_rate(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> bool:
         """G3. Nothing is recorded for an address without a quota, but what was recorded before still counts."""
         ip = connection.ip
-        quota = self._ip_quotas.get(ip, self._ip_quota)
-        if quota is None or quota == INT_MAX:
+        quota = self.ip_quotas.quota(ip)
+        if quota is None:
             return True
         rate = self._ip_rates.get(ip)
         if rate is None:
@@ -240,7 +230,7 @@ class ConnectionQuotas:
         if not acceptor.exempt:
             self._rate.record(-1, now_ms=now_ms)
         acceptor.rate.record(-1, now_ms=now_ms)
-        if self.settings.recheck:
+        if self.limits.recheck:
             self._wait("held", connection, now_ms + delay_ms)
         else:
             _decide(connection, REFUSED, now_ms, "ip_rate")
@@ -251,7 +241,7 @@ class ConnectionQuotas:
 
         Its acceptor has long gone on, so this connection can't wait: without a slot it is refused.
         """
-        quota = self._ip_quotas.get(connection.ip, self._ip_quota)
+        quota = self.ip_quotas.quota(connection.ip)
         rate = self._ip_rates[connection.ip]
         if quota is not None and rate.charge(1, quota, now_ms=now_ms):
             rate.record(-1, now_ms=now_ms)
@@ -268,7 +258,7 @@ class ConnectionQuotas:
         """G4, then admit, then G5."""
         ip = connection.ip
         count = self.count_of.get(ip, 0)
-        cap = self._ip_cap if self._same_ip_cap else self.settings.ip_cap(ip).cap
+        cap = self._ip_cap if self._same_ip_cap else self.limits.rule_of(f"ip:{ip}").cap
         if cap is not None and count >= cap:
             return _decide(connection, REFUSED, now_ms, "ip_cap")
         self.count_of[ip] = count + 1

@@ -5,29 +5,35 @@ combine; `ip` stands alone. Source: ClientQuotaControlManager of Kafka 4.1, whos
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from shards.limits.config_types import INT_MAX, LONG_MAX
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import normalise_ip
+from shards.limits.ranges import INT_MAX, LONG_MAX
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type
 
 TYPES = ("user", "client-id", "ip")
+CONNECTION_RATE = "connection_creation_rate"
 _LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
-    "connection_creation_rate": INT_MAX,
+    CONNECTION_RATE: INT_MAX,
     "producer_byte_rate": LONG_MAX,
     "consumer_byte_rate": LONG_MAX,
     "request_percentage": None,
     "controller_mutation_rate": None,
 }
-IP_KEYS = ("connection_creation_rate",)
+IP_KEYS = (CONNECTION_RATE,)
 CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 
 
-def entity_of(types_to_names: Mapping[str, str | None]) -> Entity:
-    """The entity, checked. Raises ConfigInvalid with Kafka's message (INVALID_REQUEST)."""
+def entity_of(types_to_names: object) -> Entity:
+    """The entity of `{type: name or None}`, checked. Raises ConfigInvalid with Kafka's message (INVALID_REQUEST)."""
+    if not isinstance(types_to_names, Mapping):
+        raise _refused(
+            "quota entity", f"A quota entity must be an object of types and names, not {types_to_names!r:.200}"
+        )
     if not types_to_names:
         raise _refused("quota entity", "Invalid empty client quota entity")
     found: dict[str, str | None] = {}
@@ -36,6 +42,8 @@ def entity_of(types_to_names: Mapping[str, str | None]) -> Entity:
             raise _refused(kind, f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise _refused(kind, f"Empty {kind} not supported")
+        if name is not None and not isinstance(name, str):
+            raise _refused(kind, f"The name of a {kind} must be text, or null for the default, not {name!r:.200}")
         found[kind] = name
     if "ip" in found:
         if len(found) > 1:
@@ -50,15 +58,30 @@ def entity_of(types_to_names: Mapping[str, str | None]) -> Entity:
     return tuple(sorted(found.items()))
 
 
-def check_quota(entity: Entity, key: str, value: float) -> None:
-    """Raises ConfigInvalid with Kafka's message when `key` can't be `value` for this entity."""
+def quota_of(entity: Entity, key: str, value: object) -> float:
+    """The quota `key` of this entity as a number. Raises ConfigInvalid, with Kafka's message, for what it can't be."""
     keys = IP_KEYS if entity[0][0] == "ip" else CLIENT_KEYS
     if key not in keys:
         raise _refused(key, f"Invalid configuration key {key}")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ConfigInvalid(key, value, "it must be a number", error="INVALID_REQUEST")
+    try:
+        number = float(value)
+    except ValueError:
+        raise ConfigInvalid(key, value, "it must be a number", error="INVALID_REQUEST") from None
+    except OverflowError:
+        number = math.inf if isinstance(value, int) and value > 0 else -math.inf
+    _check(key, number)
+    return number
+
+
+def _check(key: str, value: float) -> None:
     if not value > 0:  # also refuses NaN
         raise _refused(key, f"Quota {key} must be greater than 0")
     largest = _LARGEST[key]
     if largest is None:
+        if math.isinf(value):  # Kafka keeps it; JSON can't, and no quota at all says the same
+            raise _refused(key, f"Quota {key} must be finite")
         return
     if value > largest:
         kind = "an INT" if largest == INT_MAX else "a LONG"

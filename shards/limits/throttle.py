@@ -2,8 +2,7 @@
 
 import math
 
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
+from shards.limits.ranges import INT_MAX, LONG_MAX
 
 
 def java_round(value: float) -> int:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from shards.config.image import ClusterImage
+from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
-from shards.limits.throttle import INT_MAX
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.windows import Windows
 

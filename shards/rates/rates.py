@@ -23,8 +23,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shards.config.image import ClusterImage
+from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
-from shards.limits.throttle import INT_MAX
 from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
 from shards.rates.rate_home import RateHome, Record
 from shards.rates.rate_memory import Entry, RateMemory

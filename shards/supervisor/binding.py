@@ -11,13 +11,13 @@ from pathlib import Path
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ListenerEndpoint, ListenerSpec
 from shards.errors import CannotStart
 
-_BACKLOG = 4096
-
 
 def bind_clients(
-    specs: Sequence[ListenerSpec], brokers: int, shards: int
+    specs: Sequence[ListenerSpec], brokers: int, shards: int, *, backlog: int
 ) -> tuple[list[ListenerEndpoint], dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]]:
     """One socket per shard for each listener of each broker, sharing its port (SO_REUSEPORT).
+
+    `backlog`: connections the kernel keeps on each before they are accepted.
 
     Raises CannotStart with one sentence when a port is taken or an address is not of this machine.
     """
@@ -37,7 +37,7 @@ def bind_clients(
             endpoints.append(endpoint)
             for shard in range(shards):
                 sock = first if shard == 0 else bind_tcp(spec.host, port, what, shared=True)
-                sock.listen(_BACKLOG)
+                sock.listen(backlog)
                 sockets[broker, shard].append((endpoint, sock))
     return endpoints, sockets
 

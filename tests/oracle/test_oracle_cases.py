@@ -119,16 +119,19 @@ def test_ip_rate_with_listener_rate() -> None:
 
 def test_rejected_ip_is_unrecorded_from_rates() -> None:
     answered = Answered("RejectedIpConnectionUnrecordedFromConnectionRateQuotas")
-    assert answered.of(ip=IP_OF[EXTERNAL]).outcomes == answered.of(ip=IP_OF[REPLICATION]).outcomes == {"ip_rate": 1}
-    for ip in (KNOWN, UNKNOWN):
-        assert [answer["at"] for _, answer in answered.of(ip=ip).pairs][:2] == [0, 1000]
+    for listener in (EXTERNAL, REPLICATION):
+        assert answered.of(ip=IP_OF[listener], listener=listener).outcomes == {"ip_rate": 1}
+    for ip, start in ((KNOWN, 0), (UNKNOWN, 10_000)):
+        assert [answer["at"] for _, answer in answered.of(ip=ip).pairs][:2] == [start, start + 1000]
 
 
 def test_listener_rate_must_be_above_zero() -> None:
     rejected: list[str] = []
     lines = CASES[f"{PREFIX}MaxListenerConnectionListenerMustBeAboveZero"]
     list(replay(lines, lambda line, why: rejected.append(why)))
-    assert rejected == ["max.connection.creation.rate of listener EXTERNAL is 0; it must be at least 1"]
+    assert rejected == [
+        "listener.name.external.max.connection.creation.rate cannot be '0': it must be at least 1 while the cluster runs."
+    ]
     assert Answered("MaxListenerConnectionListenerMustBeAboveZero").longest_delay_ms > 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -48,10 +49,13 @@ def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> N
     turnstile config get max.connections --broker 0
     """
     found = cluster.get("/v1/cluster_config", key=name, broker=broker)
+    obeyed = not _not_emulated(cluster, [name])
     if as_json:
-        show_json(found)
+        show_json(found if obeyed else {**found, "emulated": False})
     else:
         click.echo(printable(spelled(found[name])))
+        if not obeyed:
+            click.echo(f"{name} is not emulated: nothing acts on it", err=True)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -74,7 +78,13 @@ def set_(
     """
     wanted = _pairs(name_and_value)
     answer = cluster.put("/v1/cluster_config", {"upsert": wanted, "remove": []}, broker=broker, dry_run=dry_run or None)
+    ignored = _not_emulated(cluster, wanted)
+    if as_json and ignored:
+        answer = {**answer, "not_emulated": ignored}
     show_change(answer, [f"{name} = {value}" for name, value in wanted.items()], as_json=as_json, dry_run=dry_run)
+    if not as_json:
+        for name in ignored:
+            click.echo(f"{name} is not emulated: it is stored and shown, nothing acts on it", err=True)
 
 
 @config.command("unset")
@@ -104,15 +114,20 @@ def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: b
     """
     values = cluster.get("/v1/cluster_config", broker=broker)
     given = cluster.get("/v1/cluster_config", broker=broker, include_defaults="false")
-    if as_json:
-        show_json(values if everything else given)
-        return
     schema = cluster.get("/v1/cluster_config/schema")["properties"]
+    if as_json:
+        shown = values if everything else given
+        ignored = [name for name in shown if not schema.get(name, {}).get("emulated", True)]
+        show_json({**shown, "not_emulated": ignored} if ignored else shown)
+        return
     names = [name for name in values if everything or name in given or _is_limit(name)]
     rows = [("NAME", "VALUE", "", "WHAT IT DOES")]
     for name in names:
         doc = schema.get(name, {}).get("description", "Of one listener.")
-        rows.append((name, readable(values[name]), "set" if name in given else "", doc.partition(". ")[0].rstrip(".")))
+        doc = doc.partition(". ")[0].rstrip(".")
+        if not schema.get(name, {}).get("emulated", True) and not doc.startswith("Not emulated"):
+            doc = f"Not emulated. {doc}"
+        rows.append((name, readable(values[name]), "set" if name in given else "", doc))
     show_table(rows)
 
 
@@ -174,6 +189,12 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"{word!r} is not NAME=VALUE")
         pairs[name] = value
     return pairs
+
+
+def _not_emulated(cluster: AdminClient, names: Iterable[str]) -> list[str]:
+    """Those of the settings that nothing obeys."""
+    schema = cluster.get("/v1/cluster_config/schema")["properties"]
+    return [name for name in names if not schema.get(name, {}).get("emulated", True)]
 
 
 def _is_limit(name: str) -> bool:

@@ -1,8 +1,9 @@
-"""A replay's scenario: what each event does to the broker being replayed. Where DESIGN section 9 is silent:
+"""A replay's scenario: what each event does to the broker being replayed.
 
 S1  Whatever is due at or before an event's `at` happens before the event.
-S2  A change that a broker would refuse (`max.connections` of 0, a quota of 0) is not made: the old value stays, and
-    ChangeRefused says why. `quota.window.*` can't change once there was a connect or a record.
+S2  A change that a cluster would refuse (`max.connections` of 0, a quota of 0) is not made: the old value stays, and
+    ChangeRefused says why. Settings are read, checked and interpreted by ConnectionLimits, quotas by quota_entities, as in
+    a cluster. `quota.window.*` can't change once there was a connect or a record.
 S3  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where there is only one.
 S4  A connection closed by its client before it was decided is decided all the same, and closed in that instant. Closing
     one that was refused, or that the broker closed (`connection_quotas.py`, G5), does nothing.
@@ -11,6 +12,7 @@ S6  A `mutation` without `strict` is strict. An absent user or client_id is an e
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -25,15 +27,18 @@ from shards.limits.client_quota_managers import (
     FetchQuotaManager,
     ProduceQuotaManager,
 )
+from shards.limits.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
+from shards.limits.config_types import text_of
+from shards.limits.connection_limits import READ, ConnectionLimits
 from shards.limits.connection_quotas import ADMITTED, WAITING, Acceptor, ConnectionQuotas, IncomingConnection
-from shards.limits.connection_settings import STATIC, ConnectionSettings
+from shards.limits.errors import ConfigInvalid
+from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.overrides import normalise_ip
 from shards.limits.precedence import QuotaTable
-from shards.limits.throttle import INT_MAX, LONG_MAX
+from shards.limits.quota_entities import entity_of, quota_of
+from shards.limits.ranges import LONG_MAX
 
 _QUOTA_OF = {"produce": PRODUCE, "fetch": FETCH, "request": REQUEST, "mutation": MUTATION}
-_WHOLE = frozenset({PRODUCE, FETCH})  # Kafka keeps these as longs
-_IP_RATE = "connection_creation_rate"
 _LATEST_MS = 2**53
 _MOST_REMEMBERED = 100_000
 _WITHIN = '{"outcome":"accepted","throttle_ms":0}'
@@ -42,7 +47,7 @@ Event = dict[str, Any]
 
 
 class ChangeRefused(Exception):
-    """A change that the broker would refuse (S2)."""
+    """A change that a cluster would refuse (S2)."""
 
 
 class Pending:
@@ -64,15 +69,16 @@ class ReplayScenario:
 
     def __init__(self) -> None:
         self._now_ms = 0
-        self._settings = ConnectionSettings(("PLAINTEXT",))
+        self._limits = ConnectionLimits()
+        self._listeners: tuple[str, ...] = ("PLAINTEXT",)
         self._inter_broker: str | None = None
         self._was_set_up = False
-        self._ip_rates: dict[str | None, int] = {}
+        self.ip_quotas = IpQuotaTable()
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
         self._gate: ConnectionQuotas | None = None
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
         self._connections: dict[object, IncomingConnection] = {}
-        self._ips: dict[str, str] = {}
+        self._address = lru_cache(_MOST_REMEMBERED)(_address)
         self._doing: dict[str, Callable[[Event, int], str | Pending | None]] = {
             "connect": self._connect,
             "close": self._close,
@@ -81,6 +87,11 @@ class ReplayScenario:
             "quota": self._quota,
             "setup": self._setup,
         }
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        """What the settings of now say."""
+        return self._limits
 
     def take(self, event: Event) -> "str | Pending | None":
         """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as S2 says."""
@@ -113,10 +124,12 @@ class ReplayScenario:
         text: Any = event.get("ip")
         try:
             acceptor = gate.acceptors[listener]
-            ip = self._ips[text]
         except (KeyError, TypeError):
             acceptor = self._acceptor(gate, listener)
+        try:
             ip = self._address(text)
+        except TypeError:  # it is a list or an object
+            ip = _address(text)
         if name.__class__ is not str and name.__class__ is not int:
             raise ValueError(f'"id" is {name!r}; it must be a string or a whole number')
         earlier = self._connections.get(name)
@@ -167,46 +180,45 @@ class ReplayScenario:
         name = event.get("name")
         if not isinstance(name, str):
             raise ValueError(f'"name" is {name!r}; it must be the name of a setting')
-        if name in STATIC and (self._gate is not None or self._meters):
-            raise ChangeRefused(f"{name} is read when a broker starts; set it before the first connect or record")
+        value = event.get("value")
         try:
-            settings = self._settings.with_change(name, event.get("value"))
-        except KeyError:
+            setting = broker_setting(canonical_name(name))
+        except ConfigInvalid:
             raise ValueError(f"{name} is not a setting that limits connections") from None
-        except ValueError as error:
-            raise ChangeRefused(str(error)) from None
-        self._settings = settings
+        if setting.name not in READ:
+            raise ValueError(f"{name} is not a setting that limits connections")
+        if not setting.dynamic and (self._gate is not None or self._meters):
+            raise ChangeRefused(f"{name} is read when a broker starts; set it before the first connect or record")
+        known = self._listeners if self._was_set_up or self._gate is not None else ()
+        try:
+            self._limits = self._limits.with_change(name, None if value is None else text_of(value), known)
+        except ConfigInvalid as fault:
+            raise ChangeRefused(str(fault)) from None
         if self._gate is not None:
-            self._gate.configure(settings, now_ms=now_ms)
+            self._gate.configure(self._limits, now_ms=now_ms)
 
     def _quota(self, event: Event, now_ms: int) -> None:
-        entity, key, value = event.get("entity"), event.get("key"), event.get("value")
-        if not isinstance(entity, dict) or not all(name is None or isinstance(name, str) for name in entity.values()):
-            raise ValueError(f'"entity" is {entity!r}; it must be an object such as {{"user": "alice"}}')
+        names, key, value = event.get("entity"), event.get("key"), event.get("value")
+        if not isinstance(names, dict) or not all(name is None or isinstance(name, str) for name in names.values()):
+            raise ValueError(f'"entity" is {names!r}; it must be an object such as {{"user": "alice"}}')
         if not (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
             raise ValueError(f'"value" is {value!r}; it must be a number, or null to remove the quota')
-        if entity.keys() == {"ip"}:
-            if key != _IP_RATE:
-                raise ValueError(f'"key" is {key!r}; the quota of an ip is {_IP_RATE}')
-            ip = None if entity["ip"] is None else self._address(entity["ip"])
-            self._set_ip_rate(ip, None if value is None else _checked(_IP_RATE, value, least=0, most=INT_MAX))
-            return
-        table = self._tables.get(key) if isinstance(key, str) else None
-        if key is None or table is None:
-            raise ValueError(f'"key" is {key!r}; it must be one of {", ".join(self._tables)}')
-        if value is not None and key in _WHOLE:
-            value = _checked(key, value, least=1, most=LONG_MAX)
-        elif value is not None and not value > 0:
-            raise ChangeRefused(f"{key} is {value}; it must be above 0")
-        table.update(entity, None if value is None else float(value))
-
-    def _set_ip_rate(self, ip: str | None, per_s: int | None) -> None:
-        if per_s is None:
-            self._ip_rates.pop(ip, None)
+        if not isinstance(key, str):
+            raise ValueError(f'"key" is {key!r}; it must be the name of a quota')
+        try:
+            entity = entity_of(names)
+            # An entity and a key that never go together make no sense; a value that can't be is refused like any other.
+            quota_of(entity, key, 1)
+        except ConfigInvalid as fault:
+            raise ValueError(str(fault)) from None
+        try:
+            quota = None if value is None else quota_of(entity, key, value)
+        except ConfigInvalid as fault:
+            raise ChangeRefused(str(fault)) from None
+        if entity[0][0] == "ip":
+            self.ip_quotas.update(entity[0][1], quota)
         else:
-            self._ip_rates[ip] = per_s
-        if self._gate is not None:
-            self._gate.set_ip_rate(ip, per_s)
+            self._tables[key].update(dict(entity), quota)
 
     def _setup(self, event: Event, now_ms: int) -> None:
         if self._was_set_up or self._gate is not None:
@@ -218,23 +230,27 @@ class ReplayScenario:
             raise ValueError('"listeners" must name at least one listener, and each one once')
         if inter_broker is not None and inter_broker not in listeners:
             raise ValueError(f'"inter_broker" is {inter_broker!r}, which is none of the listeners')
-        self._settings = ConnectionSettings(listeners, self._settings.values)
+        lower = {name.lower() for name in listeners}
+        strangers = [name for name in self._limits.given if name.startswith(LISTENER_PREFIX)
+                     and listener_of(name) not in lower]  # fmt: skip
+        if strangers:
+            raise ValueError(f"{strangers[0]} is set, and {listener_of(strangers[0])} is none of the listeners")
+        self._listeners = tuple(listeners)
         self._inter_broker = inter_broker
         self._was_set_up = True
 
     def _start(self) -> ConnectionQuotas:
-        self._gate = gate = ConnectionQuotas(self._settings, inter_broker=self._inter_broker)
-        for ip, per_s in self._ip_rates.items():
-            gate.set_ip_rate(ip, per_s)
+        self._gate = gate = ConnectionQuotas(self._limits, self._listeners, inter_broker=self._inter_broker)
+        gate.ip_quotas = self.ip_quotas
         return gate
 
     def _start_meters(self) -> None:
-        tables, window = self._tables, self._settings.window
+        tables, window = self._tables, self._limits.window
         self._meters = {
             "produce": ProduceQuotaManager(tables[PRODUCE], window=window),
             "fetch": FetchQuotaManager(tables[FETCH], window=window),
             "request": ClientRequestQuotaManager(tables[REQUEST], window=window),
-            "mutation": ControllerMutationQuotaManager(tables[MUTATION], window=self._settings.mutation_window),
+            "mutation": ControllerMutationQuotaManager(tables[MUTATION], window=self._limits.mutation_window),
         }
 
     def _acceptor(self, gate: ConnectionQuotas, listener: object) -> Acceptor:
@@ -245,16 +261,12 @@ class ReplayScenario:
             raise ValueError(f'"listener" is {listener!r}; it must be one of {", ".join(gate.acceptors)}')
         return acceptor
 
-    def _address(self, text: object) -> str:
-        """The normal spelling of an address, remembered because a scenario repeats few of them often."""
-        ip = self._ips.get(text) if isinstance(text, str) else None
-        if ip is None:
-            if not isinstance(text, str):
-                raise ValueError(f'"ip" is {text!r}; it must be an IP address')
-            if len(self._ips) >= _MOST_REMEMBERED:
-                self._ips.clear()
-            ip = self._ips[text] = normalise_ip(text)
-        return ip
+
+def _address(text: object) -> str:
+    """The normal spelling of an address. ValueError if it is none."""
+    if not isinstance(text, str):
+        raise ValueError(f'"ip" is {text!r}; it must be an IP address')
+    return normalise_ip(text)
 
 
 def _answer(name: str | int, connection: IncomingConnection) -> str:
@@ -269,12 +281,3 @@ def _whole_ms(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     raise ValueError(f'"at" is {value!r}; it must be a whole number of milliseconds')
-
-
-def _checked(key: str, value: float, *, least: int, most: int) -> int:
-    """A quota that Kafka keeps as a whole number, checked as its controller does."""
-    if not least <= value <= most:
-        raise ChangeRefused(f"{key} is {value}; it must be from {least} to {most}")
-    if value % 1.0 > 1e-6:
-        raise ChangeRefused(f"{key} is {value}; it must be a whole number")
-    return int(value)

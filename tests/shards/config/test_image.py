@@ -1,4 +1,4 @@
-"""What a View says a limit is, over both vocabularies, levels and overrides."""
+"""What a ClusterImage says a limit is, over both vocabularies, levels and overrides."""
 
 import uuid
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.config.image import NO_RATE, ClusterImage, RateRule
-from shards.limits.caps import UNLIMITED, CapRule
+from shards.config.image import ClusterImage
+from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule
 from shards.limits.overrides import Overrides
 
 
 def image_with(broker: int = 0, static: dict[str, str] | None = None, **named: str) -> ClusterImage:
-    """A View with these cluster-wide settings: `_` stands for `.` in Kafka's names, which `kafka_...` names are not."""
+    """An image with these cluster-wide settings: `_` stands for `.` in Kafka's names, which `kafka_...` names are not."""
     image = ClusterImage(broker)
     settings = [["setting", "/" + (n if n.startswith("kafka") else n.replace("_", ".")), v] for n, v in named.items()]
     image.apply(1, [*(["static", k, v] for k, v in (static or {}).items()), *settings], whole=True)
@@ -164,7 +164,7 @@ def test_topics_are_found_by_name_and_id_and_configured_by_themselves_or_the_bro
 
 def test_a_pool_asked_for_leaves_nothing_behind():
     image = image_with(kafka_connections_max_per_ip="5", kafka_connections_max_overrides="10.0.0.0/8:1")
-    kept = len(image._rules.exact)
+    kept = len(image.limits.exact)
     for n in range(1000):
         image.rule_of(f"ip:10.0.{n // 256}.{n % 256}")
-    assert len(image._rules.exact) == kept
+    assert len(image.limits.exact) == kept

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shards.limits.config_def import BROKER, TOPIC
-from shards.limits.config_types import COST, LONG_MAX, ValueType, long, number, one_of, overrides, whole, words
+from shards.limits.config_types import COST, ValueType, long, number, one_of, overrides, whole, words
 from shards.limits.overrides import Overrides
+from shards.limits.ranges import LONG_MAX
 
 SETTINGS = [*BROKER.values(), *TOPIC.values()]
 
@@ -43,7 +44,7 @@ def test_what_was_read_is_spelled_so_that_it_reads_the_same(case):
 def test_every_default_is_a_value_its_own_kind_accepts(setting):
     if setting.default is not None:
         assert setting.kind.parse(setting.kind.spell(setting.default)) == setting.default
-    assert setting.doc.endswith(".")
+    assert setting.documentation.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,8 @@ def test_every_default_is_a_value_its_own_kind_accepts(setting):
         (one_of("a", "b"), "c", "one of a, b"),
         (words("compact", "delete"), "delete,shred", "one of compact, delete"),
         (words(), "a,,b", "none of them empty"),
+        (words(), '["[x"]', "start with no ["),
+        (COST, "Produce=" + "9" * 400 + "us", "Produce=2ms+1us/KiB"),
         (words(), '["a", 1]', "JSON list of strings"),
         (overrides(1, 10), "10.0.0.1:0", "from 1 to 10"),
         (overrides(0, 10), "localhost:1", "not an IP address"),

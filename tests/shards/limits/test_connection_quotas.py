@@ -9,19 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shards.limits.config_types import text_of
+from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
-from shards.limits.connection_settings import ConnectionSettings
-from shards.limits.throttle import INT_MAX
+from shards.limits.ranges import INT_MAX
+
+LISTENERS = ("EXTERNAL", "INTERNAL")
 
 
 class Broker:
     """A gate with two listeners, driven by verbs, at a time that `at` moves."""
 
     def __init__(self, *, inter_broker: str | None = "INTERNAL", **settings: object) -> None:
-        self.settings = ConnectionSettings(("EXTERNAL", "INTERNAL"))
+        self.limits = ConnectionLimits()
         for name, value in settings.items():
-            self.settings = self.settings.with_change(name.replace("__", "."), value)
-        self.gate = ConnectionQuotas(self.settings, inter_broker=inter_broker)
+            self.limits = self.limits.with_change(name.replace("__", "."), text_of(value), LISTENERS)
+        self.gate = ConnectionQuotas(self.limits, LISTENERS, inter_broker=inter_broker)
         self.now_ms = 0
 
     def at(self, now_ms: int) -> "Broker":
@@ -30,8 +33,8 @@ class Broker:
         return self
 
     def set(self, name: str, value: object) -> None:
-        self.settings = self.settings.with_change(name, value)
-        self.gate.configure(self.settings, now_ms=self.now_ms)
+        self.limits = self.limits.with_change(name, None if value is None else text_of(value), LISTENERS)
+        self.gate.configure(self.limits, now_ms=self.now_ms)
 
     def connect(self, ip: str = "10.0.0.1", listener: str = "EXTERNAL") -> IncomingConnection:
         connection = IncomingConnection(self.gate.acceptors[listener], ip)
@@ -111,8 +114,8 @@ def test_the_inter_broker_listener_gets_in_over_the_cap_by_closing_the_oldest_of
 
 
 def test_alone_the_inter_broker_listener_is_like_any_other() -> None:
-    settings = ConnectionSettings(("ONLY",)).with_change("max.connections", 1)
-    gate = ConnectionQuotas(settings, inter_broker="ONLY")
+    limits = ConnectionLimits().with_change("max.connections", "1", ["ONLY"])
+    gate = ConnectionQuotas(limits, ["ONLY"], inter_broker="ONLY")
     connections = [IncomingConnection(gate.acceptors["ONLY"], "10.0.0.1") for _ in range(2)]
     for connection in connections:
         gate.connect(connection, now_ms=0)
@@ -144,28 +147,28 @@ def test_a_rate_changed_live_leaves_a_delay_in_progress_alone() -> None:
 
 def test_over_its_rate_an_address_is_refused_at_once_and_no_rate_remembers_it() -> None:
     broker = Broker(listener__name__external__max__connection__creation__rate=1)
-    broker.gate.set_ip_rate("10.0.0.1", 0)
+    broker.gate.ip_quotas.update("10.0.0.1", 0)
     assert {c.reason for c in broker.connects(20)} == {"ip_rate"}
     assert [c.outcome for c in broker.connects(10, ip="10.0.0.2")] == ["admitted"] * 10
 
 
 def test_an_addresss_own_quota_comes_before_the_default_one_and_int_max_is_none() -> None:
     broker = Broker()
-    broker.gate.set_ip_rate(None, 0)
-    broker.gate.set_ip_rate("10.0.0.1", INT_MAX)
+    broker.gate.ip_quotas.update(None, 0)
+    broker.gate.ip_quotas.update("10.0.0.1", INT_MAX)
     assert broker.connect("10.0.0.1").outcome == "admitted"
     assert broker.connect("10.0.0.2").reason == "ip_rate"
-    broker.gate.set_ip_rate("10.0.0.1", None)
+    broker.gate.ip_quotas.update("10.0.0.1", None)
     assert broker.connect("10.0.0.1").reason == "ip_rate"
-    broker.gate.set_ip_rate(None, None)
+    broker.gate.ip_quotas.update(None, None)
     assert broker.connect("10.0.0.2").outcome == "admitted"
 
 
 def test_while_an_address_has_no_quota_nothing_is_recorded_for_it() -> None:
     broker = Broker()
-    broker.gate.set_ip_rate("10.0.0.1", INT_MAX)
+    broker.gate.ip_quotas.update("10.0.0.1", INT_MAX)
     broker.connects(100)
-    broker.gate.set_ip_rate("10.0.0.1", 1)
+    broker.gate.ip_quotas.update("10.0.0.1", 1)
     assert [c.reason for c in broker.connects(11)] == [None] * 10 + ["ip_rate"]
 
 
@@ -202,10 +205,10 @@ def test_redpandas_rate_waits_100_ms_for_a_token_and_then_refuses() -> None:
 
 def test_with_recheck_an_address_is_looked_at_again_after_its_delay() -> None:
     broker = Broker(turnstile__ip__rate__recheck=True)
-    broker.gate.set_ip_rate("10.0.0.1", 1)
+    broker.gate.ip_quotas.update("10.0.0.1", 1)
     broker.connects(10)
     held = broker.connect()
-    broker.gate.set_ip_rate("10.0.0.2", 0)
+    broker.gate.ip_quotas.update("10.0.0.2", 0)
     hopeless = broker.connect("10.0.0.2")
     assert held.outcome is hopeless.outcome is None
     assert broker.connect("10.0.0.3").outcome == "admitted"  # it holds nobody else up
@@ -215,16 +218,16 @@ def test_with_recheck_an_address_is_looked_at_again_after_its_delay() -> None:
     assert answers(hopeless, held) == [("refused", 1000, "ip_rate"), ("refused", 1000, "ip_rate")]
     broker.connects(10)
     held = broker.connect()
-    broker.gate.set_ip_rate("10.0.0.1", None)
+    broker.gate.ip_quotas.update("10.0.0.1", None)
     broker.at(30_000)
     assert answers(held) == [("admitted", 21_000, None)]
 
 
 def test_with_recheck_and_no_slot_left_the_connection_is_refused() -> None:
     broker = Broker(turnstile__ip__rate__recheck=True, max__connections=1)
-    broker.gate.set_ip_rate("10.0.0.1", 0)
+    broker.gate.ip_quotas.update("10.0.0.1", 0)
     held = broker.connect()
-    broker.gate.set_ip_rate("10.0.0.1", None)
+    broker.gate.ip_quotas.update("10.0.0.1", None)
     broker.connect()
     broker.at(1000)
     assert answers(held) == [("refused", 1000, "broker_cap")]
@@ -259,7 +262,7 @@ def test_whatever_happens_counts_are_right_and_no_cap_is_passed(
         elif what == "sleep":
             broker.at(broker.now_ms + (value or 0))
         elif what == "ip_rate":
-            broker.gate.set_ip_rate(None, value)
+            broker.gate.ip_quotas.update(None, value)
         elif what != "close":
             broker.set(what, value)
         check(broker, made, before)
@@ -269,7 +272,7 @@ def test_whatever_happens_counts_are_right_and_no_cap_is_passed(
 
 def check(broker: Broker, made: list[IncomingConnection], before: int) -> None:
     """G6, the caps, and that an acceptor stands still only while something holds it up."""
-    gate, settings = broker.gate, broker.settings
+    gate, limits = broker.gate, broker.limits
     opened = [connection for connection in made if connection.open]
     assert gate.count == len(opened)
     assert gate.count_of == Counter(connection.ip for connection in opened)
@@ -277,7 +280,7 @@ def check(broker: Broker, made: list[IncomingConnection], before: int) -> None:
         assert acceptor.count == sum(connection.acceptor is acceptor for connection in opened)
         waits = {entry[3] for entry in gate.due} | gate._parked.keys()
         assert (acceptor.busy is None and not acceptor.behind) or acceptor.busy in waits
-    cap = settings.broker.cap
+    cap = limits.waiting.cap
     if cap is not None and gate.count > before:
         external = [connection for connection in opened if not connection.acceptor.exempt]
         assert gate.count <= cap or not external

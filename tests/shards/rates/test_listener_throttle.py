@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
-from shards.limits.connection_settings import ConnectionSettings
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 
@@ -34,10 +34,10 @@ def throttle(broker=None, external=None, internal=None, *, shards=2, exempt="INT
 def test_asks_of_many_holders_are_admitted_when_one_acceptor_admits_them(seed):
     source = random.Random(seed)
     values = {RATE: source.choice([3, 10, 40]), f"listener.name.external.{RATE}": source.choice([2, 10, 100])}
-    settings = ConnectionSettings(LISTENERS)
+    limits = ConnectionLimits()
     for name, value in values.items():
-        settings = settings.with_change(name, str(value))
-    reference = ConnectionQuotas(settings, inter_broker="INTERNAL")
+        limits = limits.with_change(name, str(value), LISTENERS)
+    reference = ConnectionQuotas(limits, LISTENERS, inter_broker="INTERNAL")
     tested, answers = throttle(values[RATE], values[f"listener.name.external.{RATE}"], values[RATE])
     made, now_ms = [], 0
     for _ in range(1000):

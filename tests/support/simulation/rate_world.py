@@ -11,8 +11,8 @@ from collections import Counter, deque
 from units import quotas_of
 
 from shards.config.image import ClusterImage
+from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
-from shards.limits.connection_settings import ConnectionSettings
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
 from shards.rates.rates import UNAVAILABLE, Rates
@@ -241,12 +241,12 @@ def quota_key(ip):
 
 def one_broker(arrivals, until_ms, *, sets=(), quotas=()):
     """When one Kafka broker admits these (at_ms, ip, listener)."""
-    settings = ConnectionSettings(LISTENERS)
+    limits = ConnectionLimits()
     for name, value in sets:
-        settings = settings.with_change(name, str(value))
-    quotas_of_one = ConnectionQuotas(settings, inter_broker="INTERNAL")
+        limits = limits.with_change(name, str(value), LISTENERS)
+    quotas_of_one = ConnectionQuotas(limits, LISTENERS, inter_broker="INTERNAL")
     for ip, rate in quotas:
-        quotas_of_one.set_ip_rate(ip, rate)
+        quotas_of_one.ip_quotas.update(ip, rate)
     made = []
     for at_ms, ip, listener in sorted(arrivals):
         quotas_of_one.advance(now_ms=at_ms)

@@ -145,3 +145,14 @@ def test_a_command_imports_nothing_heavy_before_it_runs():
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+async def test_a_setting_that_nothing_obeys_says_so_when_it_is_set_read_and_listed(run):
+    name = "log.cleaner.min.compaction.lag.ms"
+    assert "nothing acts on it" in (await run(config, "set", name, "5")).stderr
+    assert "not emulated" in (await run(config, "get", name)).stderr
+    row = next(line for line in (await run(config, "list")).stdout.splitlines() if line.startswith(name))
+    assert "Not emulated" in row
+    assert json.loads((await run(config, "set", name, "6", "--json")).stdout)["not_emulated"] == [name]
+    assert json.loads((await run(config, "get", name, "--json")).stdout) == {name: 6, "emulated": False}
+    assert json.loads((await run(config, "list", "--json")).stdout) == {name: 6, "not_emulated": [name]}

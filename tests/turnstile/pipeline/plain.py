@@ -19,14 +19,14 @@ def _counted(log: list[Row], candidate: Candidate) -> dict[int, str]:
     """Counts and rates kept by hand."""
     from shards.limits.rate import Rate
 
-    settings = candidate.settings(["L"])
+    limits = candidate.connection_limits()
     open_now: list[tuple[int, str]] = []
     rates: dict[str, Rate] = {}
     answers = {}
     for index in sorted(range(len(log)), key=lambda each: (log[each][1], each)):
         ip, opened, closed, _ = log[index]
         open_now = [(until, other) for until, other in open_now if until > opened]
-        cap = settings.ip_cap(ip).cap
+        cap = limits.rule_of(f"ip:{ip}").cap
         if candidate.broker_cap is not None and len(open_now) >= candidate.broker_cap:
             answers[index] = "refused"
             continue
@@ -47,9 +47,9 @@ def _counted(log: list[Row], candidate: Candidate) -> dict[int, str]:
 def _gated(log: list[Row], candidate: Candidate) -> dict[int, str]:
     """Every open and close as an event of the reference gate, in order of time."""
     names = sorted({row[3] for row in log})
-    gate = ConnectionQuotas(candidate.settings(names))
+    gate = ConnectionQuotas(candidate.connection_limits(), names)
     if candidate.ip_rate is not None:
-        gate.set_ip_rate(None, candidate.ip_rate)
+        gate.ip_quotas.update(None, candidate.ip_rate)
     start = min(row[1] for row in log) // 1000
     opens = [(row[1], 1, index) for index, row in enumerate(log)]
     closes = [(row[2], 0 if row[2] > row[1] else 1, index + 0.5) for index, row in enumerate(log) if row[2] < NEVER]

@@ -99,7 +99,7 @@ def test_run_says_which_change_was_refused_and_goes_on() -> None:
     out, err = io.StringIO(), io.StringIO()
     assert run(['{"at":0,"do":"set","name":"max.connections","value":"0"}'], out, err) == 0
     assert err.getvalue() == (
-        "scenario:1: not changed: max.connections of listener PLAINTEXT is 0; it must be at least 1\n"
+        "scenario:1: not changed: max.connections cannot be '0': it must be at least 1 while the cluster runs.\n"
     )
 
 

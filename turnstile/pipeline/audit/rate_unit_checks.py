@@ -18,9 +18,9 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
-from shards.limits.throttle import INT_MAX
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
 from turnstile.pipeline.events.journal_events import INCARNATION
 from turnstile.pipeline.events.sequence import Gap, first_gaps
@@ -109,7 +109,7 @@ def beyond(changed: DataFrame, timeline: Timeline) -> DataFrame:
                     return RateQuotas(_quota(limits.rate("ip", name)))
                 return RateQuotas(_quota(limits.rate(kind, name)), _quota(limits.rate("broker", "")), name in exempt)
 
-            units = home.event(detail, quotas, Window(*limits.settings.window))
+            units = home.event(detail, quotas, Window(*limits.limits.window))
             if units:
                 pool = detail["pool"].removeprefix("rate:")
                 same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "version")}

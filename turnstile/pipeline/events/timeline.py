@@ -15,12 +15,14 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
-from shards.limits.connection_settings import CORE_RATE_OVERRIDES, ConnectionSettings
-from shards.limits.overrides import Overrides
+from shards.limits.broker_config import given
+from shards.limits.connection_limits import ConnectionLimits
+from shards.limits.errors import ConfigInvalid
+from shards.limits.ip_quotas import IpQuotaTable
+from shards.limits.quota_entities import entity_of_key
 from shards.limits.rate import DEFAULT_WINDOW
 
 UNLIMITED = 1 << 62
-RATE_QUOTA = "connection_creation_rate"
 STATIC, SETTING, QUOTA = "static", "setting", "quota"
 
 
@@ -34,63 +36,60 @@ class ConfigEvent(NamedTuple):
 
 
 class VersionLimits:
-    """What one version says, for one broker."""
+    """What one version says, for one broker; `limits` are its settings, read as the broker read them."""
 
     def __init__(
-        self, settings: ConnectionSettings, ip_rates: Mapping[str | None, float], inter_broker: str | None = None
+        self, limits: ConnectionLimits, ip_quotas: IpQuotaTable, inter_broker: str | None = None, listeners: int = 1
     ) -> None:
-        self.settings = settings
-        self.ip_rates = dict(ip_rates)
-        self.inter_broker = inter_broker if len(settings.listeners) > 1 else None
+        """`listeners`: how many the broker has; the inter-broker one is special only beside another."""
+        self.limits = limits
+        self.ip_quotas = ip_quotas
+        self.inter_broker = inter_broker if listeners > 1 else None
 
     def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
         """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
 
         The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
-        Without `slots` nobody is stopped by that, without `refusing` nobody by kafka_connections_max.
+        Without `slots` max.connections stops no connection, without `refusing` kafka_connections_max stops none.
         """
-        if kind == "ip":
-            cap = self.settings.ip_cap(key).cap
-        elif kind == "listener":
-            found = self.settings.listener.get(key)
-            cap = found.cap if found is not None else self.settings.broker.cap
+        limits = self.limits
+        if kind != "broker":
+            cap = limits.rule_of(f"{kind}:{key}").cap
         else:
-            shared = self.settings.broker.cap if slots and key != self.inter_broker else None
-            above = self.settings.refuse_above.cap if refusing else None
+            shared = limits.waiting.cap if slots and key != self.inter_broker else None
+            above = limits.refusing.cap if refusing else None
             cap = min((each for each in (above, shared) if each is not None), default=None)
         return UNLIMITED if cap is None else cap
 
     def rate(self, kind: str, key: str) -> float:
         """New connections a second that a pool may have; infinite when it has no limit."""
+        limits = self.limits
         if kind == "ip":
-            rate = self.ip_rates.get(key, self.ip_rates.get(None))
+            rate = self.ip_quotas.quota(key)
         elif kind == "listener":
-            found = self.settings.listener.get(key)
-            rate = found.rate if found is not None else self.settings.broker.rate
+            rate = limits.rate_of(f"listener:{key}").rate
         elif kind == "core":  # the bucket of every address without one of its own
-            rate = None if self._own_core_rates() else self.settings.core_rate
+            rate = None if limits.core_overrides() else limits.core_rate.rate
         elif kind == "core_ip":
-            owner, rate = self.settings.core_rate_of(key)
-            rate = rate if owner else None
+            rule = limits.core_rate_of(key)
+            rate = None if rule == limits.core_rate else rule.rate
         else:
-            rate = self.settings.broker.rate
-        return float("inf") if rate is None else float(rate)
+            rate = limits.rate_of("broker").rate
+        return float("inf") if rate is None else rate
 
     def rates(self, kind: str) -> list[float]:
         """Every rate that this version sets for pools of a kind."""
-        settings = self.settings
+        limits = self.limits
         if kind == "ip":
-            return list(self.ip_rates.values())
+            return self.ip_quotas.quotas()
         if kind == "core_ip":
-            return [float(rate) for rate in self._own_core_rates()]
+            return limits.core_overrides()
         if kind == "core":
-            return [self.rate(kind, "")] if settings.core_rate is not None else []
-        found = settings.listener.values() if kind == "listener" else (settings.broker,)
-        return [float(each.rate) for each in found if each.rate is not None]
-
-    def _own_core_rates(self) -> list[int]:
-        own = self.settings.values.get(CORE_RATE_OVERRIDES)
-        return list(own.entries.values()) if isinstance(own, Overrides) else []
+            return [self.rate(kind, "")] if limits.core_rate.rate is not None else []
+        rules = (
+            [limits.rate_of("broker"), *limits.listener_rates()] if kind == "listener" else [limits.rate_of("broker")]
+        )
+        return [rule.rate for rule in rules if rule.rate is not None]
 
 
 class VersionPeriod(NamedTuple):
@@ -167,16 +166,14 @@ class Timeline:
     @property
     def limits_slots(self) -> bool:
         """Whether any version has a max.connections, of a broker or of a listener."""
-        each = [self.limits(version, broker).settings for version in self.versions for broker in self.brokers]
-        return any(
-            found.cap is not None for settings in each for found in (settings.broker, *settings.listener.values())
-        )
+        each = [self.limits(version, broker).limits for version in self.versions for broker in self.brokers]
+        return any(rule.cap is not None for limits in each for rule in (limits.waiting, *limits.listeners.values()))
 
     @property
     def protected(self) -> list[str]:
         """Names of inter-broker listeners that max.connections does not stop; none where no version sets that."""
         each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
-        return self.inter_broker if any(limits.settings.broker.cap is not None for limits in each) else []
+        return self.inter_broker if any(one.limits.waiting.cap is not None for one in each) else []
 
     @property
     def inter_broker(self) -> list[str]:
@@ -198,9 +195,7 @@ class Timeline:
         if measure == "rate":
             return any(limits.rates(kind) for limits in each)
         if kind == "ip":
-            return any(
-                not limits.settings.same_for_all_ips or limits.settings.ip_default.cap is not None for limits in each
-            )
+            return any(not one.limits.same_for_all_ips or one.limits.ip_default.cap is not None for one in each)
         keys = self._listeners if kind == "listener" else ("",)
         return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
 
@@ -208,11 +203,10 @@ class Timeline:
     def windows(self) -> list[tuple[int, int]]:
         """Samples and their size in ms, the longest first: several if a broker was started again with another window."""
         if not self.versions:
-            return [tuple(DEFAULT_WINDOW)]
-        each = {
-            tuple(self.limits(version, broker).settings.window) for version in self.versions for broker in self.brokers
-        }
-        return sorted(each, key=lambda window: window[0] * window[1], reverse=True)
+            return [(DEFAULT_WINDOW.samples, DEFAULT_WINDOW.size_ms)]
+        each = [self.limits(version, broker).limits.window for version in self.versions for broker in self.brokers]
+        windows = {(window.samples, window.size_ms) for window in each}
+        return sorted(windows, key=lambda window: window[0] * window[1], reverse=True)
 
     def lowest_rate(self, kind: str) -> float:
         """A rate that no version's limit of this kind is below, so that most windows need no second look."""
@@ -236,21 +230,19 @@ class Timeline:
 
     def _compute(self, version: int, broker: int) -> VersionLimits:
         state = self._states.get(version, {})  # T3
-        values: dict[str, str] = {}
-        for kind, prefix in ((STATIC, "/"), (STATIC, f"{broker}/"), (SETTING, "/"), (SETTING, f"{broker}/")):
-            for (record, key), value in state.items():
-                if record == kind and key.startswith(prefix):
-                    values[key[len(prefix) :]] = value
-        names = dict.fromkeys((*self._listeners, *_listener_names(values.get("listeners", ""))))
-        settings = ConnectionSettings(names)
-        for name, text in sorted(values.items(), key=lambda item: "overrides" not in item[0]):
-            try:
-                settings = settings.with_change(name, text)
-            except KeyError:
-                continue  # not a limit on connections
-            except ValueError as error:
-                self.unknown.append(f"version {version}: {error}")
-        return VersionLimits(settings, _ip_rates(state), values.get("inter.broker.listener.name"))
+        layers = {
+            kind: {key: text for (record, key), text in state.items() if record == kind} for kind in (STATIC, SETTING)
+        }
+
+        def unreadable(fault: ConfigInvalid) -> None:
+            self.unknown.append(f"version {version}: {fault}")
+
+        found = given(broker, layers[STATIC], layers[SETTING], unreadable)
+        names = {*self._listeners, *_listener_names(str(found.get("listeners", "")))}
+        inter_broker = found.get("inter.broker.listener.name")
+        return VersionLimits(
+            ConnectionLimits(found), _ip_quotas(state), None if inter_broker is None else str(inter_broker), len(names)
+        )
 
 
 def _listener_names(listeners: str) -> list[str]:
@@ -317,12 +309,9 @@ def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions
     return started
 
 
-def _ip_rates(state: Mapping[tuple[str, str], Any]) -> dict[str | None, float]:
-    """Address (None: the default) -> connection_creation_rate."""
-    rates = {}
-    for (kind, key), value in state.items():
-        if kind == QUOTA and isinstance(value, Mapping) and RATE_QUOTA in value:
-            entity = json.loads(key)
-            if set(entity) == {"ip"}:
-                rates[entity["ip"]] = float(value[RATE_QUOTA])
-    return rates
+def _ip_quotas(state: Mapping[tuple[str, str], Any]) -> IpQuotaTable:
+    return IpQuotaTable(
+        (entity_of_key(key), value)
+        for (kind, key), value in state.items()
+        if kind == QUOTA and isinstance(value, Mapping)
+    )

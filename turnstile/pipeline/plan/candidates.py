@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from shards.limits.connection_settings import ConnectionSettings
+from shards.limits.broker_config import IP_CAP, IP_OVERRIDES, RATE
+from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
+from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import Overrides
+from shards.limits.quota_entities import CONNECTION_RATE, quota_of
 from turnstile.pipeline.errors import PipelineError
-
-PER_IP = "kafka_connections_max_per_ip"
-BROKER = "kafka_connections_max"
-IP_RATE = "connection_creation_rate"
-BROKER_RATE = "max.connection.creation.rate"
-OVERRIDES = "kafka_connections_max_overrides"
 
 
 class Candidate(NamedTuple):
@@ -28,11 +25,11 @@ class Candidate(NamedTuple):
     def limits(self) -> dict[str, Any]:
         """The settings by name, without the overrides of others than this candidate."""
         named = {
-            PER_IP: self.per_ip_cap,
-            BROKER: self.broker_cap,
-            IP_RATE: self.ip_rate,
-            BROKER_RATE: self.broker_rate,
-            OVERRIDES: self.overrides or None,
+            CORE_IP_CAP: self.per_ip_cap,
+            CORE_CAP: self.broker_cap,
+            CONNECTION_RATE: self.ip_rate,
+            RATE: self.broker_rate,
+            CORE_IP_OVERRIDES: self.overrides or None,
         }
         return {name: value for name, value in named.items() if value is not None}
 
@@ -44,15 +41,17 @@ class Candidate(NamedTuple):
     @property
     def is_broker_cap_alone(self) -> bool:
         """Whether only the broker's cap is set: then one replay answers for all such caps."""
-        return self.limits.keys() == {BROKER}
+        return self.limits.keys() == {CORE_CAP}
 
-    def settings(self, listeners: Sequence[str]) -> ConnectionSettings:
-        """As the emulator's own settings; the IP's rate is a quota and not among them."""
-        settings = ConnectionSettings(listeners)
+    def connection_limits(self) -> ConnectionLimits:
+        """As a broker reads them; the IP's rate is a quota and not among them. Raises ConfigInvalid."""
+        limits = ConnectionLimits()
         for name, value in self.limits.items():
-            if name != IP_RATE:
-                settings = settings.with_change(name, value if name == OVERRIDES else str(value))
-        return settings
+            if name == CONNECTION_RATE:
+                quota_of((("ip", None),), CONNECTION_RATE, value)
+            else:
+                limits = limits.with_change(name, str(value))
+        return limits
 
 
 def grid(
@@ -63,28 +62,35 @@ def grid(
     overrides: str = "",
 ) -> list[Candidate]:
     """Every combination of what is given. Raises PipelineError for a value that no setting may have."""
-    values = (per_ip_caps, broker_caps, ip_rates, broker_rates)
-    axes = [list(dict.fromkeys(given)) or [None] for given in values]
-    combined = [Candidate(*each, overrides) for each in product(*axes)]  # type: ignore[arg-type]
+    combined = [
+        Candidate(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
+        for per_ip_cap, broker_cap, ip_rate, broker_rate in product(
+            _axis(per_ip_caps), _axis(broker_caps), _axis(ip_rates), _axis(broker_rates)
+        )
+    ]
     if combined == [Candidate()]:
         return []
     try:
         for candidate in combined:
-            candidate.settings(["L"])
-    except ValueError as error:
-        raise PipelineError(f"A candidate can't be set: {error}.") from None
+            candidate.connection_limits()
+    except ConfigInvalid as fault:
+        raise PipelineError(f"A candidate can't be set: {fault}") from None
     return combined
+
+
+def _axis(values: Sequence[int]) -> list[int | None]:
+    return [*dict.fromkeys(values)] or [None]
 
 
 def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str]]:
     """The settings of a recommendation, ready to paste, by vocabulary."""
     entries = str(Overrides.parse([_entry(ip, count) for ip, count in overrides.items()]))
-    redpanda = {PER_IP: str(per_ip_cap)}
-    kafka = {"max.connections.per.ip": str(per_ip_cap)}
+    redpanda = {CORE_IP_CAP: str(per_ip_cap)}
+    kafka = {IP_CAP: str(per_ip_cap)}
     if overrides:
         quoted = ", ".join(f'"{entry}"' for entry in entries.split(","))
-        redpanda[OVERRIDES] = f"[{quoted}]"
-        kafka["max.connections.per.ip.overrides"] = entries
+        redpanda[CORE_IP_OVERRIDES] = f"[{quoted}]"
+        kafka[IP_OVERRIDES] = entries
     return {"redpanda": redpanda, "kafka": kafka}
 
 

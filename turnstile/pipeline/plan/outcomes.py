@@ -43,11 +43,11 @@ def outcomes(
 
 def caps(candidate: Candidate, names: Sequence[str]) -> numpy.ndarray | None:
     """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
-    settings = candidate.settings(["L"])
-    if settings.same_for_all_ips:
-        cap = settings.ip_default.cap
+    limits = candidate.connection_limits()
+    if limits.same_for_all_ips:
+        cap = limits.ip_default.cap
         return None if cap is None else numpy.full(len(names), cap, dtype="i8")
-    own = (settings.ip_cap(name).cap for name in names)
+    own = (limits.rule_of(f"ip:{name}").cap for name in names)
     return numpy.fromiter((what_if.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
 
 

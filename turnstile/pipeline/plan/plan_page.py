@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from shards.limits.connection_limits import CORE_IP_OVERRIDES
 from turnstile.pipeline.html_page import bars, document, section, table
-from turnstile.pipeline.plan.candidates import OVERRIDES
 from turnstile.pipeline.plan.plan import LimitPlan
 
 _TITLES = {"kafka": "Kafka (server.properties or kafka-configs)", "redpanda": "Redpanda (cluster config)"}
@@ -88,8 +88,10 @@ def page(plan: LimitPlan, *, name: str) -> str:
 
 def _overridden(plan: LimitPlan) -> str:
     """The overrides that every candidate has, once."""
-    given = next((one["limits"][OVERRIDES] for one in plan.candidates if OVERRIDES in one["limits"]), "")
-    return f"Each with {OVERRIDES}={given}" if given else ""
+    given = next(
+        (one["limits"][CORE_IP_OVERRIDES] for one in plan.candidates if CORE_IP_OVERRIDES in one["limits"]), ""
+    )
+    return f"Each with {CORE_IP_OVERRIDES}={given}" if given else ""
 
 
 def _headings(plan: LimitPlan) -> list[str]:
@@ -100,7 +102,8 @@ def _headings(plan: LimitPlan) -> list[str]:
 def _row(one: dict[str, Any]) -> list[str]:
     worst = one["worst_minute"]
     cells = [
-        ", ".join(f"{name}={value}" for name, value in one["limits"].items() if name != OVERRIDES) or "overrides alone",
+        ", ".join(f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
+        or "overrides alone",
         f"{one['refused']:,}",
         f"{one['refused_share']:.4%}",
         f"{one['delayed']:,}",

@@ -175,9 +175,9 @@ def whole(
     names: Sequence[str],
 ) -> Iterator[Decision]:
     """Every connection of a log, in order of arrival, through the emulator's own gate. `ips`, `listeners` are codes."""
-    gate = ConnectionQuotas(candidate.settings(names))
+    gate = ConnectionQuotas(candidate.connection_limits(), names)
     if candidate.ip_rate is not None:
-        gate.set_ip_rate(None, candidate.ip_rate)
+        gate.ip_quotas.update(None, candidate.ip_rate)
     acceptors = [gate.acceptors[name] for name in names]
     leaving: list[tuple[int, int, IncomingConnection]] = []
     waiting: list[tuple[int, int, IncomingConnection]] = []

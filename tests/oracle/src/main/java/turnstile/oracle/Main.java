@@ -109,6 +109,10 @@ public final class Main {
       }
       return;
     }
+    double rate = removed ? 1 : value.asDouble();
+    if (rate <= 0 || rate > Integer.MAX_VALUE || rate % 1 > 1e-6) {
+      return; // likewise
+    }
     Integer perSecond = removed ? null : Integer.valueOf((int) value.asDouble());
     InetAddress ip = entity.get("ip").isNull() ? null : InetAddress.getByName(entity.get("ip").asText());
     if (ip == null) {

@@ -1,0 +1,93 @@
+"""The configuration of one broker: what is set for it, and the rules that span several settings.
+
+A value is looked for in four places, the first one wins: the broker's own live one, the cluster's live one, the broker's
+of the command line, the cluster's of the command line (Kafka: DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, STATIC_BROKER).
+Settings are kept as `BROKER/NAME` -> text, BROKER being "" for the cluster.
+
+Source: KafkaConfig.validateValues, DynamicBrokerConfig, SocketServer.ListenerConnectionQuota (Apache Kafka).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from shards.limits.config_def import BROKER, LISTENER_PREFIX, broker_setting, listener_of
+from shards.limits.config_types import Value
+from shards.limits.errors import ConfigInvalid
+
+CAP = "max.connections"
+RATE = "max.connection.creation.rate"
+IP_CAP = "max.connections.per.ip"
+IP_OVERRIDES = "max.connections.per.ip.overrides"
+
+
+def given(
+    broker: int,
+    static: Mapping[str, str],
+    dynamic: Mapping[str, str],
+    unreadable: Callable[[ConfigInvalid], None] | None = None,
+) -> dict[str, Value]:
+    """Every value that is set for a broker, by name; broker -1 has none of its own.
+
+    A name that no row has is left out: a later release wrote it. So is a value that can't be read, and `unreadable` is told
+    of it; without `unreadable` that raises ConfigInvalid.
+    """
+    mine = f"{broker}/"
+    found: dict[str, Value] = {}
+    for records, prefix in ((static, "/"), (static, mine), (dynamic, "/"), (dynamic, mine)):
+        for key, text in records.items():
+            if key.startswith(prefix):
+                name = key[len(prefix) :]
+                try:
+                    setting = broker_setting(name)
+                except ConfigInvalid:
+                    continue
+                try:
+                    found[name] = setting.kind.parse(text)
+                except ValueError as error:
+                    fault = ConfigInvalid(name, text, str(error))
+                    if unreadable is None:
+                        raise fault from None
+                    unreadable(fault)
+    return found
+
+
+def of_listener(given: Mapping[str, Value], listener: str, name: str) -> tuple[str, Any]:
+    """Which setting rules a listener, its own or the broker's, and its value."""
+    own = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+    return (own, given[own]) if own in given else (name, given.get(name, BROKER[name].default))
+
+
+def check_listener(name: str, listeners: Iterable[str]) -> None:
+    """Raises ConfigInvalid when `name` is of a listener that is none of `listeners`; no listeners: they are not known."""
+    listener, known = listener_of(name), tuple(listeners)
+    if listener is not None and known and listener not in [each.lower() for each in known]:
+        raise ConfigInvalid(name, None, f"names no listener of this cluster, which has {', '.join(known)}")
+
+
+def check_together(given: Mapping[str, Value]) -> None:
+    """The rules between a broker's settings. Raises ConfigInvalid."""
+
+    def value(name: str) -> Any:
+        return given.get(name, BROKER[name].default)
+
+    if value(IP_CAP) == 0 and not value(IP_OVERRIDES):
+        raise ConfigInvalid(IP_CAP, "0", f"it can be zero only while {IP_OVERRIDES} is set")
+    if value("group.min.session.timeout.ms") > value("group.max.session.timeout.ms"):
+        raise ConfigInvalid(
+            "group.min.session.timeout.ms",
+            value("group.min.session.timeout.ms"),
+            "it must not exceed group.max.session.timeout.ms",
+        )
+
+
+def check_live(before: Mapping[str, Value], after: Mapping[str, Value], listeners: Iterable[str]) -> None:
+    """The rules for a broker that is running: no change may leave a listener without any connection or rate.
+
+    A broker-wide zero is no matter where every listener has its own number. No `listeners`: they are not known, and every
+    listener that a setting names may be one. Raises ConfigInvalid.
+    """
+    for listener in tuple(listeners) or ("", *(named for name in after if (named := listener_of(name)))):
+        for name in (CAP, RATE):
+            rules, value = of_listener(after, listener, name)
+            if value < 1 and value != of_listener(before, listener, name)[1]:
+                raise ConfigInvalid(rules, value, "it must be at least 1 while the cluster runs")

@@ -1,0 +1,202 @@
+"""The one reading of the settings that limit connections: which cap and which creation rate rules a pool.
+
+Used by the cluster (ClusterImage), by `turnstile replay` and `plan` (ConnectionQuotas), and by the audit (its timeline).
+
+L1  Inside one vocabulary an override replaces the general number; across vocabularies the tighter one rules.
+L2  A listener without a value of its own has the broker's.
+L3  What rules a pool depends on the settings only: nothing is kept of what was asked, so a peer can grow nothing here.
+L4  INT_MAX is Kafka's way to say unlimited.
+
+A pool is `broker`, `listener:NAME` or `ip:ADDRESS`; `broker:all` is what also holds for connections that `max.connections`,
+where it is the tighter one, does not keep out. Source: SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's
+connection limits for the `kafka_*` names.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from shards.limits.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, check_listener, check_live, check_together
+from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
+from shards.limits.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
+from shards.limits.config_types import Value
+from shards.limits.overrides import Overrides
+from shards.limits.ranges import INT_MAX
+from shards.limits.rate import Window
+
+CORE_CAP = "kafka_connections_max"
+CORE_IP_CAP = "kafka_connections_max_per_ip"
+CORE_IP_OVERRIDES = "kafka_connections_max_overrides"
+CORE_RATE = "kafka_connection_rate_limit"
+CORE_RATE_OVERRIDES = "kafka_connection_rate_limit_overrides"
+RECHECK = "turnstile.ip.rate.recheck"
+WINDOWS = (
+    "quota.window.num", "quota.window.size.seconds", "controller.quota.window.num", "controller.quota.window.size.seconds",
+)  # fmt: skip
+READ = frozenset(
+    {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, RECHECK,
+     *WINDOWS}
+)  # fmt: skip
+"""The settings that are interpreted here."""
+
+
+class ConnectionLimits:
+    """What one broker's settings say of its pools; immutable. `given`: what is set, by name (broker_config.given)."""
+
+    __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate", "exact", "given",
+                 "ip_default", "listener_default", "listeners", "rate_default", "recheck", "refusing", "waiting")  # fmt: skip
+
+    def __init__(self, given: Mapping[str, Value] | None = None) -> None:
+        self.given: Mapping[str, Value] = dict(given or {})
+        own = [(name, listener_of(name), value) for name, value in self.given.items()]
+        self.waiting = self.listener_default = _kafka_rule(self._value(CAP), CAP, wait=True)
+        self.listeners = {
+            listener: _kafka_rule(value, name, wait=True)
+            for name, listener, value in own
+            if listener and _is(name, CAP)
+        }
+        self.rate_default = _rate_rule(self._value(RATE), RATE)
+        self._listener_rates = {
+            listener: _rate_rule(value, name) for name, listener, value in own if listener and _is(name, RATE)
+        }
+        self._redpanda = (_optional(self._value(CORE_IP_CAP), CORE_IP_CAP), self._overrides(CORE_IP_OVERRIDES))
+        self._kafka = (_kafka_rule(self._value(IP_CAP), IP_CAP), self._overrides(IP_OVERRIDES))
+        self.ip_default = tightest((self._redpanda[0], self._kafka[0]))
+        listed = [*self._redpanda[1].entries, *self._kafka[1].entries]
+        self._networks = any("/" in entry for entry in listed)
+        self.exact: dict[str, CapRule] = {f"ip:{entry}": self._of_ip(entry) for entry in listed if "/" not in entry}
+        self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
+        self.exact["broker"] = tightest((self.refusing, self.waiting))
+        self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
+        self._core_overrides = self._overrides(CORE_RATE_OVERRIDES)
+        core = cast("int | None", self._value(CORE_RATE))
+        self.core_rate = NO_RATE if core is None else RateRule(float(core), CORE_RATE)  # without an override
+        self.recheck = bool(self._value(RECHECK))  # KIP-612's text: an address held for its rate is asked again
+
+    def with_change(self, name: str, text: str | None, listeners: Iterable[str] = ()) -> "ConnectionLimits":
+        """The limits after a live change of one setting, None to unset it; checked as the cluster checks it.
+
+        `listeners`: the broker's, none when they are not known. Raises ConfigInvalid.
+        """
+        name, known = canonical_name(name), tuple(listeners)
+        setting = broker_setting(name)
+        after = {**self.given}
+        if text is None:
+            after.pop(name, None)
+        else:
+            check_listener(name, known)
+            after[name] = parse(setting, name, text)
+        check_together(after)
+        check_live(self.given, after, known)
+        return ConnectionLimits(after)
+
+    # ---- caps
+
+    def rule_of(self, pool: str) -> CapRule:
+        """The cap of a pool; UNLIMITED for a pool that no setting limits."""
+        rule = self.exact.get(pool)
+        if rule is not None:
+            return rule
+        if pool.startswith("ip:"):
+            return self._of_ip(pool[3:]) if self._networks else self.ip_default
+        if pool.startswith("listener:"):
+            return self.listeners.get(pool[9:].lower(), self.listener_default)
+        return UNLIMITED
+
+    @property
+    def same_for_all_ips(self) -> bool:
+        """Whether no override is set, so that `ip_default` rules every address."""
+        return not (self._redpanda[1] or self._kafka[1])
+
+    def _of_ip(self, ip: str) -> CapRule:
+        """L1."""
+        general, overrides = self._redpanda
+        if overrides and (count := overrides.lookup(ip)) is not None:
+            general = CapRule(count, CORE_IP_OVERRIDES)
+        other, overrides = self._kafka
+        if overrides and (count := overrides.lookup(ip)) is not None:
+            other = _kafka_rule(count, IP_OVERRIDES)
+        return general if other.cap is None else tightest((general, other))
+
+    def changed_pools(self, before: "ConnectionLimits") -> set[str]:
+        """The pools whose cap may be another one than `before`: single ones (`broker`, `ip:10.0.0.1`) where they are few,
+        else their kind (`listener`, `ip`)."""
+        changed: set[str] = set()
+        if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
+            changed.add("broker")
+        if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
+            changed.add("listener")
+        if (self._redpanda, self._kafka) == (before._redpanda, before._kafka):
+            return changed
+        if self.ip_default != before.ip_default or self._by_network() != before._by_network():
+            return changed | {"ip"}
+        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith("ip:")}
+        return changed | {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
+
+    def _by_network(self) -> list[object]:
+        """What rules addresses that no override names."""
+        each = (self._redpanda, self._kafka)
+        return [(rule, {key: n for key, n in own.entries.items() if "/" in key}) for rule, own in each]
+
+    # ---- rates
+
+    def rate_of(self, pool: str) -> RateRule:
+        """New connections a second of `broker` or `listener:NAME` (KIP-612); NO_RATE for other pools."""
+        if pool.startswith("listener:"):
+            return self._listener_rates.get(pool[9:].lower(), self.rate_default)
+        return self.rate_default if pool == "broker" else NO_RATE
+
+    def listener_rates(self) -> list[RateRule]:
+        """The rates that listeners have of their own."""
+        return list(self._listener_rates.values())
+
+    def core_rate_of(self, ip: str) -> RateRule:
+        """Redpanda's rate on each shard. An override has a bucket of its own: the rule's `name` says which one counts."""
+        own = self._core_overrides.lookup(ip) if self._core_overrides else None
+        return self.core_rate if own is None else RateRule(float(own), CORE_RATE_OVERRIDES)
+
+    def core_overrides(self) -> list[float]:
+        """The rates of the overrides of Redpanda's rate."""
+        return [float(rate) for rate in self._core_overrides.entries.values()]
+
+    @property
+    def limits_core_rate(self) -> bool:
+        """Whether any of Redpanda's rates is set."""
+        return self.core_rate.rate is not None or bool(self._core_overrides)
+
+    # ---- how rates are measured
+
+    @property
+    def window(self) -> Window:
+        """Of client quotas and creation rates."""
+        return self._window("")
+
+    @property
+    def mutation_window(self) -> Window:
+        """Of controller mutation quotas."""
+        return self._window("controller.")
+
+    def _window(self, prefix: str) -> Window:
+        samples, size_s = (self._value(f"{prefix}quota.window.{what}") for what in ("num", "size.seconds"))
+        return Window(cast(int, samples), cast(int, size_s) * 1000)
+
+    def _value(self, name: str) -> Value:
+        return self.given[name] if name in self.given else BROKER[name].default
+
+    def _overrides(self, name: str) -> Overrides:
+        return cast(Overrides, self._value(name))
+
+
+def _is(name: str, setting: str) -> bool:
+    return name.startswith(LISTENER_PREFIX) and name[len(LISTENER_PREFIX) :].partition(".")[2] == setting
+
+
+def _kafka_rule(value: Value, name: str, *, wait: bool = False) -> CapRule:
+    return UNLIMITED if value == INT_MAX else CapRule(cast(int, value), name, wait)
+
+
+def _optional(value: Value, name: str) -> CapRule:
+    return UNLIMITED if value is None else CapRule(cast(int, value), name)
+
+
+def _rate_rule(value: Value, name: str) -> RateRule:
+    return NO_RATE if value == INT_MAX else RateRule(float(cast(int, value)), name)

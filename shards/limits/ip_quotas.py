@@ -1,0 +1,47 @@
+"""`connection_creation_rate` by address (KIP-612): an address without a quota of its own has the default entity's.
+
+INT_MAX is no quota, as in Kafka; given to an address it exempts that address from the default.
+Source: SocketServer.ConnectionQuotas.connectionRateForIp (Apache Kafka).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from shards.limits.quota_entities import CONNECTION_RATE, Entity
+from shards.limits.ranges import INT_MAX
+
+
+class IpQuotaTable:
+    """Addresses (None: the default entity) and their quotas, in connections a second."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, quotas: Iterable[tuple[Entity, Mapping[str, float]]] = ()) -> None:
+        """`quotas`: the quotas of entities of any type; those of others than addresses are left out."""
+        self._values: dict[str | None, float] = {
+            entity[0][1]: values[CONNECTION_RATE]
+            for entity, values in quotas
+            if entity[0][0] == "ip" and CONNECTION_RATE in values
+        }
+
+    def update(self, ip: str | None, per_s: float | None) -> None:
+        """Set or, with None, remove the quota of an address in its normal spelling."""
+        if per_s is None:
+            self._values.pop(ip, None)
+        else:
+            self._values[ip] = per_s
+
+    def quota(self, ip: str) -> float | None:
+        """The quota of an address; None: it has none."""
+        values = self._values
+        found = values.get(ip)
+        if found is None:
+            found = values.get(None)
+        return None if found is None or found >= INT_MAX else found
+
+    def quotas(self) -> list[float]:
+        """Every quota that limits some address."""
+        return [value for value in self._values.values() if value < INT_MAX]
+
+    def __bool__(self) -> bool:
+        """Whether any address may have a quota."""
+        return bool(self._values)

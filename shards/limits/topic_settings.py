@@ -1,0 +1,67 @@
+"""A topic's configs, row by row. Data; config_def.py looks them up.
+
+Names, types, ranges and defaults are those of LogConfig (Kafka 4.1). `broker_names`: the broker's settings that stand in
+for a config that a topic does not have, and the factor to its unit.
+"""
+
+from shards.limits.broker_settings import CODECS
+from shards.limits.config_key import ConfigKey, shown
+from shards.limits.config_types import BOOLEAN, long, number, one_of, whole, words
+from shards.limits.ranges import LONG_MAX
+
+_HOUR_MS = 3_600_000
+TOPIC_SETTINGS = [
+    ConfigKey("cleanup.policy", words("compact", "delete"), ("delete",),
+          "delete, compact or both; compact topics are kept, not compacted.", dynamic=True,
+          broker_names=(("log.cleanup.policy", 1),)),
+    shown("compression.gzip.level", whole(1, 9, also=(-1,)), -1, "", dynamic=True),
+    shown("compression.lz4.level", whole(1, 17), 9, "", dynamic=True),
+    shown("compression.type", CODECS, "producer", "", dynamic=True, broker_names=(("compression.type", 1),)),
+    shown("compression.zstd.level", whole(-131_072, 22), 3, "", dynamic=True),
+    shown("delete.retention.ms", long(0), 86_400_000, "", dynamic=True,
+          broker_names=(("log.cleaner.delete.retention.ms", 1),)),
+    shown("file.delete.delay.ms", long(0), 60_000, "", dynamic=True,
+          broker_names=(("log.segment.delete.delay.ms", 1),)),
+    shown("flush.messages", long(1), LONG_MAX, "", dynamic=True,
+          broker_names=(("log.flush.interval.messages", 1),)),
+    shown("flush.ms", long(0), LONG_MAX, "", dynamic=True, broker_names=(("log.flush.interval.ms", 1),)),
+    shown("follower.replication.throttled.replicas", words(), (), "", dynamic=True),
+    shown("index.interval.bytes", whole(0), 4096, "Bytes between two index entries.", dynamic=True,
+          broker_names=(("log.index.interval.bytes", 1),)),
+    shown("leader.replication.throttled.replicas", words(), (), "", dynamic=True),
+    shown("local.retention.bytes", long(-2), -2, "", dynamic=True),
+    shown("local.retention.ms", long(-2), -2, "", dynamic=True),
+    shown("max.compaction.lag.ms", long(1), LONG_MAX, "", dynamic=True,
+          broker_names=(("log.cleaner.max.compaction.lag.ms", 1),)),
+    ConfigKey("max.message.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True,
+          broker_names=(("message.max.bytes", 1),)),
+    shown("message.timestamp.after.max.ms", long(0), _HOUR_MS, "", dynamic=True,
+          broker_names=(("log.message.timestamp.after.max.ms", 1),)),
+    shown("message.timestamp.before.max.ms", long(0), LONG_MAX, "", dynamic=True,
+          broker_names=(("log.message.timestamp.before.max.ms", 1),)),
+    ConfigKey("message.timestamp.type", one_of("CreateTime", "LogAppendTime"), "CreateTime",
+          "Whose time a record carries.", dynamic=True,
+          broker_names=(("log.message.timestamp.type", 1),)),
+    shown("min.cleanable.dirty.ratio", number(0, 1), 0.5, "", dynamic=True,
+          broker_names=(("log.cleaner.min.cleanable.ratio", 1),)),
+    shown("min.compaction.lag.ms", long(0), 0, "", dynamic=True,
+          broker_names=(("log.cleaner.min.compaction.lag.ms", 1),)),
+    shown("min.insync.replicas", whole(1), 1, "", dynamic=True, broker_names=(("min.insync.replicas", 1),)),
+    shown("preallocate", BOOLEAN, False, "", dynamic=True, broker_names=(("log.preallocate", 1),)),
+    shown("remote.log.copy.disable", BOOLEAN, False, "", dynamic=True),
+    shown("remote.log.delete.on.disable", BOOLEAN, False, "", dynamic=True),
+    shown("remote.storage.enable", BOOLEAN, False, "", dynamic=True),
+    ConfigKey("retention.bytes", long(), -1, "Bytes kept of each partition; -1: all.", dynamic=True,
+          broker_names=(("log.retention.bytes", 1),)),
+    ConfigKey("retention.ms", long(-1), 168 * _HOUR_MS, "Milliseconds records are kept; -1: for ever.", dynamic=True,
+          broker_names=(("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", _HOUR_MS))),
+    ConfigKey("segment.bytes", whole(1_048_576), 1_073_741_824, "Size of a log file.", dynamic=True,
+          broker_names=(("log.segment.bytes", 1),)),
+    shown("segment.index.bytes", whole(4), 10_485_760, "", dynamic=True,
+          broker_names=(("log.index.size.max.bytes", 1),)),
+    shown("segment.jitter.ms", long(0), 0, "", dynamic=True, broker_names=(("log.roll.jitter.ms", 1),)),
+    shown("segment.ms", long(1), 168 * _HOUR_MS, "", dynamic=True,
+          broker_names=(("log.roll.ms", 1), ("log.roll.hours", _HOUR_MS))),
+    shown("unclean.leader.election.enable", BOOLEAN, False, "", dynamic=True,
+          broker_names=(("unclean.leader.election.enable", 1),)),
+]  # fmt: skip

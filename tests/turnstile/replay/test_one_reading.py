@@ -1,0 +1,176 @@
+"""One reading of the limits: cluster, replay, audit and plan accept the same texts, and see the same limits in them."""
+
+import json
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shards.config.changes import Change, ConfigState, quotas_delta, settings_delta
+from shards.config.image import ClusterImage
+from shards.limits.connection_limits import READ
+from shards.limits.errors import ConfigInvalid
+from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.events.timeline import UNLIMITED, ConfigEvent, Timeline
+from turnstile.pipeline.plan.candidates import grid
+from turnstile.replay.scenario import ChangeRefused, ReplayScenario
+
+LISTENERS = ("EXTERNAL", "INTERNAL")
+STATIC = {"0/listeners": ",".join(f"{name}://127.0.0.1:{n}" for n, name in enumerate(LISTENERS, 9092))}
+IPS = ("10.0.0.1", "10.0.0.2", "10.1.2.3", "2001:db8::1")
+POOLS = ("broker", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in IPS))
+
+prefixes = st.sampled_from(["", "listener.name.external.", "listener.name.INTERNAL.", "listener.name.other."])
+names = st.tuples(prefixes, st.sampled_from(sorted(name for name in READ if "window" not in name))).map("".join)
+integers = st.sampled_from([-1, 0, 1, 2, 7, 100, 2**31 - 1, 2**31, 3_000_000_000, 2**32 - 1, 2**32, 2**63 - 1, 2**63])
+overrides = st.lists(
+    st.tuples(st.sampled_from(["10.0.0.1", "10.0.0.0/8", "10.1.0.0/16", "[2001:db8::1]", "nowhere"]), integers),
+    max_size=3,
+).map(lambda entries: ",".join(f"{key}:{number}" for key, number in entries))
+texts = st.one_of(
+    integers.map(str),
+    overrides,
+    st.sampled_from(["true", "False", "", " 5 ", "1_000", "5.0", "nan", "many", '["10.0.0.1:5"]', "[x", "9" * 400]),
+)
+changes = st.lists(st.tuples(names, st.one_of(st.none(), texts)), min_size=1, max_size=6)
+
+
+class Everybody:
+    """A cluster of one broker, a replay and an audit that are told the same."""
+
+    def __init__(self) -> None:
+        self.state = ConfigState(1, STATIC)
+        self.image = ClusterImage(0)
+        self.image.apply(1, self.state.dump(), whole=True)
+        self.version = 1
+        self.scenario = ReplayScenario()
+        self.scenario.take({"at": 0, "do": "setup", "listeners": list(LISTENERS)})
+
+    def put(self, delta: list[Change]) -> None:
+        self.state.put(delta)
+        self.version += 1
+        self.image.apply(self.version, delta)
+
+    def replay(self, event: dict[str, Any]) -> str:
+        """Why the replay refuses it; "" when it does not."""
+        try:
+            self.scenario.take({"at": 0, **event})
+        except (ChangeRefused, ValueError) as error:
+            return str(error)
+        return ""
+
+    def timeline(self) -> Timeline:
+        detail = {"changes": [list(change) for change in self.state.dump()], "full": True}
+        return Timeline([ConfigEvent(self.version, 0, 0, json.dumps(detail))], {}, LISTENERS)
+
+
+@given(changes)
+@example([("kafka_connections_max", "3000000000")])
+@example([("kafka_connections_max_per_ip", "3000000000"), ("kafka_connection_rate_limit", "3000000000")])
+@example([("max.connections", "0")])
+@example([("listener.name.external.max.connections", "5"), ("listener.name.internal.max.connections", "5"),
+          ("max.connections", "0")])  # fmt: skip
+@example([("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "10.0.0.1:5"),
+          ("max.connections.per.ip", "0")])  # fmt: skip
+def test_settings_are_accepted_by_all_or_none_and_mean_the_same(wanted: list[tuple[str, str | None]]) -> None:
+    everybody = Everybody()
+    for name, text in wanted:
+        why = ""
+        try:
+            everybody.put(settings_delta(everybody.state, [["", name, text]]))
+        except ConfigInvalid as fault:
+            why = str(fault)
+        told = everybody.replay({"do": "set", "name": name, "value": text})
+        assert bool(told) == bool(why), (name, text, told, why)
+    image, limits, timeline = everybody.image, everybody.scenario.limits, everybody.timeline()
+    assert timeline.unknown == []
+    audited = timeline.limits(everybody.version, 0)
+    for pool in POOLS:
+        kind, _, key = pool.partition(":")
+        rule, rate = image.rule_of(pool), image.rate_of(pool)
+        assert limits.rule_of(pool) == rule
+        assert audited.cap(kind, key) == (UNLIMITED if rule.cap is None else rule.cap)
+        if kind != "ip":
+            assert limits.rate_of(pool) == rate
+            assert audited.rate(kind, key) == (float("inf") if rate.rate is None else rate.rate)
+    for ip in IPS:
+        rule = image.core_rate_of(ip)
+        assert limits.core_rate_of(ip) == rule
+        own = rule.name == "kafka_connection_rate_limit_overrides"
+        assert audited.rate("core_ip", ip) == (rule.rate if own else float("inf"))
+    assert limits.recheck == image.get("turnstile.ip.rate.recheck")
+
+
+entities = st.sampled_from([{"ip": "10.0.0.1"}, {"ip": None}, {"ip": "nowhere"}, {"ip": "::ffff:10.0.0.2"}])
+numbers = st.one_of(integers, st.sampled_from([0.5, 1.0, 2.0, 1e300, float("inf"), 10**400]))
+
+
+@given(st.lists(st.tuples(entities, st.one_of(st.none(), numbers)), min_size=1, max_size=5))
+def test_rates_of_addresses_are_accepted_by_all_or_none_and_mean_the_same(
+    wanted: list[tuple[dict[str, str | None], float | None]],
+) -> None:
+    everybody = Everybody()
+    for entity, value in wanted:
+        why = ""
+        try:
+            everybody.put(quotas_delta(everybody.state, [[entity, {"connection_creation_rate": value}]]))
+        except ConfigInvalid as fault:
+            why = str(fault)
+        event = {"do": "quota", "entity": entity, "key": "connection_creation_rate", "value": value}
+        told = everybody.replay(event)
+        assert told == why
+    everybody.replay({"do": "connect", "id": "x", "ip": "192.0.2.1", "listener": "EXTERNAL"})
+    audited = everybody.timeline().limits(everybody.version, 0)
+    for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.3"):
+        rate = everybody.image.quota_for_ip(ip)
+        assert everybody.scenario.ip_quotas.quota(ip) == rate
+        assert audited.rate("ip", ip) == (float("inf") if rate is None else rate)
+
+
+client_entities = st.sampled_from([{"user": "a"}, {"user": None}, {"client-id": "c"}, {"user": "a", "client-id": None}])
+keys = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"])
+
+
+@given(client_entities, keys, numbers)
+@example({"user": "a"}, "request_percentage", float("inf"))
+def test_quotas_of_clients_are_accepted_by_all_or_none(entity: dict[str, str | None], key: str, value: float) -> None:
+    everybody = Everybody()
+    why = ""
+    try:
+        everybody.put(quotas_delta(everybody.state, [[entity, {key: value}]]))
+    except ConfigInvalid as fault:
+        why = str(fault)
+    assert everybody.replay({"do": "quota", "entity": entity, "key": key, "value": value}) == why
+
+
+@given(st.one_of(st.none(), integers), st.one_of(st.none(), integers), st.one_of(st.none(), integers), overrides)
+@example(3_000_000_000, 3_000_000_000, None, "")
+def test_a_plans_candidate_is_one_that_a_cluster_takes(
+    per_ip: int | None, broker: int | None, rate: int | None, listed: str
+) -> None:
+    everybody = Everybody()
+    given_axes = [[] if value is None else [value] for value in (per_ip, broker, rate)]
+    refused = False
+    settings = {
+        "kafka_connections_max_per_ip": per_ip,
+        "kafka_connections_max": broker,
+        "max.connection.creation.rate": rate,
+        "kafka_connections_max_overrides": listed or None,
+    }
+    for name, value in settings.items():
+        if value is not None:
+            try:
+                everybody.put(settings_delta(everybody.state, [["", name, str(value)]]))
+            except ConfigInvalid:
+                refused = True
+    try:
+        candidates = grid(given_axes[0], given_axes[1], [], given_axes[2], listed)
+    except PipelineError:
+        assert refused
+        return
+    assert not refused
+    for candidate in candidates:
+        limits = candidate.connection_limits()
+        for pool in POOLS:
+            assert limits.rule_of(pool) == everybody.image.rule_of(pool)
+            assert limits.rate_of(pool) == everybody.image.rate_of(pool)
