@@ -30,7 +30,6 @@ from broker.accept.permit import Permit
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
 from broker.outcomes import Outcomes, Refusal, refusal_by_pool
 from broker.shard_context import ShardContext
-from broker.timers import Timer
 from shards.limits.overrides import normalise_ip
 from shards.rates.rates import UNAVAILABLE, Rates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
@@ -93,7 +92,7 @@ class Admission:
         self._fd_ceiling = deciders.fd_ceiling
         self._pool = f"listener:{self.listener}"
         self._more_pools = more_pools
-        self._enter: dict[Step, Callable[[PendingConnection], Event | None]] = {
+        enter: dict[Step, Callable[[PendingConnection], Event | None]] = {
             Step.CORE_RATE: self._core_rate,
             Step.LISTENER_RATE: self._listener_rate,
             Step.SLOT: self._slot,
@@ -105,6 +104,10 @@ class Admission:
             Step.LATE_TOKENS: self._late_tokens,
             Step.ADMITTED: self._admit,
             Step.REFUSED: self._refuse,
+        }
+        self._ways = {
+            step: {event: (target, enter[target]) for event, target in ways.items()}
+            for step, ways in TRANSITIONS.items()
         }
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
@@ -144,9 +147,10 @@ class Admission:
     def advance(self, pending: PendingConnection, event: Event | None) -> None:
         """Ends the present step with `event`, and every further step that need not wait; None: it goes on waiting."""
         while event is not None:
-            pending.leave()
-            step = pending.step = TRANSITIONS[pending.step][event]
-            event = self._enter[step](pending)
+            if pending.permits:
+                pending.leave()
+            pending.step, enter = self._ways[pending.step][event]
+            event = enter(pending)
         if pending.step in ENDS:
             self._pending.discard(pending)
         else:
@@ -180,15 +184,12 @@ class Admission:
 
     def pace(self, pending: PendingConnection) -> None:
         """The rule it waits under is another: stops the listener, or lets it go on (A3)."""
-        if not pending.rule.wait or pending.step is Step.LATE_TOKENS:
-            stopped, pending.stopped = pending.stopped, None
-            if stopped is not None:
-                stopped.give_back()
-        elif pending.stopped is None:
-            pending.stopped = self.pacing.stop()
-
-    def cancel_alarm(self, alarm: Timer) -> None:
-        self._timers.cancel(alarm)
+        waits = pending.rule.wait and pending.step is not Step.LATE_TOKENS
+        if waits and pending.stopped is None:
+            self._stop(pending)
+        elif not waits and pending.stopped is not None:
+            pending.stopped.give_back()
+            pending.stopped = None
 
     # Rates
 
@@ -198,7 +199,7 @@ class Admission:
         wait_ms = self._core_rates.take(pending.ip, now_ms=self._now_ms())
         if wait_ms == 0:
             return Event.PASSED
-        pending.stopped = self.pacing.stop()
+        self._stop(pending)
         if wait_ms is not None:
             self._counters.add("rate_waits", 1, self.listener)
             self._wake(pending, wait_ms, Event.PASSED)
@@ -214,7 +215,7 @@ class Admission:
         wait_ms = self._rates.record(self._pool, pending, now_ms=self._now_ms())
         if wait_ms == 0:
             return Event.PASSED
-        pending.place = self.pacing.join()
+        pending.hold(self.pacing.join())
         return None if wait_ms is None else self._listener_recorded(pending, wait_ms)
 
     def _listener_recorded(self, pending: PendingConnection, wait_ms: int) -> Event | None:
@@ -249,7 +250,7 @@ class Admission:
         self._tokens.release(pending.take_tokens_off())
         self._rates.count(self.listener, -1, now_ms=self._now_ms())
         self._counters.ip_delayed(self.listener, pending.delay_ms)
-        pending.place = self._held.hold(pending, pending.delay_ms)
+        pending.hold(self._held.hold(pending, pending.delay_ms))
         return None
 
     # Tokens
@@ -270,7 +271,7 @@ class Admission:
         """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""
         event = self._all_tokens(pending)
         if event is None:
-            pending.alarm = self._timers.after(_LATE_MS, partial(self._too_late, pending))
+            self._alarm(pending, _LATE_MS, partial(self._too_late, pending))
         return event
 
     def _too_late(self, pending: PendingConnection) -> None:
@@ -279,16 +280,18 @@ class Admission:
 
     def _take(self, pending: PendingConnection, pools: tuple[str, ...]) -> Event | None:
         decision = self._tokens.take(pools, pending)
-        if decision is None:
-            self._wait_for_tokens(pending, pools)
-            return None
-        pending.wanted = pools
-        return self._answered(pending, decision)
+        if decision is ADMITTED:
+            pending.tokens += pools
+            return Event.PASSED
+        if decision is not None:
+            return self._answered(pending, decision)
+        self._wait_for_tokens(pending, pools)
+        return None
 
     def _wait_for_tokens(self, pending: PendingConnection, pools: tuple[str, ...]) -> None:
         pending.wanted = pools
         pending.asked_ns = self._poller.now_ns
-        pending.place = Permit(self._wait_no_more, pending)
+        pending.hold(Permit(self._wait_no_more, pending))
 
     def _wait_no_more(self, pending: PendingConnection) -> None:
         """The home has answered, or the answer is not wanted any more."""
@@ -323,7 +326,14 @@ class Admission:
     # Parts
 
     def _wake(self, pending: PendingConnection, delay_ms: int, event: Event) -> None:
-        pending.alarm = self._timers.after(delay_ms, partial(self.advance, pending, event))
+        self._alarm(pending, delay_ms, partial(self.advance, pending, event))
+
+    def _alarm(self, pending: PendingConnection, delay_ms: int, function: Callable[[], None]) -> None:
+        pending.hold(Permit(self._timers.cancel, self._timers.after(delay_ms, function)))
+
+    def _stop(self, pending: PendingConnection) -> None:
+        pending.stopped = self.pacing.stop()
+        pending.hold(pending.stopped)
 
     def _unavailable(self, limit: str) -> Refusal:
         return Refusal("shard_unavailable", limit, 0, self._tokens.version)

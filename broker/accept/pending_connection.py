@@ -1,7 +1,8 @@
 """A connection before its decision: where it is, and what it holds there.
 
-P1  What is held for the sake of a step (`place`, `stopped`, `alarm`) is given back when the connection leaves the step,
-    whichever event ends it; tokens are given back when it is refused or held, and handed over when it is admitted.
+P1  What is held for the sake of a step (a place in a queue, its listener stopped, a timer) is a permit, given back when
+    the connection leaves the step, whichever event ends it. Tokens are given back when the connection is refused or held,
+    and handed over when it is admitted.
 P2  An answer that arrives after the decision (the shard is ending) changes nothing.
 """
 
@@ -12,7 +13,6 @@ from typing import Protocol
 from broker.accept.permit import Permit
 from broker.accept.steps import ENDS, Step
 from broker.outcomes import Refusal
-from broker.timers import Timer
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.tokens import Admitted, Refused
 
@@ -24,7 +24,6 @@ class Owner(Protocol):
     def recorded(self, pending: PendingConnection, wait_ms: int) -> None: ...
     def let_go(self, pending: PendingConnection, *, early: bool) -> None: ...
     def pace(self, pending: PendingConnection) -> None: ...
-    def cancel_alarm(self, alarm: Timer) -> None: ...
 
 
 class PendingConnection:
@@ -45,9 +44,8 @@ class PendingConnection:
     asked_ns = 0
     delay_ms = 0  # of HELD
     refusal: Refusal  # set before the event REFUSE
-    place: Permit | None = None  # in the queue of this step
-    stopped: Permit | None = None  # the listener, which accepts nothing as long as this is held
-    alarm: Timer | None = None
+    permits: tuple[Permit, ...] = ()  # held for the sake of the present step
+    stopped: Permit | None = None  # one of them: the listener accepts nothing as long as this is held
 
     def __init__(
         self, admission: Owner, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
@@ -84,17 +82,16 @@ class PendingConnection:
 
     # What it holds
 
+    def hold(self, permit: Permit) -> None:
+        """Until the connection leaves the present step."""
+        self.permits += (permit,)
+
     def leave(self) -> None:
-        """Gives back what was held for the sake of the present step."""
-        place, self.place = self.place, None
-        if place is not None:
-            place.give_back()
-        if self.stopped is not None:
-            self.stopped.give_back()
-            self.stopped = None
-        if self.alarm is not None:
-            self.admission.cancel_alarm(self.alarm)
-            self.alarm = None
+        """Gives back what was held for the sake of the present step, the first first."""
+        permits, self.permits = self.permits, ()
+        for permit in permits:
+            permit.give_back()
+        self.stopped = None
 
     def take_tokens_off(self) -> tuple[str, ...]:
         """The pools of which it held a token: the caller gives those back, or hands them over."""
