@@ -1,4 +1,4 @@
-"""The cluster as clients are shown it: its brokers, where each is reached, and which of them coordinates whom."""
+"""The cluster as clients see it: its brokers, the endpoint of each, and the broker that coordinates a group."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class BrokerEndpoint(NamedTuple):
 
 
 class ClusterMetadata:
-    """Broker `me` of `brokers`, numbered from 0. Addresses come from the View: advertised.listeners of each broker.
+    """Broker `me` of `brokers`, numbered from 0. Addresses come from the image: advertised.listeners of each broker.
 
     Given once for all brokers (`--set advertised.listeners=...`), broker b has the port plus b, as with `--listener`.
     A listener bound to every address is advertised as localhost, unless advertised.listeners says otherwise.
     """
 
-    controller = 0  # the coordinator takes changes from any broker; clients are told one of them
+    controller = 0  # the coordinator takes changes from any broker; clients need one name
 
     def __init__(self, image: ClusterImage, me: int, brokers: int, cluster_id: str) -> None:
         self._image = image

@@ -1,4 +1,4 @@
-"""The Kafka side of one shard: its partitions and groups, the handlers over them, and what they do as time passes."""
+"""The Kafka side of one shard: its partitions and groups, the handlers over them, and their periodic work."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
 from broker.handlers import (
+    acls,
     api_versions,
     classic_groups,
     client_quotas,
@@ -27,6 +28,7 @@ from broker.handlers import (
     offset_commits,
     offset_for_leader_epoch,
     produce,
+    reassignments,
     scram_users,
     topic_admin,
 )
@@ -76,6 +78,8 @@ class Kafka:
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh), spawn),
             *metadata.routes(shown, image, mesh, meters, spawn),
             *describe_cluster.routes(shown, image),
+            *reassignments.routes(image),
+            *acls.routes(),
             *topic_admin.routes(shown, image, mesh, meters, spawn),
             *configs.routes(shown, image, mesh, spawn),
             *client_quotas.routes(image, mesh, spawn),
@@ -89,7 +93,7 @@ class Kafka:
         self.routes += api_versions.routes(self.api_versions)
 
     def image_changed(self, changed: frozenset[str]) -> None:
-        """The view has become another version: topics may be gone, or be others under the same name."""
+        """The image has another version: topics may be gone, or replaced by others of the same name."""
         if "topic" in changed:
             self._logs.image_changed()
 

@@ -14,7 +14,7 @@ from typing import Any
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
 from broker.groups.members import Joined, JoinRequest, Synced
-from broker.handlers.answers import or_lost
+from broker.handlers.remote import or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
@@ -58,7 +58,7 @@ class _Groups:
     def _is_mine(self, group: str) -> bool:
         return self._cluster.coordinator(group) == self._cluster.me
 
-    def _ask(self, group: str, operation: str) -> MaybeDeferred[Message]:
+    def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
         """None if the group's home went away."""
         return or_lost(self._groups.ask(group, operation), _none)
 

@@ -1,7 +1,7 @@
 """DescribeClientQuotas 0-1 and AlterClientQuotas 0-1 (KIP-546, KIP-612): quotas of users, client-ids and IPs.
 
 A filter names entity types: an exact name, the default, or any name; `strict` asks for entities of these types only.
-Entries of one request are answered one by one; what is valid of it becomes one version of the configuration. Entity
+Entries of one request are answered one by one; its valid entries become one version of the configuration. Entity
 types and messages are Kafka 4.1's (ClientQuotaControlManager, ClientQuotasImage).
 """
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
+from broker.handlers.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
@@ -39,13 +39,13 @@ class Filter(NamedTuple):
         return all(kind in names and wanted in (ANY, names[kind]) for kind, wanted in self.types.items())
 
 
-def routes(image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
     handler = _Quotas(image, mesh)
     return [Route(48, 0, 1, handler.describe), Route(49, 0, 1, spawned(spawn, handler.alter))]
 
 
 class _Quotas:
-    def __init__(self, image: ClusterImage, mesh: Requests) -> None:
+    def __init__(self, image: ClusterImage, mesh: CoordinatorCalls) -> None:
         self._image = image
         self._mesh = mesh
 
@@ -88,14 +88,14 @@ class _Quotas:
         if changes:
             try:
                 await ask_coordinator(self._mesh, "alter_quotas", changed_by(call), changes, request.validate_only)
-            except Unable as unable:
-                code = codes.INVALID_REQUEST if unable.code == codes.INVALID_CONFIG else unable.code
-                faults = [fault or RequestRefused(code, unable.message) for fault in faults]
+            except ChangeFailed as failed:
+                code = codes.INVALID_REQUEST if failed.code == codes.INVALID_CONFIG else failed.code
+                faults = [fault or RequestRefused(code, failed.message) for fault in faults]
         return call.types.AlterClientQuotasResponse(entries=_results(call, request.entries, faults))
 
 
 def _filter(request: DescribeClientQuotasRequest) -> Filter:
-    """Raises Refused with Kafka's message."""
+    """Raises RequestRefused with Kafka's message."""
     types: dict[str, str | int | None] = {}
     for component in request.components:
         kind, match, how = component.entity_type, component.match, component.match_type
@@ -125,7 +125,7 @@ def _filter(request: DescribeClientQuotasRequest) -> Filter:
 
 
 def _change(entry: EntryData) -> list[object]:
-    """What the coordinator is asked for. Raises ConfigInvalid or Refused."""
+    """The change that the coordinator is asked for. Raises ConfigInvalid or RequestRefused."""
     names = [part.entity_type for part in entry.entity]
     if len(set(names)) < len(names):
         raise RequestRefused(codes.INVALID_REQUEST, "Invalid quota entity: a type appears more than once")

@@ -1,6 +1,6 @@
-"""What DescribeConfigs and CreateTopics show of a setting: its value, where it comes from, and what it overrules.
+"""Config entries as DescribeConfigs and CreateTopics show them: value, source, and the values that the source overrules.
 
-A broker setting: a live change of this broker, then of all brokers, then what the cluster was started with (Kafka's
+A broker setting: a live change of this broker, then of all brokers, then the value the cluster was started with (Kafka's
 server.properties), then the default. A topic config: the topic's own, then the broker settings it falls back to.
 Source: ConfigHelper of Kafka 4.1, whose source numbers these are.
 """
@@ -25,7 +25,7 @@ class Synonym(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """`synonyms`: everything that is set, what is in force first."""
+    """`synonyms`: every value that is set, the one in force first."""
 
     name: str
     value: str | None
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def broker_entries(image: ClusterImage) -> Iterator[Entry]:
-    """Every setting of this broker, and what listeners have of their own."""
+    """Every setting of this broker, and every setting of a single listener (listener.name.<listener>.<setting>)."""
     prefixed = {key.partition("/")[2] for records in (image.static, image.dynamic) for key in records}
     for name in [*BROKER, *sorted(prefixed - BROKER.keys())]:
         entry = broker_entry(image, name)
@@ -86,7 +86,7 @@ def topic_entries(image: ClusterImage, own: Mapping[str, str]) -> Iterator[Entry
 def _spelled_in_force(image: ClusterImage, name: str, setting: ConfigKey, own: Mapping[str, str]) -> str | None:
     if name in own:
         return own[name]
-    value = image.topic_get("", name)  # of a topic without configs: what the broker says
+    value = image.topic_get("", name)  # of a topic without configs: the broker's value
     return None if value is None else setting.kind.spell(value)
 
 

@@ -3,8 +3,8 @@
 Resource "" of type broker is the default for all brokers. Kafka's codes and messages where its answer depends on the
 request alone; for a bad value the sentence is Turnstile's own, which names setting, value and rule: INVALID_REQUEST
 for a broker, INVALID_CONFIG for a topic, as Kafka has it, and INVALID_CONFIG for a name that is no setting (Kafka
-keeps unknown broker settings for plugins). A request is one change of the configuration: what is valid of it becomes
-one version. Broker loggers, client metrics and group configs are described as empty and can't be altered.
+keeps unknown broker settings for plugins). A request is one change of the configuration: its valid parts become one
+version. Broker loggers, client metrics and group configs are described as empty and can't be altered.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.handlers.answers import RequestRefused, Requests, Unable, ask_coordinator, changed_by, spawned
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
+from broker.handlers.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
@@ -36,7 +36,7 @@ Resource = tuple[int, str]
 
 
 class Change(NamedTuple):
-    """What the coordinator is asked for; `value` None: back to what is inherited."""
+    """One setting as the coordinator is asked to change it; `value` None: back to the inherited value."""
 
     resource: str
     """A broker id as text, "" for all brokers; or a topic."""
@@ -50,7 +50,7 @@ class Edit(NamedTuple):
     value: str | None
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
     handler = _Configs(cluster, image, mesh)
     return [
         Route(32, 1, 4, handler.describe),
@@ -60,7 +60,7 @@ def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, spawn:
 
 
 class _Configs:
-    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests) -> None:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls) -> None:
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
@@ -163,19 +163,19 @@ class _Configs:
             for resource, changes in wanted.items():
                 try:
                     await ask_coordinator(self._mesh, method, who, changes, True)
-                except Unable as unable:
-                    faults[resource] = _refused(resource, changes, unable)
+                except ChangeFailed as failed:
+                    faults[resource] = _refused(resource, changes, failed)
         together = [change for resource, changes in wanted.items() if resource not in faults for change in changes]
         if not together or validate_only:
             return faults
         try:
             await ask_coordinator(self._mesh, method, who, together, False)
-        except Unable as unable:
-            faults |= {r: _refused(r, changes, unable) for r, changes in wanted.items() if r not in faults}
+        except ChangeFailed as failed:
+            faults |= {r: _refused(r, changes, failed) for r, changes in wanted.items() if r not in faults}
         return faults
 
     def _changes(self, resource: Resource, edits: Sequence[Edit]) -> list[Change]:
-        """What the coordinator is to be asked for. Raises Refused."""
+        """The changes that the coordinator is to be asked for. Raises RequestRefused."""
         kind, name = resource
         self._check_resource(kind, name)
         if len({edit.name for edit in edits}) < len(edits):
@@ -188,7 +188,7 @@ class _Configs:
             if edit.operation not in (SET, DELETE, APPEND, SUBTRACT):
                 raise RequestRefused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
             if edit.operation == DELETE:
-                if _is_known(kind, edit.name):  # Kafka lets go of what it never knew, too
+                if _is_known(kind, edit.name):  # Kafka deletes a config that was never set, too
                     changes.append(Change(name, edit.name, None))
             elif edit.operation == SET:
                 changes.append(Change(name, edit.name, edit.value))
@@ -253,16 +253,16 @@ def _broker_id(name: str) -> int:
     return int(name)
 
 
-def _refused(resource: Resource, changes: Sequence[Change], unable: Unable) -> RequestRefused:
+def _refused(resource: Resource, changes: Sequence[Change], failed: ChangeFailed) -> RequestRefused:
     """The coordinator's sentence under the code that Kafka gives such a fault."""
-    code = unable.code
+    code = failed.code
     if (
         code == codes.INVALID_CONFIG
         and resource[0] == BROKER
         and all(_is_known(BROKER, change.name) for change in changes)
     ):
         code = codes.INVALID_REQUEST
-    return RequestRefused(code, unable.message)
+    return RequestRefused(code, failed.message)
 
 
 def _is_known(kind: int, name: str) -> bool:

@@ -54,7 +54,7 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
             max_bytes=max_bytes,
             min_bytes=min(request.min_bytes, max_bytes),
             wait_ms=from_timedelta(request.max_wait),
-            who=f"{call.ip} {call.port}",
+            client=f"{call.ip} {call.port}",
         )
         return then(answers, partial(_respond, request, call))
 

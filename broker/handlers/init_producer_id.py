@@ -1,6 +1,6 @@
 """InitProducerId (22), versions 0-5: KIP-98, KIP-360 (a producer that knows its id gets its next epoch).
 
-Ids come from the coordinator in blocks, so that most requests are answered at once; what a shard has left of a block
+Ids come from the coordinator in blocks, so that most requests are answered at once; the rest of a block that a shard has
 when it ends is never used. Not emulated: transactions. A transactional id is refused with UNSUPPORTED_VERSION, which
 every client takes as fatal, rather than let in to fail in the middle of its first transaction.
 """
@@ -22,7 +22,7 @@ LAST_EPOCH = 32_766  # Short.MAX_VALUE - 1: a producer that is there gets a new 
 
 
 class ProducerIds:
-    """Ids nobody else has. One task at a time asks for the next block; others wait for it."""
+    """Producer ids, unique in the cluster. One task at a time asks for the next block; other tasks wait for it."""
 
     def __init__(self, mesh: PartitionCalls) -> None:
         self._mesh = mesh

@@ -1,8 +1,8 @@
 """ListOffsets (2), versions 1-10: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (tiers).
 
-Timestamps that stand for something: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start
-of what is kept locally, which is all, -5 the end of what is tiered: nothing. A compressed batch is not looked into:
-what is found in it is its first record.
+Special timestamps: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start of the local log,
+which is the whole log, -5 the end of the tiered log, which is empty. A compressed batch is not decompressed: its first
+record answers for all of its records.
 """
 
 from collections.abc import Sequence

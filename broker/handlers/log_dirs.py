@@ -60,7 +60,7 @@ def _asked(request: DescribeLogDirsRequest, logs: LogManager) -> dict[str, list[
 
 
 def _volume(directory: str) -> tuple[int, int]:
-    """(bytes in all, bytes free to us) of the volume; -1 and -1 if nobody can tell."""
+    """(bytes in all, bytes free to us) of the volume; -1 and -1 if the system does not say."""
     try:
         volume = os.statvfs(directory)
     except OSError:

@@ -1,9 +1,9 @@
-"""Metadata 0-13 and DescribeTopicPartitions 0: what topics there are, and which broker leads which partition.
+"""Metadata 0-13 and DescribeTopicPartitions 0: the topics, and the broker that leads each partition.
 
 By name, all of them, or by id from version 12 (KIP-516). Topics that do not exist are created on the way if client
 and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
 waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
-do; a topic beyond it is not created and said to be unknown, and nobody is throttled for that. Each broker is shown at
+do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
 the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated: authorization,
 internal topics, racks beyond showing broker.rack.
 """
@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Sequence
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named
 from broker.handlers.mutations import Mutations
+from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import DescribeTopicPartitionsRequest, MetadataRequest
@@ -36,7 +36,7 @@ MAX_PARTITIONS = 2000
 
 
 def routes(
-    cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, spawn: Spawn
 ) -> list[Route]:
     handler = _Metadata(cluster, image, mesh, meters, spawn)
     return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
@@ -44,7 +44,7 @@ def routes(
 
 class _Metadata:
     def __init__(
-        self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, spawn: Spawn
     ) -> None:
         self._spawn = spawn
         self._cluster = cluster
@@ -92,11 +92,11 @@ class _Metadata:
         return self._response(request, call, [self._by_name(call, request, name, failed) for name in names])
 
     async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
-        """Creates topics; the codes of those that could not be."""
+        """Creates topics; the error codes of the topics that were not created."""
         wanted = [[name, -1, {}] for name in missing]
         try:
             results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
-        except Unable:
+        except ChangeFailed:
             return dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
         return {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
 
@@ -186,7 +186,7 @@ class _Metadata:
         return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=None)
 
     def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Message]) -> int:
-        """Adds one topic with at most `room` partitions from `start` on; how many it had."""
+        """Adds one topic with at most `room` partitions from `start` on; the number of partitions added."""
         types = call.types
         topic = self._image.topics.get(name)
         if topic is None:

@@ -1,8 +1,8 @@
-"""What created and deleted partitions cost a client under `controller_mutation_rate` (KIP-599).
+"""The cost of created and deleted partitions to a client under `controller_mutation_rate` (KIP-599).
 
 Topics are charged one by one, in the order of the request. Strict: a topic is refused while the bucket is below zero, and
-costs nothing then. Otherwise it is done whatever the bucket holds. What a request waits after it was charged counts
-towards its throttle time. Source: ControllerMutationQuotaManager of Kafka 4.1.
+costs nothing then. Otherwise it is done at any level of the bucket. Time that a request waits after it was charged
+counts towards its throttle time. Source: ControllerMutationQuotaManager of Kafka 4.1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mutations:
 
     @property
     def in_use(self) -> bool:
-        """Whether anybody is metered."""
+        """Whether any client has such a quota."""
         return self._meters.in_use(MUTATION)
 
     async def charge(self, call: Call, sizes: Mapping[str, int], *, strict: bool) -> Bill:
@@ -44,7 +44,7 @@ class Mutations:
         return bill
 
     async def take_back(self, call: Call, partitions: int) -> None:
-        """What was charged and did not happen after all."""
+        """Returns the charge for partitions that were not created or deleted after all."""
         if partitions:
             await self._record(call, -partitions, strict=False)
             call.mutations -= partitions
@@ -55,7 +55,7 @@ class Mutations:
 
 
 class Bill:
-    """What became of topics that were charged: partitions of each that was paid for, and the refused ones."""
+    """The outcome of a charge: partitions of each topic that was paid for, and the refused topics."""
 
     def __init__(self) -> None:
         self.paid: dict[str, int] = {}
@@ -64,6 +64,6 @@ class Bill:
 
     @property
     def throttle_ms(self) -> int:
-        """What is left of the throttle time now."""
+        """The rest of the throttle time, in ms from now."""
         left_s = self.throttled_until_s - trio.current_time()
         return round(left_s * 1000) if left_s > 0 else 0

@@ -1,7 +1,7 @@
 """OffsetCommit 2-9, OffsetFetch 1-9 (from 8 for several groups, KIP-709), OffsetDelete 0 (KIP-496).
 
-A commit is checked here against the topics that exist and written at the group's home in one piece. A group that was
-never heard of has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
+A commit is checked here against the topics that exist and written at the group's home in one piece. A group that is not
+known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
 ignored, as since KIP-211. Stable fetches (KIP-447) and member epochs (KIP-848) have nothing to wait for here.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
-from broker.handlers.answers import or_lost
+from broker.handlers.remote import or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import (
@@ -78,7 +78,7 @@ class _Offsets:
     def _to_commit(
         self, name: str, partition: OffsetCommitRequestPartition
     ) -> tuple[int, tuple[str, str, int, int, int, str]]:
-        """(code, what to write if that is 0)."""
+        """(code, the commit to write if the code is 0)."""
         topic = self._image.topics.get(name)
         metadata = partition.committed_metadata or ""
         if topic is None or not 0 <= partition.partition_index < len(topic.leaders):

@@ -38,7 +38,7 @@ def routes(partitions: Partitions) -> list[Route]:
 
 
 def _refused(request: ProduceRequest, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:
-    """What every partition is answered if the request as a whole can't be served."""
+    """The answer for every partition of a request that can't be served as a whole; None: it can."""
     if request.acks not in (-1, 0, 1):
         return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
     if request.transactional_id is not None:

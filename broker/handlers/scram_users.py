@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, spawned
+from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import (
@@ -27,13 +27,13 @@ MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NUMBER = {name: number for number, name in MECHANISM.items()}
 
 
-def routes(image: ClusterImage, mesh: Requests, spawn: Spawn) -> list[Route]:
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
     handler = _Users(image, mesh)
     return [Route(50, 0, 0, handler.describe), Route(51, 0, 0, spawned(spawn, handler.alter))]
 
 
 class _Users:
-    def __init__(self, image: ClusterImage, mesh: Requests) -> None:
+    def __init__(self, image: ClusterImage, mesh: CoordinatorCalls) -> None:
         self._image = image
         self._mesh = mesh
 
@@ -67,8 +67,8 @@ class _Users:
         if changes:
             try:
                 await ask_coordinator(self._mesh, "alter_users", changed_by(call), changes)
-            except Unable as unable:
-                faults |= {name: (unable.code, unable.message) for name in names if name not in faults}
+            except ChangeFailed as failed:
+                faults |= {name: (failed.code, failed.message) for name in names if name not in faults}
         return call.types.AlterUserScramCredentialsResponse(
             results=tuple(
                 call.types.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
@@ -78,7 +78,7 @@ class _Users:
         )
 
     def _faults(self, request: AlterUserScramCredentialsRequest) -> dict[str, tuple[int, str | None]]:
-        """What is wrong with a user's alterations, by user; the first thing found."""
+        """The first fault of each user's alterations, by user."""
         faults: dict[str, tuple[int, str | None]] = {}
         asked: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...] = (
             *request.deletions,

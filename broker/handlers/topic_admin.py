@@ -1,7 +1,7 @@
 """CreateTopics 2-7, DeleteTopics 1-6 (by id from 6, KIP-516), CreatePartitions 0-3.
 
-Kafka's checks, messages and order; a batch is answered topic by topic. The coordinator decides and stores; when the
-answer goes out every shard knows. A topic has one replica: of a manual assignment the first replica of each partition
+Kafka's checks, messages and order; a batch is answered topic by topic. The coordinator decides and stores; every shard
+has applied a change before its answer goes out. A topic has one replica: of a manual assignment the first replica of each partition
 is taken as its leader, and a replication factor above the number of brokers is refused as Kafka refuses it.
 Source: ReplicationControlManager and ControllerApis of Kafka 4.1.
 """
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from broker.cluster_metadata import ClusterMetadata
-from broker.handlers.answers import Requests, Unable, ask_coordinator, changed_by, code_named, spawned
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.mutations import Bill, Mutations
+from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named, spawned
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import (
@@ -40,7 +40,7 @@ STRICT_SINCE = {19: 6, 20: 5, 37: 3}
 
 
 class Fault(NamedTuple):
-    """Why something is refused. `code` 0: it is not."""
+    """The reason of a refusal; `code` 0: no fault."""
 
     code: int = codes.NONE
     message: str | None = None
@@ -50,7 +50,7 @@ OK = Fault()
 
 
 class NewTopic(NamedTuple):
-    """What Coordinator.create_topics is asked for; `leaders` None: they are chosen there."""
+    """An argument of Coordinator.create_topics; `leaders` None: the coordinator chooses them."""
 
     name: str
     partitions: int
@@ -71,7 +71,7 @@ Asked = TypeVar("Asked", NewTopic, MorePartitions)
 
 
 def routes(
-    cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas, spawn: Spawn
+    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, spawn: Spawn
 ) -> list[Route]:
     handler = _Topics(cluster, image, mesh, meters)
     return [
@@ -82,7 +82,9 @@ def routes(
 
 
 class _Topics:
-    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: Requests, meters: ShardedQuotas) -> None:
+    def __init__(
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas
+    ) -> None:
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
@@ -102,7 +104,7 @@ class _Topics:
         return call.types.CreateTopicsResponse(topics=results)
 
     def _check(self, topic: CreatableTopic) -> Fault:
-        """What can be said without the coordinator: names, replicas, assignments and configs."""
+        """Faults that are seen without the coordinator: of names, replicas, assignments and configs."""
         illegal = illegal_name(topic.name)
         if illegal:
             return Fault(codes.INVALID_TOPIC_EXCEPTION, illegal)
@@ -123,7 +125,7 @@ class _Topics:
         if factor > brokers:
             return Fault(
                 codes.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
+                f"ChangeFailed to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
                 f"be reached because only {brokers} broker(s) are registered.",
             )
         return OK
@@ -276,7 +278,7 @@ class _Topics:
         return 0 if topic is None else len(topic.leaders)
 
     def _check_leaders(self, topic: CreatePartitionsTopic) -> Fault:
-        """What Kafka only looks at after it has charged the partitions."""
+        """Faults that Kafka looks for only after it has charged the partitions."""
         faults = [self._check_assignment(assignment.broker_ids) for assignment in topic.assignments or ()]
         return next((fault for fault in faults if fault.code), OK)
 
@@ -295,11 +297,11 @@ class _Topics:
         validate_only: bool | None = None,
         late: dict[str, Fault] | None = None,
     ) -> dict[str, Fault]:
-        """Asks for `wanted`, whose partitions count against the client's quota, if it has one, as Kafka counts them.
+        """Asks for `wanted`, whose partitions are charged to the client's quota, if it has one, as Kafka charges them.
 
-        Charged is what would succeed, and what is only validated just the same, as well as what fails for a reason in
-        `late`. Strict versions are refused what is beyond the quota; older ones get it, and are throttled for it.
-        `validate_only` None: the method knows no such thing.
+        Every topic that would succeed is charged, also when it is only validated, and every topic that fails for a reason
+        in `late`. In strict versions a topic beyond the quota is refused; in older ones it is done and throttles the client.
+        `validate_only` None: the method has no such option.
         """
         options = () if validate_only is None else (bool(validate_only),)
         faults: dict[str, Fault] = {}
@@ -321,12 +323,12 @@ class _Topics:
     # --- the coordinator ---------------------------------------------------------------------------------------
 
     async def _ask(self, method: str, call: Call, wanted: Mapping[str, object], *options: object) -> dict[str, Fault]:
-        """What the coordinator says against each of `wanted`; `wanted[name]` is what it is asked, None for the name."""
+        """The coordinator's objection to each of `wanted`, by name; `wanted[name]` is the argument, None for the name itself."""
         asked = [name if value is None else value for name, value in wanted.items()]
         try:
             results = await ask_coordinator(self._mesh, method, changed_by(call), asked, *options)
-        except Unable as unable:
-            return {name: Fault(unable.code, unable.message) for name in wanted}
+        except ChangeFailed as failed:
+            return {name: Fault(failed.code, failed.message) for name in wanted}
         return {
             name: Fault(code_named(error), message or None)
             for name, (error, message) in zip(wanted, results, strict=True)
@@ -337,7 +339,7 @@ class _Topics:
 def _sort(
     topics: Sequence[AnyTopic], check: Callable[[AnyTopic], Fault], asked: Callable[[AnyTopic], Asked]
 ) -> tuple[dict[str, Fault], dict[str, Asked]]:
-    """What is against the topics that are named twice or fail `check`, and what the coordinator is asked for the others."""
+    """(faults of topics that are named twice or fail `check`, the coordinator's arguments for the other topics)."""
     repeated = _repeated(topic.name for topic in topics)
     faults = {name: Fault(codes.INVALID_REQUEST, DUPLICATE) for name in repeated}
     wanted = {}
@@ -352,14 +354,12 @@ def _sort(
 
 
 def _new(topic: CreatableTopic) -> NewTopic:
-    """What Coordinator.create_topics is asked for a topic."""
     configs = {config.name: config.value for config in topic.configs}
     leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
     return NewTopic(topic.name, topic.num_partitions, configs, leaders or None)
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:
-    """What Coordinator.create_partitions is asked for a topic."""
     leaders = [a.broker_ids[0] for a in topic.assignments or ()]
     return MorePartitions(topic.name, topic.count, leaders or None)
 

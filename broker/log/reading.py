@@ -9,6 +9,7 @@ clients drop that piece and fetch it again. A first batch is not cut. If it does
 but the first partition that has anything gets that batch whole. Sources: ReplicaManager.readFromLog, LogSegment.read.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import MaybeDeferred, Spawn
 
-READ, WAIT = "partitions.read", "partitions.wait"
+READ, WAIT, GIVE_UP = "partitions.read", "partitions.wait", "partitions.give_up"
 MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
@@ -40,10 +41,11 @@ class Wanted(NamedTuple):
 
 
 class Growth:
-    """A wait for logs to grow by so many bytes altogether, or to go away."""
+    """A wait for logs to grow by so many bytes altogether, or to go away. `number` is that of a wait for another shard."""
 
-    def __init__(self, need_bytes: int) -> None:
+    def __init__(self, need_bytes: int, number: int = 0) -> None:
         self.over = trio.Event()
+        self.number = number
         self._need_bytes = need_bytes
 
     def grown(self, size_bytes: int) -> None:
@@ -61,18 +63,20 @@ class Reader:
     def __init__(self, partitions: Partitions, spawn: Spawn) -> None:
         self._partitions = partitions
         self._spawn = spawn
-        self._waits: dict[str, Growth] = {}  # by whom: a client's new wait ends the one it gave up
+        self._numbers = itertools.count(1)
+        self._waits: dict[str, Growth] = {}  # by client: a new wait of one ends its earlier one
         partitions.mesh.serve(
             READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes, MOST_FORWARDED_BYTES)
         )
         partitions.mesh.serve(WAIT, self._serve_wait)
+        partitions.mesh.serve(GIVE_UP, self._serve_give_up)
 
     def fetch(
-        self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, who: str
+        self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, client: str
     ) -> MaybeDeferred[list[Answer]]:
         """(code, high watermark, start offset, batches) of each, in order; cancelling it ends the wait.
 
-        At least one batch comes if there is any, however large. `who` names the client among all of this broker.
+        At least one batch comes if there is any, however large. `client` names the connection among all of this broker.
         """
         answers: list[Any] = [None] * len(wanted)
         by_home: dict[int, list[int]] = {}
@@ -88,7 +92,7 @@ class Reader:
             _share(wanted, answers, max_bytes)
             if wait_ms <= 0 or _enough(answers, min_bytes):
                 return answers
-        slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, who)
+        slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
         return self._spawn(slowly, cancellable=True)
 
     async def _fetch_slowly(
@@ -99,7 +103,7 @@ class Reader:
         max_bytes: int,
         min_bytes: int,
         wait_ms: int,
-        who: str,
+        client: str,
     ) -> list[Answer]:
         deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
         waited = any(answer is None for answer in answers)  # else they were read just now
@@ -114,7 +118,7 @@ class Reader:
                 home: [(wanted[index].topic, wanted[index].partition, answers[index][1]) for index in indexes]
                 for home, indexes in by_home.items()
             }
-            await self._wait_for_any(seen, need_bytes, left_s, who)
+            await self._wait_for_any(seen, need_bytes, left_s, client)
             waited = True
 
     # Reading
@@ -164,13 +168,13 @@ class Reader:
     # Waiting
 
     async def _wait_for_any(
-        self, seen: dict[int, list[tuple[str, int, int]]], need_bytes: int, wait_s: float, who: str
+        self, seen: dict[int, list[tuple[str, int, int]]], need_bytes: int, wait_s: float, client: str
     ) -> None:
         async def wait_at(home: int, logs: list[tuple[str, int, int]]) -> None:
             if home == self._partitions.shard:
                 await self._wait_here(logs, Growth(need_bytes), wait_s)
             else:
-                await self._wait_there(home, who, logs, need_bytes, wait_s)
+                await self._wait_there(home, client, logs, need_bytes, wait_s)
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
@@ -178,31 +182,40 @@ class Reader:
                 nursery.start_soon(wait_at, home, logs)
 
     async def _wait_there(
-        self, home: int, who: str, logs: list[tuple[str, int, int]], need_bytes: int, wait_s: float
+        self, home: int, client: str, logs: list[tuple[str, int, int]], need_bytes: int, wait_s: float
     ) -> None:
-        """Also over when the home is lost: the read that follows says so."""
+        """Also over when the home is lost: the read that follows says so. A wait that is cancelled ends at the home, too."""
+        name, number = f"{self._partitions.shard} {client}", next(self._numbers)
         try:
-            asked = (f"{self._partitions.shard} {who}", logs, need_bytes, wait_s)
+            asked = (name, number, logs, need_bytes, wait_s)
             if not await self._partitions.mesh.request(home, WAIT, *asked, timeout_s=wait_s + _MARGIN_S):
                 await trio.sleep(wait_s)  # the client has another Fetch waiting there: this one's answer is not missed
         except (PeerLost, RemoteError, DeadlineExceeded):
             pass
+        except trio.Cancelled:
+            self._partitions.mesh.call(home, GIVE_UP, name, number)
+            raise
+
+    def _serve_give_up(self, _peer: Any, client: str, number: int) -> None:
+        growth = self._waits.get(client)
+        if growth is not None and growth.number == number:
+            growth.over.set()
 
     async def _serve_wait(
-        self, _peer: Any, who: str, logs: Sequence[Sequence[Any]], need_bytes: int, wait_s: float
+        self, _peer: Any, client: str, number: int, logs: Sequence[Sequence[Any]], need_bytes: int, wait_s: float
     ) -> bool:
         """False if the wait ended because the same client began another one."""
-        growth = Growth(need_bytes)
-        given_up = self._waits.get(who)
-        self._waits[who] = growth
+        growth = Growth(need_bytes, number)
+        given_up = self._waits.get(client)
+        self._waits[client] = growth
         if given_up is not None:
             given_up.over.set()
         try:
             await self._wait_here(logs, growth, wait_s)
-            return self._waits.get(who) is growth
+            return self._waits.get(client) is growth
         finally:
-            if self._waits.get(who) is growth:
-                del self._waits[who]
+            if self._waits.get(client) is growth:
+                del self._waits[client]
 
     async def _wait_here(self, logs: Sequence[Sequence[Any]], growth: Growth, wait_s: float) -> None:
         """Until the logs have grown enough beyond their ends as the reader saw them; at once if one has already."""

@@ -1,1 +1,1 @@
-"""Kafka's wire format: wire.py is what the others use, and the only module that knows kio."""
+"""Kafka's wire format: wire.py is its interface, and the only module that imports kio."""

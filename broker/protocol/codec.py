@@ -1,12 +1,12 @@
 """Compiles Kafka's message definitions, as kio's dataclasses state them, to plain Python readers and writers.
 
-Why not kio's own: its native reader allocates whatever an array's length asks for, so twelve hostile bytes abort the
+Why not kio's own: its native reader allocates as much as an array's length asks for, so twelve hostile bytes abort the
 process, and its writer takes 12 us for the smallest produce response. A compiled class reads and writes in about a
 third of that, and holds its own against any input:
 
 C1  a reader never allocates more than a small multiple of the bytes it was given: lengths are checked against them
 C2  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or OverflowError
-C3  what a writer writes, kio reads back as the same values; and the other way round
+C3  a written message is read back by kio as the same values; and the other way round
 
 A compiled class has the fields of kio's, as ordinary attributes. Instances are made with keyword arguments. Durations
 are `timedelta` and times `datetime | None` as in kio; on writing, whole milliseconds will do as well.
@@ -74,7 +74,7 @@ class Compiler:
 
 
 class Message:
-    """What compiled classes have in common; two are equal if they are of one class and all their fields are."""
+    """The base of all compiled classes; two messages are equal if they are of one class and all their fields are equal."""
 
     __slots__ = ()
     field_names: tuple[str, ...]

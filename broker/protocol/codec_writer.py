@@ -13,7 +13,7 @@ TO_WIRE = {
 
 
 class WriterSource:
-    """What is of fixed size and side by side is packed in one go."""
+    """Neighbouring fields of fixed size are packed in one call."""
 
     def __init__(self, shape: Shape) -> None:
         self.flexible = shape.flexible

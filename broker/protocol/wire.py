@@ -4,7 +4,7 @@ A *frame* here is what follows the four length bytes: header, then body. Respons
 classes take keyword arguments, drop the fields their version lacks and default `throttle_time` to zero. kio's modules
 are imported per API and version when first used: all of them take longer than a shard may take to start.
 
-Whatever bytes come in, only BadFrame (or UnsupportedVersion, which is one) comes out.
+For any bytes the readers raise nothing but BadFrame (or UnsupportedVersion, its subclass).
 """
 
 import dataclasses
@@ -160,8 +160,8 @@ def parse_header(frame: Buffer) -> tuple[int, int, int, str | None, int]:
 class Types:
     """The compiled classes of one message module, as attributes.
 
-    A class that only other versions of the API have is a function that answers None, so that a handler may build what
-    its response will then leave out. A field or class that no version has is a TypeError or an AttributeError.
+    A class that only other versions of the API have is a function that answers None, so that a handler may build a
+    structure that its response then leaves out. A field or class that no version has is a TypeError or an AttributeError.
     """
 
     def __init__(self, api_key: int, version: int, side: str) -> None:

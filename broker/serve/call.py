@@ -1,4 +1,4 @@
-"""One request in flight, and what a handlers module declares: which function answers which API in which versions."""
+"""One request in flight, and a route: the function that answers an API in a range of versions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ from shards.mesh.deferred import Deferred
 
 
 class Call:
-    """What a handler knows of the request besides its body, and the response types of its version."""
+    """A request without its body: header, client and connection; and the response types of its version."""
 
     __slots__ = (
         "api_key",
@@ -45,7 +45,7 @@ class Call:
         self.listener = listener
         self.ip = ip
         self.port = port  # the client's
-        self.throttle_ms = 0  # what a quota that the handler itself charged asks for
+        self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 

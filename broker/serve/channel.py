@@ -1,4 +1,4 @@
-"""The two sides of serving, each as the other sees it: a client's channel, and what serves it."""
+"""The two sides of serving, each as the other sees it: a client's channel, and its server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shards.mesh.poller import Poller
 
 
 class Channel(Protocol):
-    """A connection, to those who answer its requests."""
+    """A connection, as the modules that answer its requests see it."""
 
     id: int
     ip: str
@@ -25,11 +25,11 @@ class Channel(Protocol):
     client_id: str | None
     user: str
     authentication: Authenticator | None
-    """What it has to go through before anything is answered; None: nothing, or it has."""
+    """The SASL exchange before any other request is answered; None: the listener asks for none, or it is done."""
     throttle: tuple[str, int] | None
-    """The quota it exceeded, and for how many milliseconds to read nothing once the answer under way is out."""
+    """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     parting: str | None
-    """Why it is to end once the answer under way is out."""
+    """The reason for which it is closed once the answer under way is out."""
 
 
 class Authenticator(Protocol):
@@ -41,7 +41,7 @@ class Authenticator(Protocol):
 
 
 class ChannelServer(Protocol):
-    """What a connection needs of its listener's serving.Serving."""
+    """The part of its listener's serving.Serving that a connection needs."""
 
     listener: str
     max_frame_bytes: int
@@ -53,7 +53,7 @@ class ChannelServer(Protocol):
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
     follows: Callable[[bytes], bool]
-    """Whether this request may be served beside earlier ones of which this is true as well."""
+    """Whether this request may be served while earlier requests of which this is true wait (dispatch.py)."""
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
         """The response as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""

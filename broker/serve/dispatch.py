@@ -1,4 +1,4 @@
-"""From one frame to its answer: finds the handler, calls it, encodes what it returns.
+"""From one frame to its answer: finds the handler, calls it, encodes its response.
 
 Most connections begin with the same few ApiVersions requests, byte for byte but for the correlation id. A request that
 was parsed once is recognised when it comes again, and its answer is patched instead of made.
@@ -24,7 +24,7 @@ _MAX_RECOGNISED_BYTES = 256
 
 
 class Dispatcher:
-    """Answers frames with the functions of `routes`; `versions(version, correlation id)` is what ApiVersions gets."""
+    """Answers frames with the functions of `routes`; `versions(version, correlation id)` answers ApiVersions."""
 
     def __init__(self, routes: Iterable[Route], versions: Callable[[int, int], bytes], throttling: Throttling) -> None:
         self._routes = {route.api_key: route for route in routes}
@@ -69,8 +69,8 @@ class Dispatcher:
         return _encode(call, response)
 
     def follows(self, frame: bytes) -> bool:
-        """Whether a request may be served while others of which this is true wait for their answers. Produce may: what goes to
-        one partition is asked for in order, and is answered in order. But not where a quota may have to mute the channel."""
+        """Whether a request may be served while earlier requests of which this is true wait for their answers. Produce may:
+        batches of one partition reach its home in order, and are answered in order. Not where a quota may mute the channel."""
         return frame[:2] == _PRODUCE and not self._throttling.active
 
     def _counts(self, frame: bytes) -> bool:
@@ -87,7 +87,7 @@ class Dispatcher:
         return self._versions(version, int.from_bytes(frame[4:8], "big", signed=True))
 
     def _answer_new_api_versions(self, channel: Channel, frame: bytes) -> bytes:
-        """The first of its kind: parsed and checked, and remembered if there was nothing to object to."""
+        """A request that was not seen before: parsed and checked, and remembered if it is valid."""
         try:
             api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:

@@ -1,9 +1,9 @@
 """Client quotas on the path of a request: charges it, reports the delay in its response, and then mutes the channel.
 
-As Kafka does since KIP-219: the response leaves at once, whatever its version, with the delay in `throttle_time_ms`, and
-the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged what it would answer,
+As Kafka does since KIP-219: the response leaves at once, in every version, with the delay in `throttle_time_ms`, and
+the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged the size of its answer,
 and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
-charged its handler time: what was measured, plus what `turnstile.request.cost` says. Produce without an acknowledgement
+charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an acknowledgement
 is exempt from that and counted as such. Mutations are charged by their handlers. The longest delay counts.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
@@ -29,7 +29,7 @@ _PRODUCE, _FETCH = 0, 1
 
 
 class _Charge(NamedTuple):
-    """One quota's answer to a request: the delay it asks for, what was recorded, and when (ms; 0: not at all)."""
+    """One quota's answer to a request: its delay, the amount recorded, and the time of that (ms; 0: nothing was recorded)."""
 
     kind: str
     throttle_ms: int
@@ -38,7 +38,7 @@ class _Charge(NamedTuple):
 
 
 class Throttling:
-    """`active`: whether any client quota was ever set; until then requests go past all this. `timed`: one of request time."""
+    """`active`: whether any client quota was ever set; until then nothing is charged. `timed`: whether one of request time was."""
 
     def __init__(
         self, meters: ShardedQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters
@@ -52,7 +52,7 @@ class Throttling:
         self._costs: dict[str, tuple[float, float]] = {}
 
     def image_changed(self) -> None:
-        """Quotas, or what requests are said to cost, may have changed."""
+        """Quotas, or `turnstile.request.cost`, may have changed."""
         self._meters.image_changed()
         self.active = any(map(self._meters.in_use, KINDS))
         self.timed = self._meters.in_use(REQUEST)
@@ -76,7 +76,7 @@ class Throttling:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
 
         It comes later only when the handler's `response` does, or a quota's home is another shard. Waiting is not handler
-        time, as in Kafka, which counts what a request handler's thread spends on it.
+        time, as in Kafka, which counts the time of a request handler's thread.
         """
         spent_ns = time.perf_counter_ns() - began_ns
         if isinstance(response, Deferred):
@@ -146,7 +146,7 @@ class Throttling:
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
     def _tell(self, channel: Channel, call: Call, charge: _Charge) -> None:
-        """Journals what a quota that somebody has recorded: also without a delay, so that its windows can be checked."""
+        """Journals the amount that a client's quota recorded: also without a delay, so that its windows can be checked."""
         if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
             return
         match = self._meters.match(charge.kind, call.user, call.client_id or "")

@@ -20,6 +20,7 @@ from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket, ho
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
 from broker.handlers import (
+    acls,
     classic_groups,
     client_quotas,
     configs,
@@ -27,6 +28,7 @@ from broker.handlers import (
     find_coordinator,
     metadata,
     offset_commits,
+    reassignments,
     topic_admin,
 )
 from broker.protocol import wire
@@ -141,6 +143,8 @@ class Desk:
         routes = [
             *metadata.routes(shown, image, mesh, meters, SPAWN),
             *describe_cluster.routes(shown, image),
+            *reassignments.routes(image),
+            *acls.routes(),
             *topic_admin.routes(shown, image, mesh, meters, SPAWN),
             *configs.routes(shown, image, mesh, SPAWN),
             *client_quotas.routes(image, mesh, SPAWN),

@@ -286,6 +286,27 @@ async def test_a_topic_deleted_meanwhile_ends_the_wait(broker: Broker, home: int
     assert partitions_of(got[0])[0].error_code == codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
+async def test_a_fetch_that_is_cancelled_waits_nowhere_any_more(broker: Broker) -> None:
+    numbers = [broker.at("t", home) for home in (0, 1)]
+    logs = [broker.partitions[home].log("t", number) for home, number in enumerate(numbers)]
+    waiting = fetch(broker, dict.fromkeys(numbers, 0), wait_ms=60_000)
+    await wait_all_tasks_blocked()
+    assert [len(log.waiters) for log in logs] == [1, 1]
+    waiting.cancel()
+    await wait_all_tasks_blocked()
+    assert [len(log.waiters) for log in logs] == [0, 0]
+
+
+async def test_a_fetch_that_one_home_ends_waits_at_no_other(broker: Broker) -> None:
+    here, there = (broker.at("t", home) for home in (0, 1))
+    waiting = fetch(broker, {here: 0, there: 0}, wait_ms=60_000)
+    await wait_all_tasks_blocked()
+    append(broker, here, b"a")
+    assert values(await waiting) == [[b"a"], []]
+    await wait_all_tasks_blocked()
+    assert not broker.partitions[1].log("t", there).waiters
+
+
 def test_sessions_are_refused_the_standard_way(broker: Broker) -> None:
     here = broker.at("t", 0)
     assert fetch(broker, {here: 0}, session_id=0, session_epoch=0).session_id == 0

@@ -1,4 +1,4 @@
-"""What handlers share: how they ask other shards and the coordinator, and how they refuse."""
+"""How handlers ask other shards and the coordinator, and the errors that become codes of a response."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COORDINATOR_TIMEOUT_S = 15.0
 LOST = (PeerLost, DeadlineExceeded)
 
 
-class Requests(Protocol):
-    """What is needed of a Mesh by handlers that change the cluster."""
+class CoordinatorCalls(Protocol):
+    """The part of a Mesh that handlers need to change the cluster."""
 
     async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
 
@@ -34,8 +34,8 @@ def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]
     return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer
 
 
-class Coded(Exception):
-    """Why something is not done: a Kafka error code and one sentence."""
+class ApiError(Exception):
+    """An error that a response carries: a Kafka code and one sentence (Kafka: ApiException)."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -43,30 +43,30 @@ class Coded(Exception):
         self.message = message
 
 
-class RequestRefused(Coded):
-    """A part of a request is refused here; its other parts are not."""
+class RequestRefused(ApiError):
+    """One part of a request is refused by the handler; its other parts are served."""
 
 
-class Unable(Coded):
-    """The coordinator refused, or could not be asked."""
+class ChangeFailed(ApiError):
+    """The coordinator refused a change, or did not answer; in the latter case the change may have been made."""
 
 
 def changed_by(call: Call) -> str:
-    """Who changes something, for the history."""
+    """The author of a change as its history names it: user and address."""
     return f"User:{call.user} at {call.ip}"
 
 
-async def ask_coordinator(mesh: Requests, method: str, *args: Any) -> Any:
-    """Calls the coordinator. Raises Unable: NOT_CONTROLLER (clients try again) while it is away."""
+async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: Any) -> Any:
+    """Calls the coordinator. Raises ChangeFailed: NOT_CONTROLLER (clients try again) while it restarts."""
     try:
         return await mesh.request(COORDINATOR, method, *args, timeout_s=COORDINATOR_TIMEOUT_S)
     except PeerLost:
-        raise Unable(codes.NOT_CONTROLLER, "The coordinator is restarting; try again.") from None
+        raise ChangeFailed(codes.NOT_CONTROLLER, "The coordinator is restarting; try again.") from None
     except DeadlineExceeded:
-        raise Unable(codes.REQUEST_TIMED_OUT, "The coordinator did not answer in time.") from None
+        raise ChangeFailed(codes.REQUEST_TIMED_OUT, "The coordinator did not answer in time.") from None
     except RemoteError as fault:
         known = {"ConfigInvalid": codes.INVALID_CONFIG, "CannotStore": codes.KAFKA_STORAGE_ERROR}
-        raise Unable(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
+        raise ChangeFailed(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
 
 
 def code_named(name: str) -> int:
