@@ -37,7 +37,7 @@ from broker.timers import Timers
 from broker.token_events import TokenEvents
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
-from shards.config.subscriber import Subscriber
+from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
 from shards.mesh.poller import Poller
@@ -256,24 +256,20 @@ class ShardProcess:
         else:
             self.subscriber.coordinator_lost()
 
-    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
-        """The image has become `version`: calls `done` once no token of an older one is left to be spent here."""
-        delta, whole = (
-            self.subscriber.delta,
-            self.subscriber.whole,
-        )  # of this version; a later push may come before `done`
+    def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
+        """The image has become another version: calls `done` once no token of an older one is left to be spent here."""
 
         def enforced() -> None:
-            self.context.counters.set("version", version)
-            self.context.journal.config(version, delta, full=whole)
+            self.context.counters.set("version", applied.version)
+            self.context.journal.config(applied.version, applied.delta, full=applied.whole)
             done()
 
         self.context.poller.touch()
         self._configured.set()
-        self.kafka.image_changed(changed)
+        self.kafka.image_changed(applied.changed.kinds)
         self.throttling.image_changed()
-        self.acceptors.image_changed(version)
-        self.context.tokens.apply(version, enforced, changed)
+        self.acceptors.image_changed(applied.version)
+        self.context.tokens.apply(applied.version, enforced, applied.changed.pools)
 
     # Connections
 

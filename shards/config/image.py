@@ -25,6 +25,14 @@ Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]
 KINDS = ("static", "setting", "quota", "topic", "user")
 
 
+class ImageChange(NamedTuple):
+    """What a delta touched: `kinds` of record (setting, quota, topic, user), and the `pools` whose cap may have become another
+    one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
+
+    kinds: frozenset[str]
+    pools: frozenset[str]
+
+
 class Topic(NamedTuple):
     """A topic. `leaders[n]` is the broker that leads partition n; `configs` are its own overrides, canonical text."""
 
@@ -73,15 +81,11 @@ class Topics:
 
 
 class ClusterImage:
-    """The cluster as one broker sees it; `limits` is what its settings say of connections.
-
-    `changed` is what the last `apply` touched: setting, quota, topic, user by record, and the pools whose cap may have become
-    another one (ConnectionLimits.changed_pools)."""
+    """The cluster as one broker sees it; `limits` is what its settings say of connections."""
 
     def __init__(self, broker: int = 0) -> None:
         self.broker = broker
         self.version = 0
-        self.changed: frozenset[str] = frozenset()
         self.topics = Topics()
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.users: dict[str, dict[str, Any]] = {}
@@ -93,8 +97,8 @@ class ClusterImage:
 
     # ---- changes
 
-    def apply(self, version: int, delta: Delta, *, whole: bool = False) -> frozenset[str]:
-        """Become `version`. `whole`: the delta is all there is, and replaces what was known. Returns what changed."""
+    def apply(self, version: int, delta: Delta, *, whole: bool = False) -> ImageChange:
+        """Become `version`. `whole`: the delta is all there is, and replaces what was known."""
         kinds: set[str] = set()
         if whole:
             kinds |= {kind for kind in KINDS if self._records(kind)}
@@ -102,14 +106,13 @@ class ClusterImage:
         for kind, key, value in delta:
             kinds.add(kind)
             self._put(kind, key, value)
-        changed = {"setting" if kind == "static" else kind for kind in kinds}
-        if "setting" in changed:
-            changed |= self._compute()
-        if "quota" in changed:
+        if "static" in kinds:
+            kinds = kinds - {"static"} | {"setting"}
+        pools = self._compute() if "setting" in kinds else set()
+        if "quota" in kinds:
             self._ip_quotas = IpQuotaTable(self.quotas.items())
         self.version = version
-        self.changed = frozenset(changed)
-        return self.changed
+        return ImageChange(frozenset(kinds), frozenset(pools))
 
     def _records(self, kind: str) -> Any:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,

@@ -1,19 +1,30 @@
-"""A shard's end of the push: puts the parts of a version together, swaps the View, and answers once it is enforced.
+"""A shard's end of the push: puts the parts of a version together, swaps the image, and answers once it is enforced.
 
-F1  The View never shows part of a version.
+F1  The image never shows part of a version.
 F2  `apply` answers its last part only after `enforce` has reported the version enforced here: then nothing on this
-    shard decides by an older one (invariant 5 of the design).
+    shard decides by an older one.
+F3  What is enforced is told with its own delta, whichever version comes while it is enforced.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
-from shards.config.image import ClusterImage
+from shards.config.image import ClusterImage, ImageChange
 
-Enforce = Callable[[int, frozenset[str], Callable[[], None]], None]
-"""enforce(version, changed, done): act on the View's new version; call `done` once what exceeds it is revoked."""
+
+class AppliedVersion(NamedTuple):
+    """A version that the image has become. `delta` made it, and was all there is if it was `whole`."""
+
+    version: int
+    delta: list[list[Any]]
+    whole: bool
+    changed: ImageChange
+
+
+Enforce = Callable[[AppliedVersion, Callable[[], None]], None]
+"""enforce(applied, done): act on the image's new version; call `done` once every token beyond it is revoked."""
 
 
 class Subscriber:
@@ -24,19 +35,19 @@ class Subscriber:
         self.ready = trio.Event()
         self._enforce = enforce
         self._parts: list[list[Any]] = []
-        self.delta: list[list[Any]] = []  # what made the View's present version, and whether it was everything
-        self.whole = False
+        self._parts_of = -1  # the version they belong to
 
     async def apply(self, peer: object, version: int, part: list[list[Any]], whole: bool, more: bool) -> int:
         """As the coordinator calls it; answers with the version this shard has come to."""
+        if version != self._parts_of:
+            self._parts, self._parts_of = [], version
         self._parts += part
         if more:
             return self.image.version
-        self.delta, self._parts = self._parts, []
-        self.whole = whole
-        changed = self.image.apply(version, self.delta, whole=whole)
+        delta, self._parts = self._parts, []
+        changed = self.image.apply(version, delta, whole=whole)
         done = trio.Event()
-        self._enforce(version, changed, done.set)
+        self._enforce(AppliedVersion(version, delta, whole, changed), done.set)
         await done.wait()
         self.ready.set()
         return version

@@ -38,7 +38,7 @@ from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.config.store import Store
-from shards.config.subscriber import Subscriber
+from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import PeerLost, RemoteError
 from shards.limits.errors import TurnstileError
 from shards.mesh.deferred import Deferred, Spawn
@@ -159,9 +159,7 @@ class Desk:
         assert method == "apply"
         return await self._followers[member].apply(COORDINATOR, *packed(args))
 
-    def _enforce(
-        self, member: tuple[int, int], version: int, changed: frozenset[str], done: Callable[[], None]
-    ) -> None:
+    def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
         if member in self.meters:
             self.meters[member].image_changed()
         done()

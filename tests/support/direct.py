@@ -11,7 +11,7 @@ from broker.admin.describe import Admin
 from shards.config.coordinator import Coordinator, Member
 from shards.config.image import ClusterImage
 from shards.config.store import Store
-from shards.config.subscriber import Subscriber
+from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
 LISTENERS = ["EXTERNAL", "INTERNAL"]
@@ -30,7 +30,7 @@ class Shard:
         self.parts: list[tuple[int, bool, bool]] = []
         self.dones: list[Callable[[], None]] = []
 
-    def _enforce(self, version: int, changed: frozenset[str], done: Callable[[], None]) -> None:
+    def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
         if self.stuck:
             self.dones.append(done)
         else:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.config.image import ClusterImage
+from shards.config.image import ClusterImage, ImageChange
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule
 from shards.limits.overrides import Overrides
 
@@ -121,19 +121,22 @@ def test_rates_by_listener_and_by_core():
 
 
 @pytest.mark.parametrize(
-    ("delta", "changed"),
+    ("delta", "kind", "pools"),
     [
-        ([["setting", "/kafka_connections_max", "5"]], {"setting", "broker"}),
-        ([["setting", "/max.connections", "5"]], {"setting", "broker", "listener"}),
-        ([["setting", "/kafka_connections_max_per_ip", "5"]], {"setting", "ip"}),
-        ([["setting", "/log.retention.ms", "5"]], {"setting"}),
-        ([["quota", '{"ip":null}', {"connection_creation_rate": 5.0}]], {"quota"}),
-        ([["topic", "t", {"id": uuid.uuid4().hex, "leaders": [0], "configs": {}}]], {"topic"}),
+        ([["setting", "/kafka_connections_max", "5"]], "setting", {"broker"}),
+        ([["setting", "/max.connections", "5"]], "setting", {"broker", "listener"}),
+        ([["setting", "/kafka_connections_max_per_ip", "5"]], "setting", {"ip"}),
+        ([["setting", "/kafka_connections_max_overrides", "10.0.0.1:5"]], "setting", {"ip:10.0.0.1"}),
+        ([["setting", "/log.retention.ms", "5"]], "setting", set()),
+        ([["static", "/log.retention.ms", "5"]], "setting", set()),
+        ([["quota", '{"ip":null}', {"connection_creation_rate": 5.0}]], "quota", set()),
+        ([["quota", '{"user":"a"}', {"producer_byte_rate": 5.0}]], "quota", set()),
+        ([["topic", "t", {"id": uuid.uuid4().hex, "leaders": [0], "configs": {}}]], "topic", set()),
     ],
 )
-def test_a_delta_says_which_pools_it_touched(delta, changed):
-    image = ClusterImage()
-    assert image.apply(1, delta) == changed == image.changed
+def test_a_delta_says_which_records_and_which_pools_it_touched(delta, kind, pools):
+    """A change of anything but a cap names no pool: no pool is visited, and none waits until every shard has it."""
+    assert ClusterImage().apply(1, delta) == ImageChange(frozenset({kind}), frozenset(pools))
 
 
 def test_a_whole_state_forgets_what_it_does_not_name():
@@ -142,7 +145,7 @@ def test_a_whole_state_forgets_what_it_does_not_name():
     changed = image.apply(7, [], whole=True)
     assert image.rule_of("broker") == UNLIMITED
     assert len(image.topics) == 0
-    assert changed >= {"broker", "topic"}
+    assert changed == ImageChange(frozenset({"setting", "topic"}), frozenset({"broker"}))
     assert image.version == 7
 
 

@@ -28,7 +28,7 @@ def steps(seed: int, connections: int) -> list[dict[str, Any]]:
 
 
 def timeline() -> Timeline:
-    caps = {"kafka_connections_max_per_ip": "4", "kafka_connections_max": "40", "listener.name.A.max.connections": "20"}
+    caps = {"kafka_connections_max_per_ip": "4", "kafka_connections_max": "40", "listener.name.a.max.connections": "20"}
     detail = {"changes": [["setting", f"/{name}", value] for name, value in caps.items()], "full": True}
     return Timeline([ConfigEvent(1, 0, 0, json.dumps(detail))], {1: 0}, ["A", "B"])
 
