@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
-from broker.shard_counters import ShardCounters, TopTalkers
+from broker.shard_counters import ShardCounters
+from broker.top_talkers import TopTalkers
 from shards.tokens.tokens import Refused
 
 

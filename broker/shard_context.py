@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from broker.journal.writer import JournalWriter
 from broker.logger import RateLimitedLogger
-from broker.shard_counters import ShardCounters, TopTalkers
+from broker.shard_counters import ShardCounters
 from broker.timers import Timers
+from broker.top_talkers import TopTalkers
 from shards.config.image import ClusterImage
 from shards.mesh.poller import Poller
 from shards.tokens.tokens import Tokens

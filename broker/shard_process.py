@@ -32,9 +32,10 @@ from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.tls import context_of
 from broker.shard_context import ShardContext
-from broker.shard_counters import Layout, ShardCounters, TopTalkers
+from broker.shard_counters import Layout, ShardCounters
 from broker.timers import Timers
 from broker.token_events import TokenEvents
+from broker.top_talkers import TopTalkers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber

@@ -2,7 +2,7 @@
 
 Asked of every shard (a shard that does not serve one of these, or does not answer in time, is left out):
 
-    describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (metrics.Talkers.top)
+    describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
     describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.describe.describe)
@@ -22,7 +22,8 @@ from broker.admin.redpanda import EVERY_BROKER, as_json, cluster_config
 from broker.admin.sampler import Member, Sampler
 from broker.journal.schema import REASONS
 from broker.serve.sasl import SCRAM, Credential
-from broker.shard_counters import Layout, ShardCounters, merge_top
+from broker.shard_counters import Layout, ShardCounters
+from broker.top_talkers import merge_top
 from shards.config.coordinator import Coordinator
 from shards.limits.broker_config import given
 from shards.limits.config_def import LIMITS, broker_setting, listener_of

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
+from broker.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import entity_text, printable, show_change, show_json, show_table
+from turnstile.cli.output import entity_text, show_change, show_json, show_table
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 

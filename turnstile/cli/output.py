@@ -12,6 +12,8 @@ from typing import IO, Any
 
 import click
 
+from broker.printable import printable
+
 ENTITY_TYPES = ("ip", "user", "client-id")
 DEFAULT = "<default>"
 """As the name in a quota entity: every name of that type that has no quota of its own."""
@@ -45,15 +47,6 @@ class VerdictUnknown(CommandFailed):
     """A command whose exit code is a verdict could not be done: exit code 3, which says neither held nor exceeded."""
 
     exit_code = 3
-
-
-def printable(text: str, *, newlines: bool = False) -> str:
-    """`text` with every character that a terminal would obey, such as ESC, written as an escape (`\\x1b`)."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or (newlines and c == "\n") else c.encode("unicode_escape").decode() for c in text
-    )
 
 
 def show_json(value: Any) -> None:

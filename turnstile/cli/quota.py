@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from broker.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import (
@@ -11,7 +12,6 @@ from turnstile.cli.output import (
     ENTITY_TYPES,
     CommandFailed,
     entity_text,
-    printable,
     show_change,
     show_json,
     show_table,

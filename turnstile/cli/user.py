@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from broker.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import printable, show_json, show_table
+from turnstile.cli.output import show_json, show_table
 
 
 @click.group()
