@@ -1,8 +1,8 @@
 """Main of the coordinator process, and of the journal's converter.
 
 poller          callbacks for the links
-└ mesh          one link to each shard
-  └ admin       HTTP; stopped first, so that nobody is told of a change that was not pushed
+└ mesh          one link to each shard, and the heartbeat over it
+  └ admin       HTTP; stopped first, so that no caller is told of a change that was not pushed
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import trio
 
 from broker.after_fork import keep_own_sockets, raise_descriptor_limit
+from broker.heartbeat import EVERY_S, Heartbeat
 from broker.journal.writer import open_coordinator
 from broker.logger import RateLimitedLogger
 from broker.shard_counters import Layout, ShardCounters
@@ -26,21 +27,32 @@ from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator, Member
+from shards.config.image import given
 from shards.config.store import Store
+from shards.errors import DeadlineExceeded, PeerLost
+from shards.limits.config_def import broker_setting
 from shards.limits.errors import TurnstileError
 from shards.mesh.mesh import Hello, Mesh, Peer
 from shards.mesh.poller import Poller
 from shards.supervisor.binding import RunDir
+from shards.supervisor.progress import Progress
+from shards.supervisor.restarts import RestartBoard
 
 _TICK_S = 0.25
+_FOR_EVER_S = 1e9  # a question is open until it is answered, or its link ends
+CLUSTER = -1  # as a broker id: what is set for the cluster
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, ready: int, epoch: int) -> int:
+FIRST_SHARD = 2
+"""The place of the first shard among the supervisor's children: after the journal's converter and the coordinator."""
+
+
+def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
     try:
-        control = CoordinatorProcess(plan, epoch)
+        control = CoordinatorProcess(plan, epoch, restarts)
     except TurnstileError as fault:
         os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
         return 1
@@ -63,14 +75,17 @@ def convert_journal(plan: ClusterPlan, epoch: int) -> int:
 class CoordinatorProcess:
     """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
 
-    def __init__(self, plan: ClusterPlan, epoch: int) -> None:
+    def __init__(self, plan: ClusterPlan, epoch: int, restarts: RestartBoard) -> None:
         self.plan = plan
+        self._restarts = restarts
         self.log = RateLimitedLogger(process="coordinator")
         self.poller = Poller()
         self.journal = open_coordinator(plan.journal_dir, epoch)
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
         self.peers: dict[Member, Peer] = {}
         self._leaving: set[Member] = set()
+        self._heartbeat: Heartbeat
+        self._progress = {member: Progress() for member in plan.members()}
         self.mesh: Mesh
         self.coordinator = Coordinator(
             Store(plan.data_dir / "cluster.sqlite"),
@@ -84,20 +99,27 @@ class CoordinatorProcess:
     # What the coordinator needs of its shards
 
     async def request(self, member: Member, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+        if method.startswith("describe_") and member in self.unresponsive():
+            raise DeadlineExceeded(f"{member} does not answer")  # a display should not wait for it every time
         return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
 
     def kill(self, member: Member) -> None:
-        """Ends a shard that does not acknowledge; the supervisor starts it again.
+        """Ends a shard that did not acknowledge a version in time."""
+        self._end(member, "shard did not acknowledge in time; ending it")
 
-        An open link proves whose pid it is. A shard that has not found this coordinator yet is known by the pid in its
-        counters, if that is still a child of our supervisor.
-        """
-        peer = self.peers.get(member)
-        pid = peer.pid if peer is not None else self._counted_pid(member)
+    def _end(self, member: Member, why: str) -> None:
+        """Ends a shard's process; the supervisor starts it again."""
+        pid = self._pid(member)
         if pid:
-            self.log.warning("shard did not acknowledge in time; ending it", broker=member[0], shard=member[1])
+            self.log.warning(why, broker=member[0], shard=member[1], pid=pid)
             with contextlib.suppress(ProcessLookupError):  # it has just ended; its link says so soon
                 os.kill(pid, signal.SIGKILL)
+
+    def _pid(self, member: Member) -> int | None:
+        """An open link proves whose pid it is. A shard that has not found this coordinator yet is known by the pid in
+        its counters, if that is still a child of our supervisor."""
+        peer = self.peers.get(member)
+        return peer.pid if peer is not None else self._counted_pid(member)
 
     def _counted_pid(self, member: Member) -> int | None:
         path = ShardCounters.path(self.plan.run_dir, *member)
@@ -112,6 +134,7 @@ class CoordinatorProcess:
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM."""
+        self._heartbeat = Heartbeat(self.plan.members(), now_s=trio.current_time())
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
@@ -124,6 +147,7 @@ class CoordinatorProcess:
                     self.coordinator.serve_on(self.mesh.serve)
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
                     meshing.start_soon(self._tick)
+                    meshing.start_soon(self._watch_shards, meshing)
                     async with trio.open_nursery() as admin:
                         admin.start_soon(self._begin, ready, admin)
                         async for _ in signals:
@@ -154,8 +178,55 @@ class CoordinatorProcess:
         plan = self.plan
         assert plan.admin_socket is not None
         listeners = [endpoint.listener for endpoint in plan.endpoints]
-        admin = Admin(self.coordinator, plan.run_dir, listeners, plan.about(), plan.topics)
+        admin = Admin(
+            self.coordinator,
+            plan.run_dir,
+            listeners,
+            plan.about(),
+            plan.topics,
+            unresponsive=self.unresponsive,
+            restarts=self._restarts_of,
+        )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
+
+    # The heartbeat
+
+    def unresponsive(self) -> set[Member]:
+        """The shards that owe an answer."""
+        return self._heartbeat.unresponsive(now_s=trio.current_time())
+
+    def _restarts_of(self, member: Member) -> tuple[int, float | None]:
+        place = FIRST_SHARD + self.plan.members().index(member)
+        return self._restarts.restarts(place), self._restarts.due_in_s(place)
+
+    async def _watch_shards(self, nursery: trio.Nursery) -> None:
+        """Asks every shard again and again, and ends what neither answers nor gets anywhere."""
+        while True:
+            await trio.sleep(EVERY_S)
+            now_s = trio.current_time()
+            for member, peer in list(self.peers.items()):
+                if self._heartbeat.to_ask(member, now_s=now_s):
+                    nursery.start_soon(self._ask, member, peer)
+            for member, version in self.coordinator.describe_shards().items():
+                if version is None or version < self.coordinator.state.version:
+                    pid = self._pid(member)
+                    if pid is None or self._progress[member].is_made([pid], now_s=now_s):
+                        self._heartbeat.progressed(member, now_s=now_s)
+            for member in self._heartbeat.overdue(self._timeout_s(), now_s=now_s):
+                self._end(member, "shard does not answer; ending it")
+
+    async def _ask(self, member: Member, peer: Peer) -> None:
+        with contextlib.suppress(PeerLost, DeadlineExceeded):
+            await self.mesh.request(member, "ping", timeout_s=_FOR_EVER_S)
+            if self.peers.get(member) is peer:
+                self._heartbeat.answered(member, now_s=trio.current_time())
+
+    def _timeout_s(self) -> float:
+        state = self.coordinator.state
+        name = "turnstile.shard.timeout.ms"
+        timeout_ms = given(CLUSTER, state.static, state.settings).get(name, broker_setting(name).default)
+        assert isinstance(timeout_ms, int)
+        return timeout_ms / 1000
 
     def _stored(self, version: int, delta: list[Change]) -> None:
         """Written before any shard is told: from here on either version may be in force, which the audit allows for."""
@@ -171,6 +242,7 @@ class CoordinatorProcess:
 
     def _shard_up(self, nursery: trio.Nursery, member: Member, peer: Peer) -> None:
         self.peers[member] = peer
+        self._heartbeat.answered(member, now_s=trio.current_time())
         self.journal.add(
             "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
         )
@@ -183,6 +255,7 @@ class CoordinatorProcess:
     def _shard_down(self, member: Member, peer: Peer) -> None:
         if self.peers.get(member) is peer:
             del self.peers[member]
+            self._heartbeat.lost(member, now_s=trio.current_time())
         if member not in self._leaving:
             self.journal.shard_lost(member[0], member[1], peer.epoch)
         self._leaving.discard(member)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import fcntl
 import json
 import os
-import select
 import shutil
 import signal
 import sys
-import tempfile
-import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from broker.data_dir import cluster_id, hold, make_data_dir
 from broker.serve.tls import context_of
 from broker.shard_counters import Layout, ShardCounters
+from broker.start_reports import await_ready, disk_fault, end_reports, reporting
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
 from shards.limits.config_def import BROKER, not_emulated
 from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
+from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
 
-_READY_WITHIN_S = 20.0
 _BACKLOG = "socket.listen.backlog.size"
 
 
@@ -50,8 +46,20 @@ class Asked:
 
 def up(asked: Asked, *, detach: bool) -> int:
     """Runs the cluster until it is told to end; with `detach`, returns once it answers. Raises CannotStart."""
-    if not detach:
-        return _Launch(asked).run(sys.stdout)
+    try:
+        return _launch(asked) if not detach else _launch_detached(asked)
+    except OSError as fault:
+        why = disk_fault(fault)
+        if why is None:
+            raise
+        raise CannotStart(f"the cluster can't start: {why}") from None
+
+
+def _launch(asked: Asked) -> int:
+    return _Launch(asked).run(sys.stdout)
+
+
+def _launch_detached(asked: Asked) -> int:
     read_end, write_end = os.pipe()
     if os.fork() == 0:
         os.close(read_end)
@@ -82,6 +90,8 @@ def _detached(asked: Asked, report: int) -> None:
             code = cluster.run(told, on_ready=lambda: _say_ok(told))
         except CannotStart as fault:
             told.write(f"{fault}\n")
+        except OSError as fault:
+            told.write(f"the cluster can't start: {disk_fault(fault) or fault}\n")
         except BaseException as fault:
             told.write(f"{type(fault).__name__}: {fault}\n")
             raise
@@ -103,8 +113,8 @@ class _Launch:
         self._asked = asked
         self._temporary = asked.data_dir is None
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
-        self.data_dir = _make_data_dir(asked.data_dir)
-        self._lock = _lock(self.data_dir)
+        self.data_dir = make_data_dir(asked.data_dir)
+        self._lock = hold(self.data_dir)
 
     def run(self, out: TextIO, on_ready: Callable[[], None] = lambda: None) -> int:
         """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`."""
@@ -118,23 +128,29 @@ class _Launch:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
         from broker import coordinator_process, shard_process
+        from broker.coordinator_process import FIRST_SHARD
 
         read_end, write_end = os.pipe()
+
+        def child(name: str, stage: int, main: Callable[[int], int]) -> Child:
+            return Child(name, stage, reporting(main, write_end, name))
+
+        board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
         children = [
-            Child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan)),
-            Child("the coordinator", 1, partial(coordinator_process.run, plan, run_dir, write_end)),
+            child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan)),
+            child("the coordinator", 1, partial(coordinator_process.run, plan, run_dir, board, write_end)),
         ]
         for broker, shard in plan.members():
-            name = f"shard {shard} of broker {broker}"
-            children.append(Child(name, 2, partial(shard_process.run, plan, run_dir, broker, shard, write_end)))
-        supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell)
+            main = partial(shard_process.run, plan, run_dir, broker, shard, write_end)
+            children.append(child(f"shard {shard} of broker {broker}", 2, main))
+        supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell, board=board)
         try:
             supervisor.start()
-            report = _await_ready(read_end, 1 + plan.brokers * plan.shards)
+            report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids)
         except BaseException:
             supervisor.stop()
             raise
-        _end_reports(read_end, write_end)
+        end_reports(read_end, write_end)
         for sentence in not_emulated(name for name, _ in self._asked.settings):
             _tell(sentence)
         for name, text, in_force in report["shadowed"]:
@@ -155,7 +171,7 @@ class _Launch:
             brokers=asked.brokers,
             shards=asked.shards,
             data_dir=self.data_dir,
-            cluster_id=_cluster_id(self.data_dir),
+            cluster_id=cluster_id(self.data_dir),
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,
@@ -183,6 +199,7 @@ class _Launch:
                 "shards": plan.shards,
                 "data_dir": str(plan.data_dir),
                 "limits": limits,
+                "notes": _notes(plan),
             }
             print(json.dumps(started), file=out, flush=True)
             return
@@ -194,91 +211,22 @@ class _Launch:
         lines += [f"  {'limit':<12} {name} = {value}" for name, value in limits.items()]
         if not limits:
             lines += [f"  {'limits':<12} none set: turnstile config set kafka_connections_max_per_ip 50"]
+        lines += [f"  {'note':<12} {note}" for note in _notes(plan)]
         print("\n".join(lines), file=out, flush=True)
 
 
-def _make_data_dir(path: Path | None) -> Path:
-    if path is None:
-        return Path(tempfile.mkdtemp(prefix="turnstile-"))
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as fault:
-        raise CannotStart(f"cannot use {path} as the data directory: {fault.strerror}") from None
-    return path.absolute()
-
-
-def _lock(data_dir: Path) -> int:
-    """Holds the data directory for as long as this process lives, its children included."""
-    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 32).decode().strip() or "another process"
-        os.close(descriptor)
-        raise CannotStart(
-            f"{data_dir} is in use by a running cluster (pid {holder}); end it with 'turnstile down', "
-            "or give another --data-dir"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
-
-
-def _cluster_id(data_dir: Path) -> str:
-    """The id clients are told: made once for a data directory, 22 characters of base64 as Kafka's are."""
-    path = data_dir / "cluster-id"
-    if not path.exists():
-        path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
-    return path.read_text().strip()
-
-
-def _await_ready(read_end: int, processes: int) -> dict[str, Any]:
-    """Waits until every process has reported; returns the coordinator's report."""
-    deadline = time.monotonic() + _READY_WITHIN_S
-    answer: dict[str, Any] = {}
-    received = b""
-    ready = 0
-    ended = False
-    while ready < processes:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise CannotStart(
-                f"{processes - ready} of {processes} processes did not come up within {_READY_WITHIN_S:.0f} s"
-            )
-        if signal.sigtimedwait(ENDING, 0):
-            raise CannotStart("stopped before it was up")
-        # Asked before the pipe is looked into, where a process may have said why it ended.
-        ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
-        if not select.select([read_end], [], [], 0 if ended else min(left, 0.1))[0]:
-            if ended:
-                raise CannotStart("a process ended while starting; it said why above")
-            continue
-        received += os.read(read_end, 65536)
-        *lines, received = received.split(b"\n")
-        for line in lines:
-            report = json.loads(line)
-            if "fault" in report:
-                raise CannotStart(report["fault"])
-            answer |= report
-            ready += 1
-    if ended:
-        raise CannotStart("a process ended while starting; it said why above")
-    return answer
-
-
-def _end_reports(read_end: int, write_end: int) -> None:
-    """Everybody has reported: what restarted processes report goes nowhere, as nobody reads it and a pipe fills up."""
-    os.close(read_end)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, write_end, inheritable=False)
-    os.close(null)
+def _notes(plan: ClusterPlan) -> list[str]:
+    """Where a login protects less than it seems to."""
+    sasl = {each.listener for each in plan.endpoints if "sasl" in each.options}
+    free = {each.listener for each in plan.endpoints} - sasl
+    if not sasl or not free:
+        return []
+    without, with_login = " and ".join(sorted(free)), " and ".join(sorted(sasl))
+    return [f"clients of {without} need no login, and can create the users that {with_login} asks for"]
 
 
 def _tell(sentence: str) -> None:
-    with contextlib.suppress(OSError):  # nobody may be reading any more; the cluster goes on
+    with contextlib.suppress(OSError):  # the reader may have gone; the cluster goes on
         print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
 
 

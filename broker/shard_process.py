@@ -209,6 +209,7 @@ class ShardProcess:
         mesh.on_message = self.acceptors.receive
         mesh.on_up = self._peer_up
         mesh.on_down = self._peer_down
+        mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer: self.context.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())

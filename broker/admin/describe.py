@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,16 @@ class Admin:
         listeners: list[str],
         about: Mapping[str, Any] | None = None,
         topics: Sequence[tuple[str, int]] = (),
+        *,
+        unresponsive: Callable[[], Collection[Member]] = tuple,
+        restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
     ) -> None:
-        """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start."""
+        """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
+        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how
+        many seconds the next start is due."""
         self.coordinator = coordinator
+        self._unresponsive = unresponsive
+        self._restarts = restarts
         self._about = dict(about or {})
         self._topics = [[name, partitions, {}] for name, partitions in topics]
         self.layout = Layout(listeners)
@@ -68,23 +75,35 @@ class Admin:
     # ---- shards
 
     def shards(self) -> list[dict[str, Any]]:
-        """One entry per shard; `state` is up, starting (connected, not yet at a version) or down."""
-        return [
-            {
+        """One entry per shard. `state`: up; unresponsive (does not answer the coordinator); starting (connected, not yet
+        at a version); down. `restart_in_s`: of one that keeps ending, until it is started again; else null."""
+        rows = []
+        for member, state in self.states().items():
+            counters = self.counters[member]
+            restarts, due_in_s = self._restarts(member)
+            rows.append({
                 "broker": member[0],
                 "shard": member[1],
-                "pid": self.counters[member].value("pid"),
-                "epoch": self.counters[member].value("epoch"),
-                "state": "down" if version is None else "up" if version >= 0 else "starting",
-                "connections": sum(self.counters[member].value("open", one) for one in self.layout.listeners),
-                "config_version": self.counters[member].value("version"),
-            }
-            for member, version in self.coordinator.describe_shards().items()
-        ]
+                "pid": counters.value("pid"),
+                "epoch": counters.value("epoch"),
+                "state": state,
+                "connections": sum(counters.value("open", one) for one in self.layout.listeners),
+                "config_version": counters.value("version"),
+                "restarts": restarts,
+                "restart_in_s": None if due_in_s is None else round(due_in_s, 1),
+            })  # fmt: skip
+        return rows
 
-    def missing(self) -> list[Member]:
-        """Shards that are not connected, or not yet at any version."""
-        return [member for member, version in self.coordinator.describe_shards().items() if (version or 0) <= 0]
+    def states(self) -> dict[Member, str]:
+        """The state of each shard, as `shards` tells it."""
+        silent = self._unresponsive()
+
+        def state(member: Member, version: int | None) -> str:
+            if version is None:
+                return "down"
+            return "unresponsive" if member in silent else "up" if version >= 0 else "starting"
+
+        return {member: state(member, version) for member, version in self.coordinator.describe_shards().items()}
 
     def versions(self) -> dict[int, int]:
         """The version that every shard of a broker has acknowledged, by broker."""

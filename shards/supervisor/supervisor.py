@@ -6,8 +6,8 @@ while a shard restarts waits in its backlog instead of being refused.
 
 Invariants
 S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
-S2  Every fork gets an epoch above all earlier ones of this data directory, so that nobody mistakes a dead incarnation's message.
-S3  A process that keeps dying ends the cluster with a sentence, instead of spinning.
+S2  Every fork gets an epoch above all earlier ones of this data directory, by which a dead incarnation's messages are known.
+S3  A process that keeps dying is started again after longer and longer delays (restarts.B1); the others go on.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ import ctypes
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
+from shards.supervisor.restarts import Backoff, RestartBoard
 
 _PR_SET_PDEATHSIG = 1
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _WATCHED = {signal.SIGCHLD, *ENDING}
 _STOP_S = 8.0
-# A process may die this often within this time; more is a crash loop.
-_DEATHS, _WITHIN_S = 6, 10.0
 # How soon a fork that failed is tried again.
 _RETRY_S = 0.25
 
@@ -43,20 +41,24 @@ class Child:
         self.stage = stage
         self.main = main
         self.pid = 0
-        self.delayed = False  # it could not be forked when it was last tried
-        self.deaths: deque[float] = deque(maxlen=_DEATHS)
-
-    def spinning(self) -> bool:
-        return len(self.deaths) == _DEATHS and self.deaths[-1] - self.deaths[0] < _WITHIN_S
+        self.cannot_fork = False  # when it was last tried
+        self.restarts = 0
+        self.due_s = 0.0  # when to start it again, by time.monotonic
+        self.backoff = Backoff()
 
 
 class Supervisor:
     """Runs `children` until SIGTERM, SIGINT or SIGHUP."""
 
-    def __init__(self, children: list[Child], epoch_file: Path, *, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, children: list[Child], epoch_file: Path, *, tell: Callable[[str], None], board: RestartBoard | None = None
+    ) -> None:
+        """`tell` gets sentences for people; `board` is kept up to date, by the place of each child in `children`."""
+        self._places = {child: place for place, child in enumerate(children)}
         self._children = sorted(children, key=lambda child: child.stage)
         self._epoch_file = epoch_file
         self._tell = tell
+        self._board = board or RestartBoard(len(children))
         self._pid = os.getpid()
 
     def start(self) -> None:
@@ -68,22 +70,25 @@ class Supervisor:
         for child in self._children:
             self._fork(child)
 
+    def pids(self) -> list[int]:
+        """The processes that run now."""
+        return [child.pid for child in self._children if child.pid]
+
     def run(self) -> int:
-        """Restarts what dies until told to stop; returns the exit code: 0, or 1 after a crash loop."""
+        """Restarts what dies until told to stop; returns the exit code 0."""
         while True:
             missing = [child for child in self._children if not child.pid]
-            caught = signal.sigtimedwait(_WATCHED, _RETRY_S) if missing else signal.sigwaitinfo(_WATCHED)
+            if missing:
+                wait_s = max(0.0, min(child.due_s for child in missing) - time.monotonic())
+                caught = signal.sigtimedwait(_WATCHED, wait_s)
+            else:
+                caught = signal.sigwaitinfo(_WATCHED)
             if caught and caught.si_signo != signal.SIGCHLD:
                 self.stop()
                 return 0
-            for child in self._reap():
-                child.deaths.append(time.monotonic())
-                if child.spinning():
-                    self._tell(f"{child.name} died {_DEATHS} times within {_WITHIN_S:.0f} s; giving up")
-                    self.stop()
-                    return 1
+            self._reap()
             for child in self._children:
-                if not child.pid:
+                if not child.pid and child.due_s <= time.monotonic():
                     self._restart(child)
 
     def _restart(self, child: Child) -> None:
@@ -91,16 +96,23 @@ class Supervisor:
         try:
             self._fork(child)
         except OSError as fault:
-            if not child.delayed:
+            if not child.cannot_fork:
                 self._tell(f"{child.name} can't be started: {fault.strerror}; trying on")
-            child.delayed = True
+            child.cannot_fork = True
+            self._delay(child, _RETRY_S)
         else:
-            child.delayed = False
+            child.cannot_fork = False
+            child.restarts += 1
+            self._board.put(self._places[child], child.restarts, None)
+
+    def _delay(self, child: Child, delay_s: float) -> None:
+        child.due_s = time.monotonic() + delay_s
+        self._board.put(self._places[child], child.restarts, child.due_s)
 
     def stop(self) -> None:
-        """Ends all children, the last stage first, as they still report to earlier ones; kills what does not end in time.
+        """Ends all children, the last stage first, as they still report to earlier ones; kills those that do not end in time.
 
-        Ctrl-C meanwhile is from somebody who won't wait: it kills whatever still lives.
+        A second Ctrl-C meanwhile kills every process that still lives.
         """
         for stage in sorted({child.stage for child in self._children}, reverse=True):
             self._stop([child for child in self._children if child.stage == stage])
@@ -120,30 +132,34 @@ class Supervisor:
                 self._tell("ending at once: killing what has not ended")
                 for child in self._children:
                     self._signal(child, signal.SIGKILL)
-            self._reap(report=False)
+            self._reap(ending=True)
 
     def _signal(self, child: Child, number: signal.Signals) -> None:
         if child.pid:
             os.kill(child.pid, number)
 
-    def _reap(self, *, report: bool = True) -> list[Child]:
-        dead = []
+    def _reap(self, *, ending: bool = False) -> None:
+        """Notes which children have ended, and unless all are `ending`, says so and when each is started again."""
         for child in self._children:
             if not child.pid:
                 continue
             pid, status = os.waitpid(child.pid, os.WNOHANG)
-            if pid:
-                child.pid = 0
-                dead.append(child)
-                if report:
-                    self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again")
-        return dead
+            if not pid:
+                continue
+            child.pid = 0
+            if ending:
+                continue
+            delay_s = child.backoff.delay_s(now_s=time.monotonic())
+            self._delay(child, delay_s)
+            when = f" in {delay_s:.1f} s, as it keeps ending" if delay_s else ""
+            self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again{when}")
 
     def _fork(self, child: Child) -> None:
         epoch = next_epoch(self._epoch_file)
         pid = os.fork()
         if pid:
             child.pid = pid
+            child.backoff.started(now_s=time.monotonic())
             return
         code = 1
         try:

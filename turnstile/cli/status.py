@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import show_json
+from turnstile.cli.output import show_json, show_table
 
 
 @click.command()
@@ -22,9 +24,16 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     for listener in about["listeners"]:
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
-    click.echo(f"  {'broker':>6} {'shard':>6} {'pid':>8} {'epoch':>6} {'state':<9} {'connections':>11} {'version':>8}")
-    for each in shards:
-        click.echo(
-            f"  {each['broker']:>6} {each['shard']:>6} {each['pid']:>8} {each['epoch']:>6} {each['state']:<9} "
-            f"{each['connections']:>11} {each['config_version']:>8}"
-        )
+    show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
+
+
+_HEADINGS = ("broker", "shard", "pid", "epoch", "state", "connections", "version", "started again")
+
+
+def _row(shard: dict[str, Any]) -> tuple[str, ...]:
+    """One shard. A process that keeps ending is started again later and later, which its last column says."""
+    again = str(shard["restarts"] or "-")
+    if shard["restart_in_s"] is not None:
+        again += f", next in {shard['restart_in_s']:.1f} s"
+    names = ("broker", "shard", "pid", "epoch", "state", "connections", "config_version")
+    return (*(str(shard[name]) for name in names), again)

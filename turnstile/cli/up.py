@@ -6,9 +6,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from turnstile.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from shards.config.cluster_plan import ListenerSpec
@@ -71,9 +73,13 @@ class _Listener(click.ParamType["ListenerSpec"]):
     "--admin-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the admin API; any but loopback needs --admin-token.",
+    help="Address of the admin API; any but loopback needs a token.",
 )
-@click.option("--admin-token", envvar="TURNSTILE_ADMIN_TOKEN", help="Token that admin requests must carry.")
+@click.option(
+    "--admin-token-file",
+    type=click.File(),
+    help="File with the token that admin requests must carry; or set TURNSTILE_ADMIN_TOKEN.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -91,10 +97,10 @@ class _Listener(click.ParamType["ListenerSpec"]):
 )
 @click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
-@click.option("--json", "json_lines", is_flag=True, help="Say what was started as one JSON line.")
-def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host: str, admin_token: str | None,
+@click.option("--json", "as_json", is_flag=True, help="Say what was started, or why not, as JSON.")
+def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], detach: bool, json_lines: bool) -> None:  # fmt: skip
+       topics: tuple[tuple[str, int], ...], detach: bool, as_json: bool) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
     \b
@@ -104,21 +110,22 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
-    from broker.launch import Asked, up
+    from broker import launch
     from shards.config.changes import static_settings
     from shards.config.cluster_plan import ListenerSpec
-    from shards.limits.errors import ConfigInvalid
+    from shards.limits.errors import ConfigInvalid, TurnstileError
 
+    admin_token = _token(admin_token_file)
     names = [listener.name for listener in listeners]
     if len(set(names)) < len(names):
         raise click.UsageError("two listeners have the same name")
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
-        raise click.UsageError("an admin API beyond loopback needs --admin-token")
+        raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
     try:
         static_settings(settings)
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
-    asked = Asked(
+    asked = launch.Asked(
         brokers=brokers,
         shards=shards or len(os.sched_getaffinity(0)),
         listeners=list(listeners) or [ListenerSpec("PLAINTEXT", "127.0.0.1", port)],
@@ -127,6 +134,19 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
         data_dir=data_dir,
         settings=list(settings),
         topics=list(topics),
-        json_lines=json_lines,
+        json_lines=as_json,
     )
-    sys.exit(up(asked, detach=detach))
+    try:
+        sys.exit(launch.up(asked, detach=detach))
+    except TurnstileError as fault:
+        raise CommandFailed(str(fault)) from None
+
+
+def _token(file: TextIO | None) -> str | None:
+    """The admin API's token: never an argument, which every user of the machine could read in the list of processes."""
+    if file is None:
+        return os.environ.get("TURNSTILE_ADMIN_TOKEN") or None
+    token = file.readline().strip()
+    if not token:
+        raise click.UsageError(f"{file.name} has no token on its first line")
+    return token

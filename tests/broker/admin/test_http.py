@@ -4,9 +4,11 @@ import math
 from base64 import b64encode
 
 import pytest
+import trio
 from direct import MEMBERS
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.admin import requests
 from broker.top_talkers import TopTalkers
 
 
@@ -245,6 +247,64 @@ async def test_rpks_questions_about_features_are_a_404(api):
 async def test_another_sites_page_cannot_end_the_cluster(api):
     status, body = await api.ask("POST", "/v1/shutdown", b"")
     assert (status, body["code"]) == (403, 403)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9644", "127.0.0.1.evil.example", "localhost.evil", "[::1"]
+)
+async def test_a_page_whose_name_was_made_to_resolve_here_is_refused(api, host):
+    for method, path, body in (("GET", "/v1/quotas", None), ("PUT", "/v1/cluster_config", {"upsert": {}})):
+        status, answer = await api.ask(method, path, body, {"Host": host})
+        assert (status, "is not called" in answer["message"]) == (403, True)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:9644", "LOCALHOST:1", "127.0.0.1:9644", "[::1]:9644", "10.1.2.3"]
+)
+async def test_addresses_and_localhost_are_this_api(api, host):
+    assert (await api.ask("GET", "/v1/shards", None, {"Host": host}))[0] == 200
+
+
+async def test_a_page_of_another_site_may_not_ask_and_our_own_may(api):
+    change = {"upsert": {"kafka_connections_max": 5}}
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "https://"):
+        status, answer = await api.ask("PUT", "/v1/cluster_config", change, {"Origin": origin})
+        assert (status, "may not ask" in answer["message"]) == (403, True)
+    assert (await api.ask("PUT", "/v1/cluster_config", change, {"Origin": api.url}))[0] == 200
+
+
+async def test_with_a_token_any_name_will_do_but_no_other_sites_page(start_api):
+    api = await start_api(token="s3cret")
+    token = {"Authorization": "Bearer s3cret", "Host": "turnstile.example"}
+    assert (await api.ask("GET", "/v1/shards", None, token))[0] == 200
+    assert (await api.ask("GET", "/v1/shards", None, {**token, "Origin": "http://evil.example"}))[0] == 403
+
+
+async def test_a_body_that_does_not_arrive_is_given_up(api, monkeypatch):
+    monkeypatch.setattr(requests, "BODY_WITHIN_S", 0.05)
+    address = ("127.0.0.1", int(api.url.rpartition(":")[2]))
+    stream = await trio.open_tcp_stream(*address)
+    async with stream:
+        await stream.send_all(b"PUT /v1/quotas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        with trio.fail_after(5):
+            answer = b"".join([part async for part in stream])
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("value", [None, "1MB", "5", True, [1]])
+async def test_a_quota_that_is_no_number_is_refused_and_removes_nothing(api, value):
+    entity = {"user": "alice"}
+    await api.put("/v1/quotas", {"alter": [{"entity": entity, "set": {"producer_byte_rate": 5}}]})
+    status, answer = await api.put("/v1/quotas", {"alter": [{"entity": entity, "set": {"producer_byte_rate": value}}]})
+    assert status == 400
+    assert "a quota is a number" in answer["producer_byte_rate"]
+    assert (await api.get("/v1/quotas"))["quotas"] == [{"entity": entity, "values": {"producer_byte_rate": 5.0}}]
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity"])
+async def test_what_only_python_takes_for_json_is_refused(api, text):
+    body = b'{"alter": [{"entity": {"user": "a"}, "set": {"producer_byte_rate": ' + text + b"}}]}"
+    assert (await api.ask("PUT", "/v1/quotas", body))[1]["message"] == "the body is not JSON."
 
 
 async def test_with_a_token_nobody_else_gets_in(start_api):

@@ -6,9 +6,11 @@ import warnings
 
 import pytest
 
-from broker.launch import _await_ready
+from broker.start_reports import await_ready
 from shards.errors import CannotStart
+from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
+from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import Child, Supervisor, next_epoch
 
 
@@ -67,20 +69,41 @@ def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
     os.close(write_end)
 
 
-def test_a_crash_loop_ends_everything_with_a_sentence(tmp_path):
+def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(restarts, "FIRST_S", 0.002)
     said = tmp_path / "said"
+    deaths = 9
+    board = RestartBoard(2)
 
     def tell(text):
         with said.open("a") as file:
             file.write(text + "\n")
 
+    def dying(epoch):
+        if epoch > 1 + deaths:
+            os.kill(os.getppid(), signal.SIGTERM)
+            signal.pause()
+        return 3
+
+    def living(epoch):
+        assert epoch == 1
+        signal.pause()
+        return 0
+
     def body():
-        supervisor = Supervisor([Child("a shard", 1, lambda epoch: 3)], tmp_path / "epoch", tell=tell)
+        supervisor = Supervisor(
+            [Child("a shard", 1, dying), Child("another", 0, living)], tmp_path / "epoch", tell=tell, board=board
+        )
         supervisor.start()
         return supervisor.run()
 
-    assert in_a_process(body) == 1
-    assert "giving up" in said.read_text().splitlines()[-1]
+    assert in_a_process(body) == 0
+    lines = said.read_text().splitlines()
+    assert len(lines) == deaths
+    assert lines[0].endswith("ended with code 3; starting it again")
+    assert lines[-1].endswith("starting it again in 0.3 s, as it keeps ending")
+    assert (board.restarts(0), board.restarts(1)) == (deaths, 0)
+    assert board.due_in_s(0) is None
 
 
 def test_later_stages_end_first(tmp_path):
@@ -180,7 +203,7 @@ def test_a_process_that_says_why_it_ends_is_heard_although_it_has_ended():
         os.write(write_end, b'{}\n{"fault": "the file is no database"}\n')
         os.kill(os.getpid(), signal.SIGCHLD)
         try:
-            _await_ready(read_end, 3)
+            await_ready(read_end, 3)
         except CannotStart as fault:
             return 0 if str(fault) == "the file is no database" else 1
         return 2

@@ -1,0 +1,137 @@
+"""The endpoints of the admin API: one method each. broker/admin/http.py lists them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable
+from importlib import resources
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from broker.admin import redpanda
+from broker.admin.describe import REFUSED_BY, Admin
+from broker.admin.requests import caller, flag, number, quota_changes, read_body, require_caller
+from shards.limits.config_def import broker_setting, canonical_name
+from shards.limits.errors import ConfigInvalid
+
+
+class AdminApi:
+    """One method per endpoint: reads the request, asks the Admin, words the response."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._coordinator = admin.coordinator
+        self._page = resources.files("broker.admin").joinpath("live.html").read_text("utf-8")
+
+    async def get_config(self, request: Request) -> Response:
+        broker = self._broker(request)
+        state = self._coordinator.state
+        place = redpanda.EVERY_BROKER if broker == "" else int(broker)
+        defaults = flag(request, "include_defaults", True)
+        values = redpanda.cluster_config(state, broker=place, include_defaults=defaults)
+        key = request.query_params.get("key")
+        if key is None:
+            return JSONResponse(values)
+        setting = broker_setting(canonical_name(key))
+        return JSONResponse({key: values.get(canonical_name(key), redpanda.as_json(setting, setting.default))})
+
+    async def put_config(self, request: Request) -> Response:
+        changes = redpanda.changes_of(await read_body(request), self._broker(request))
+        dry_run = flag(request, "dry_run", False)
+        return await self._changed(self._coordinator.alter_settings(caller(request), changes, dry_run))
+
+    async def schema(self, request: Request) -> Response:
+        return JSONResponse(redpanda.schema())
+
+    async def status(self, request: Request) -> Response:
+        return JSONResponse(redpanda.status(self._coordinator.state, self._admin.versions()))
+
+    async def history(self, request: Request) -> Response:
+        most = number(request, "limit", 100, 1, 1000)
+        before = number(request, "before", 2**53, 1, 2**53)
+        return JSONResponse({"history": self._coordinator.history(most, before)})
+
+    async def get_quotas(self, request: Request) -> Response:
+        return JSONResponse({"quotas": self._admin.quotas()})
+
+    async def put_quotas(self, request: Request) -> Response:
+        changes = quota_changes(await read_body(request))
+        dry_run = flag(request, "dry_run", False)
+        return await self._changed(self._coordinator.alter_quotas(caller(request), changes, dry_run))
+
+    async def get_users(self, request: Request) -> Response:
+        return JSONResponse({"users": self._admin.users()})
+
+    async def put_user(self, request: Request) -> Response:
+        body = await read_body(request)
+        if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
+            raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
+        changes = self._admin.user_changes(body.get("name") or "", body.get("password"))
+        return await self._changed(self._coordinator.alter_users(caller(request), changes))
+
+    async def explain(self, request: Request) -> Response:
+        user, client_id = (request.query_params.get(name, "") for name in ("user", "client-id"))
+        return JSONResponse(await self._admin.explain(user, client_id))
+
+    async def refusals(self, request: Request) -> Response:
+        by = request.query_params.get("by", "reason")
+        if by not in REFUSED_BY:
+            raise HTTPException(400, f"by cannot be {by!r}: it must be one of {', '.join(REFUSED_BY)}.")
+        return JSONResponse(await self._admin.refusals(by))
+
+    async def tokens(self, request: Request) -> Response:
+        return JSONResponse(await self._admin.tokens())
+
+    async def shards(self, request: Request) -> Response:
+        return JSONResponse({"shards": self._admin.shards()})
+
+    async def live(self, request: Request) -> Response:
+        try:
+            since = float(request.query_params.get("since", "0"))
+        except ValueError:
+            raise HTTPException(400, "since must be Unix seconds.") from None
+        return JSONResponse(await self._admin.live(since))
+
+    async def metrics(self, request: Request) -> Response:
+        text = await self._admin.metrics()
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    async def cluster(self, request: Request) -> Response:
+        return JSONResponse(self._admin.cluster())
+
+    async def reset(self, request: Request) -> Response:
+        """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+        require_caller(request)
+        return await self._changed(self._admin.reset(caller(request)))
+
+    async def shutdown(self, request: Request) -> Response:
+        """Ends the whole cluster; the answer is out before it begins."""
+        require_caller(request)
+        return JSONResponse({"ending": True}, background=BackgroundTask(os.kill, os.getppid(), signal.SIGTERM))
+
+    async def healthz(self, request: Request) -> Response:
+        missing = {member: state for member, state in self._admin.states().items() if state != "up"}
+        if missing:
+            told = [f"broker {broker} shard {shard}" for broker, shard in missing]
+            states = dict(zip(told, missing.values(), strict=True))
+            return JSONResponse({"status": "degraded", "missing": told, "states": states}, 503)
+        return JSONResponse({"status": "ok"})
+
+    async def page(self, request: Request) -> Response:
+        return HTMLResponse(self._page, headers={"cache-control": "no-cache"})
+
+    def _broker(self, request: Request) -> str:
+        """The broker id asked for, as text; "" for the whole cluster."""
+        text = request.query_params.get("broker", "")
+        if text and not (text.isascii() and text.isdigit() and int(text) < self._coordinator.state.brokers):
+            last = self._coordinator.state.brokers - 1
+            raise HTTPException(400, f"there is no broker {text} (0 to {last}).")
+        return text
+
+    async def _changed(self, change: Awaitable[int]) -> Response:
+        return JSONResponse({"config_version": await change})

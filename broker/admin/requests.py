@@ -1,0 +1,87 @@
+"""What a request of the admin API asks for: its body, its query, who it is from. What can't be read is a 4xx.
+
+R1  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that an unfinished one holds nothing for long.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import trio
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from shards.limits.errors import ConfigInvalid
+
+MAX_BODY = 4 << 20
+BODY_WITHIN_S = 30.0
+WHO = "x-turnstile-who"
+
+
+async def read_body(request: Request) -> Any:
+    """The JSON of the body. Raises HTTPException: 400 for what is not JSON, 408 when it does not arrive, 413."""
+    received = b""
+    with trio.move_on_after(BODY_WITHIN_S) as arriving:
+        async for chunk in request.stream():
+            received += chunk
+            if len(received) > MAX_BODY:
+                raise HTTPException(413, f"a body may have at most {MAX_BODY} bytes.")
+    if arriving.cancelled_caught:
+        raise HTTPException(408, f"the body did not arrive within {BODY_WITHIN_S:g} s.", {"connection": "close"})
+    try:
+        body = json.loads(received, parse_constant=_refuse_constant)
+        json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is JSON, but no text
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "the body is not JSON.") from None
+    return body
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and Infinity, which Python would read, are not JSON."""
+    raise ValueError(name)
+
+
+def quota_changes(body: Any) -> list[list[Any]]:
+    """`{"alter": [{"entity", "set", "remove"}]}` as changes for the coordinator. Raises ConfigInvalid."""
+    shape = 'must be {"alter": [{"entity": {type: name}, "set": {key: number}, "remove": [key]}]}'
+    try:
+        alter: list[dict[str, Any]] = body["alter"]
+        if not isinstance(alter, list):
+            raise TypeError
+        changes = [(dict(a["entity"]), dict.fromkeys(a.get("remove", ())), dict(a.get("set", {}))) for a in alter]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ConfigInvalid("the body", None, shape) from None
+    for _, _, values in changes:
+        for key, value in values.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                # JSON's null would be read as a removal further on, and "remove" is how to ask for one.
+                raise ConfigInvalid(str(key), json.dumps(value), "a quota is a number")
+    return [[entity, {**removed, **values}] for entity, removed, values in changes]
+
+
+def flag(request: Request, name: str, default: bool) -> bool:
+    """A yes or no of the query."""
+    return request.query_params.get(name, str(default)).lower() in ("true", "1", "yes")
+
+
+def number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A whole number of the query, from `low` to `high`. Raises HTTPException 400."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+        raise HTTPException(400, f"{name} cannot be {text!r}: it must be a whole number from {low} to {high}.")
+    return int(text)
+
+
+def require_caller(request: Request) -> None:
+    """Refuses a plain POST, which a page of another site could send from a browser; it can't send a header of its own."""
+    if WHO not in request.headers:
+        raise HTTPException(403, f"say who you are in the header {WHO}.")
+
+
+def caller(request: Request) -> str:
+    """Who is written into the history: what the caller calls itself, and where it calls from."""
+    named = "".join(c for c in request.headers.get(WHO, "HTTP") if c.isprintable())[:64]
+    return f"{named} from {request.client.host}" if request.client else named

@@ -1,0 +1,53 @@
+"""The data directory: made, held for one cluster at a time, and readable by its owner alone."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import tempfile
+import uuid
+from pathlib import Path
+
+from shards.errors import CannotStart
+
+
+def make_data_dir(path: Path | None) -> Path:
+    """Makes the folder, or a temporary one. It holds logs, SCRAM keys and the journal, so what is made in it from now on
+    by this process and its children is for its owner alone. Raises CannotStart."""
+    os.umask(0o077)
+    if path is None:
+        return Path(tempfile.mkdtemp(prefix="turnstile-"))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as fault:
+        raise CannotStart(f"cannot use {path} as the data directory: {fault.strerror}") from None
+    return path.absolute()
+
+
+def hold(data_dir: Path) -> int:
+    """Holds the data directory for as long as this process lives, its children included."""
+    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 32).decode().strip() or "another process"
+        os.close(descriptor)
+        raise CannotStart(
+            f"{data_dir} is in use by a running cluster (pid {holder}); end it with 'turnstile down', "
+            "or give another --data-dir"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def cluster_id(data_dir: Path) -> str:
+    """The id clients are told: made once for a data directory, 22 characters of base64 as Kafka's are."""
+    path = data_dir / "cluster-id"
+    if not path.exists():
+        path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
+    return path.read_text().strip()

@@ -1,0 +1,77 @@
+"""Which shards answer the coordinator: each is asked once a second, and one that stays silent is ended.
+
+H1  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
+H2  It is ended once it has neither answered nor made progress for the timeout (`turnstile.shard.timeout.ms`). Progress
+    counts only while it starts or applies a version, which may keep it busy for long: a shard at rest answers, or hangs.
+H3  Time during which the coordinator itself did not run is not held against any shard.
+
+Pure: the coordinator's process asks, reads the clock, and ends processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Member = tuple[int, int]
+"""(broker, shard)."""
+EVERY_S = 0.5
+LATE_S = 0.5
+_OVERSLEPT_S = 1.0
+
+
+@dataclass
+class _Watch:
+    """`asked_s`: when the question was asked that is not answered yet; `alive_s`: the last sign of life."""
+
+    alive_s: float
+    asked_s: float | None = None
+
+
+class Heartbeat:
+    """The shards of a cluster as their answers show them. Times are of one clock, in seconds."""
+
+    def __init__(self, members: list[Member], *, now_s: float) -> None:
+        self._watches = {member: _Watch(now_s) for member in members}
+        self._looked_s = now_s
+
+    def to_ask(self, member: Member, *, now_s: float) -> bool:
+        """Whether to ask the shard now: no earlier question is open. It counts as asked."""
+        watch = self._watches[member]
+        if watch.asked_s is not None:
+            return False
+        watch.asked_s = now_s
+        return True
+
+    def answered(self, member: Member, *, now_s: float) -> None:
+        """The shard has answered, or a new incarnation of it has come up."""
+        self._watches[member] = _Watch(now_s)
+
+    def lost(self, member: Member, *, now_s: float) -> None:
+        """Its link has ended: what was asked is not going to be answered, and its successor has the whole timeout."""
+        self._watches[member] = _Watch(now_s)
+
+    def progressed(self, member: Member, *, now_s: float) -> None:
+        """It is starting or applying a version, and gets somewhere with it (H2)."""
+        self._watches[member].alive_s = now_s
+
+    def unresponsive(self, *, now_s: float) -> set[Member]:
+        """The shards that owe an answer (H1)."""
+        return {
+            member
+            for member, watch in self._watches.items()
+            if watch.asked_s is not None and now_s - watch.asked_s >= LATE_S
+        }
+
+    def overdue(self, timeout_s: float, *, now_s: float) -> list[Member]:
+        """The shards to end (H2); each gets the whole timeout again. To be called every EVERY_S."""
+        overslept_s = now_s - self._looked_s - EVERY_S
+        self._looked_s = now_s
+        if overslept_s > _OVERSLEPT_S:
+            for watch in self._watches.values():
+                watch.alive_s += overslept_s
+                if watch.asked_s is not None:
+                    watch.asked_s += overslept_s
+        late = [member for member, watch in self._watches.items() if now_s - watch.alive_s >= timeout_s]
+        for member in late:
+            self._watches[member].alive_s = now_s
+        return late

@@ -1,0 +1,108 @@
+"""What the processes of a cluster report while it starts: that they are up, or why they can't be.
+
+Each writes one line of JSON into a pipe: {} or the coordinator's report, {"fault": sentence} if it can't start.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from shards.errors import CannotStart
+from shards.supervisor.progress import Progress
+from shards.supervisor.supervisor import ENDING
+
+_STUCK_S = 20.0
+"""How long no process may get anywhere."""
+_LOOK_S = 0.25
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+
+
+def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable[[int], int]:
+    """`main`, ending with one sentence instead of a traceback where the disk takes no more: reported while the cluster
+    starts, on stderr from then on."""
+
+    def run(epoch: int) -> int:
+        report = os.dup(report_to)  # the process closes the other once it is up
+        try:
+            return main(epoch)
+        except BaseException as fault:
+            why = disk_fault(fault)
+            if why is None:
+                raise
+            sentence = f"{name} can't run: {why}"
+            if stat.S_ISFIFO(os.fstat(report).st_mode):
+                os.write(report, json.dumps({"fault": sentence}).encode() + b"\n")
+            else:
+                print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
+            return 1
+
+    return run
+
+
+def disk_fault(fault: BaseException) -> str | None:
+    """Why the disk refuses, if that is what `fault` (or all that a group of faults holds) is about."""
+    if isinstance(fault, BaseExceptionGroup):
+        found = [disk_fault(each) for each in fault.exceptions]
+        return found[0] if found and None not in found else None
+    if not isinstance(fault, OSError) or fault.errno not in _DISK:
+        return None
+    where = f" ({fault.filename})" if fault.filename else ""
+    return f"{os.strerror(fault.errno)}{where}"
+
+
+def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]] = tuple) -> dict[str, Any]:
+    """Waits until every process has reported; returns the coordinator's report.
+
+    `pids` are looked at for progress. Raises CannotStart when one can't start, and when none has got anywhere for long.
+    """
+    progress = Progress()
+    stuck_at = time.monotonic() + _STUCK_S
+    answer: dict[str, Any] = {}
+    received = b""
+    ready = 0
+    ended = False
+    while ready < processes:
+        now = time.monotonic()
+        if progress.is_made(pids(), now_s=now):
+            stuck_at = now + _STUCK_S
+        if now >= stuck_at:
+            raise CannotStart(
+                f"{processes - ready} of {processes} processes are not up, and nothing has moved for {_STUCK_S:.0f} s"
+            )
+        if signal.sigtimedwait(ENDING, 0):
+            raise CannotStart("stopped before it was up")
+        # Asked before the pipe is looked into, where a process may have said why it ended.
+        ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
+        if not select.select([read_end], [], [], 0 if ended else _LOOK_S)[0]:
+            if ended:
+                raise CannotStart("a process ended while starting; it said why above")
+            continue
+        received += os.read(read_end, 65536)
+        *lines, received = received.split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            if "fault" in report:
+                raise CannotStart(report["fault"])
+            answer |= report
+            ready += 1
+            stuck_at = time.monotonic() + _STUCK_S
+    if ended:
+        raise CannotStart("a process ended while starting; it said why above")
+    return answer
+
+
+def end_reports(read_end: int, write_end: int) -> None:
+    """All have reported: what restarted processes report goes to /dev/null, as a pipe without a reader fills up."""
+    os.close(read_end)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, write_end, inheritable=False)
+    os.close(null)

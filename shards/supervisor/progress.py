@@ -1,0 +1,37 @@
+"""Whether processes get anywhere: CPU time used, so that a deadline counts lack of progress instead of time.
+
+A process that reads a large state or waits for its turn on a busy machine uses CPU time; one that is stopped, or waits
+for what will not come, uses next to none. An event loop that only ticks is well below BUSY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+BUSY = 0.02
+"""Share of a core above which a process is taken to get somewhere."""
+
+
+class Progress:
+    """Tells busy processes from idle ones, from one look at their CPU time to the next."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[float, float]] = {}
+
+    def is_made(self, pids: Iterable[int], *, now_s: float) -> bool:
+        """Whether any of these processes has been busy since the look before. The first look at one counts as progress."""
+        looked = {pid: (now_s, cpu_s(pid)) for pid in pids if pid}
+        before, self._seen = self._seen, looked
+        return any(
+            pid not in before or used_s - before[pid][1] > BUSY * (now_s - before[pid][0])
+            for pid, (_, used_s) in looked.items()
+        )
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU time that the process has used; 0 for one that is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -1,0 +1,57 @@
+"""How often each process of a cluster was started again, and when the next start is due: shared with all of them.
+
+B1  A process that dies is started again at once; one that keeps dying after a delay that doubles from FIRST_S to MOST_S.
+    Having lived for LIVED_S makes it a process that does not keep dying.
+B2  Only the supervisor writes. The board is anonymous memory that children inherit: a full disk does not stop it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import time
+
+FIRST_S = 0.1
+MOST_S = 10.0
+LIVED_S = 10.0
+_SLOTS = 2  # times started again; when the next start is due, in ms of time.monotonic, 0 while it runs
+
+
+class Backoff:
+    """The delays of one process (B1). Times are of one clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._started_s = 0.0
+
+    def started(self, *, now_s: float) -> None:
+        """The process was started."""
+        self._started_s = now_s
+
+    def delay_s(self, *, now_s: float) -> float:
+        """How long to wait with the next start; to be asked once for each death."""
+        if now_s - self._started_s >= LIVED_S:
+            self._failures = 0
+        self._failures += 1
+        return 0.0 if self._failures == 1 else float(min(MOST_S, FIRST_S * 2 ** min(self._failures - 2, 30)))
+
+
+class RestartBoard:
+    """Two numbers for each process, by its place in the supervisor's list."""
+
+    def __init__(self, processes: int) -> None:
+        self._mapped = mmap.mmap(-1, max(1, processes) * _SLOTS * 8)
+        self._slots = memoryview(self._mapped).cast("Q")
+
+    def put(self, place: int, restarts: int, due_s: float | None) -> None:
+        """`due_s`: when the next start is due, by time.monotonic; None while the process runs."""
+        self._slots[place * _SLOTS] = restarts
+        self._slots[place * _SLOTS + 1] = 0 if due_s is None else max(1, int(due_s * 1000))
+
+    def restarts(self, place: int) -> int:
+        """How often the process was started again."""
+        return self._slots[place * _SLOTS]
+
+    def due_in_s(self, place: int) -> float | None:
+        """Seconds until the next start; None while the process runs."""
+        due_ms = self._slots[place * _SLOTS + 1]
+        return max(0.0, due_ms / 1000 - time.monotonic()) if due_ms else None

@@ -1,0 +1,104 @@
+"""Who is unresponsive, and who is ended: under a clock that the test moves."""
+
+import pytest
+
+from broker.heartbeat import EVERY_S, LATE_S, Heartbeat
+
+ONE, OTHER = (0, 0), (0, 1)
+TIMEOUT_S = 5.0
+
+
+class Watched:
+    """A heartbeat asked as the coordinator asks it: `answering` answer at once, `busy` are applying something."""
+
+    def __init__(self):
+        self.now_s = 100.0
+        self.heartbeat = Heartbeat([ONE, OTHER], now_s=self.now_s)
+        self.answering = {ONE, OTHER}
+        self.busy = set()
+        self.ended = []
+
+    def run(self, seconds):
+        until_s = self.now_s + seconds
+        while self.now_s < until_s:
+            self.now_s += EVERY_S
+            self.look()
+
+    def look(self):
+        for member in (ONE, OTHER):
+            self.heartbeat.to_ask(member, now_s=self.now_s)
+            if member in self.answering:
+                self.heartbeat.answered(member, now_s=self.now_s)
+            if member in self.busy:
+                self.heartbeat.progressed(member, now_s=self.now_s)
+        self.ended += self.heartbeat.overdue(TIMEOUT_S, now_s=self.now_s)
+
+    @property
+    def unresponsive(self):
+        return self.heartbeat.unresponsive(now_s=self.now_s)
+
+
+@pytest.fixture
+def watched():
+    return Watched()
+
+
+def test_shards_that_answer_are_left_alone(watched):
+    watched.run(1000)
+    assert (watched.unresponsive, watched.ended) == (set(), [])
+
+
+def test_silence_shows_at_once_and_is_ended_after_the_timeout(watched):
+    watched.answering.remove(OTHER)
+    watched.run(EVERY_S + LATE_S)
+    assert watched.unresponsive == {OTHER}
+    watched.run(TIMEOUT_S - EVERY_S - LATE_S - EVERY_S)
+    assert watched.ended == []
+    watched.run(2 * EVERY_S)
+    assert watched.ended == [OTHER]
+
+
+def test_an_answer_ends_the_silence(watched):
+    watched.answering.remove(OTHER)
+    watched.run(TIMEOUT_S - 1)
+    watched.answering.add(OTHER)
+    watched.run(1000)
+    assert (watched.unresponsive, watched.ended) == (set(), [])
+
+
+def test_what_starts_or_applies_and_gets_somewhere_is_not_ended_but_shown(watched):
+    watched.answering.remove(OTHER)
+    watched.busy.add(OTHER)
+    watched.run(100)
+    assert (watched.unresponsive, watched.ended) == ({OTHER}, [])
+    watched.busy.remove(OTHER)
+    watched.run(TIMEOUT_S)
+    assert watched.ended == [OTHER]
+
+
+def test_a_successor_has_the_whole_timeout(watched):
+    watched.answering.remove(OTHER)
+    watched.run(TIMEOUT_S - 1)
+    watched.heartbeat.lost(OTHER, now_s=watched.now_s)
+    assert watched.unresponsive == set()
+    watched.run(TIMEOUT_S - 1)
+    assert watched.ended == []
+    watched.run(1)
+    assert watched.ended == [OTHER]
+
+
+def test_what_is_not_ended_by_the_signal_is_ended_again(watched):
+    watched.answering.remove(OTHER)
+    watched.run(3 * TIMEOUT_S)
+    assert watched.ended == [OTHER] * 3
+
+
+def test_time_in_which_the_coordinator_did_not_run_counts_for_nobody(watched):
+    watched.answering.clear()
+    watched.run(2)
+    watched.now_s += 3600
+    watched.look()
+    assert watched.ended == []
+    watched.answering = {ONE, OTHER}
+    watched.run(1000)
+    assert watched.ended == []
