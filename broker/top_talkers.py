@@ -36,6 +36,12 @@ class TopTalkers:
         entry.count += amount
         entry.by[what] = entry.by.get(what, 0) + amount
 
+    def clear(self) -> None:
+        """Starts counting anew."""
+        self.total = 0
+        self._entries.clear()
+        self._least.clear()
+
     def _evict(self) -> int:
         """Forget the key counted least; its count becomes the newcomer's possible error."""
         while True:
