@@ -27,9 +27,9 @@ from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator, Member
-from shards.config.image import given
 from shards.config.store import Store
 from shards.errors import DeadlineExceeded, PeerLost
+from shards.limits.broker_config import given
 from shards.limits.config_def import broker_setting
 from shards.limits.errors import TurnstileError
 from shards.mesh.mesh import Hello, Mesh, Peer
@@ -40,7 +40,7 @@ from shards.supervisor.restarts import RestartBoard
 
 _TICK_S = 0.25
 _FOR_EVER_S = 1e9  # a question is open until it is answered, or its link ends
-CLUSTER = -1  # as a broker id: what is set for the cluster
+EVERY_BROKER = -1  # as a broker id: what is set for the cluster
 
 
 FIRST_SHARD = 2
@@ -224,7 +224,8 @@ class CoordinatorProcess:
     def _timeout_s(self) -> float:
         state = self.coordinator.state
         name = "turnstile.shard.timeout.ms"
-        timeout_ms = given(CLUSTER, state.static, state.settings).get(name, broker_setting(name).default)
+        known = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None)
+        timeout_ms = known.get(name, broker_setting(name).default)
         assert isinstance(timeout_ms, int)
         return timeout_ms / 1000
 
