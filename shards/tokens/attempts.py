@@ -25,7 +25,7 @@ class Attempt:
         self.index = 0
         self.ticket = 0
         self.asked = False
-        self.deadline_s: float | None = None  # set by the first tick that finds it waiting
+        self.deadline_s: float | None = None  # for the answer of this pool's home; set by the first tick after join()
         self.decision: Admitted | Refused | None = None
 
     @property
@@ -58,6 +58,7 @@ class Queues:
         attempt.index = index
         attempt.ticket = self._ticket
         attempt.asked = False
+        attempt.deadline_s = None
         self._queues.setdefault(attempt.key, deque()).append(attempt)
         self._unasked[attempt.key] = None
 

@@ -104,11 +104,12 @@ class Cache:
         self._hold(pool, -pool.cached)
 
     def rejoin(self, home: int) -> None:
-        """A home came up and knows nothing: it hears of all use of its capped pools. Cached tokens are void."""
+        """A home came up, or is linked again: it hears of all use that it has to count. Cached tokens are void."""
         for pool in self.pools_of(home):
+            used = pool.in_use if pool.rule.cap is not None else min(pool.in_use, pool.held)
             self._hold(pool, -pool.held)
-            if pool.rule.cap is not None and pool.in_use:
-                self._report(pool, pool.in_use)
+            if used:
+                self._report(pool, used)
 
     def sweep(self, pool: HolderPool) -> bool:
         """Sends home what was not needed since the last sweep; False when nothing is left that is worth remembering."""

@@ -1,12 +1,13 @@
-"""What one shard knows about its tokens, as plain data for /v1/tokens and `turnstile top`."""
+"""What one shard knows about its tokens: for /v1/tokens and `turnstile top`, and for simulations and tests."""
 
 from heapq import nlargest
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from shards.tokens.cache import HolderPool
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
-from shards.tokens.pool import Pool, PoolTable
+from shards.tokens.pool import Pool, PoolTable, TokenWaiter
+from shards.tokens.waiting import Waiting
 
 
 def describe(table: PoolTable, ledger: Ledger, version: int, limit: int) -> dict[str, Any]:
@@ -25,6 +26,54 @@ def describe(table: PoolTable, ledger: Ledger, version: int, limit: int) -> dict
         "home": [_at_home(pool, ledger) for pool in largest if isinstance(pool, HomePool)],
         "holds": [_held(pool) for pool in largest if isinstance(pool, HolderPool)],
     }
+
+
+class TokensSnapshot(NamedTuple):
+    """The tokens of one shard at the end of a pass; copies of plain data.
+
+    in_use     {pool: tokens that connections of this shard hold}, of every pool that this shard knows
+    held       {home: {pool: tokens granted to this shard}}, of pools with other homes
+    granted    {shard: {pool: tokens}}, of pools at home here; without `unsure`
+    unsure     {shard: {pool: tokens}}: the most that shards have whose links were lost
+    in_flight  {waiter: (pools of which it holds a token, the pool it waits for or None)}
+    modes      {pool: "open", "reclaiming" or "tight"}, of pools at home here
+    waited_for pools at home here for which connections of any shard wait, or whose holders have not all answered
+    tight      pools with other homes of which nothing may be cached here
+    unsettled  pools at home here that wait for answers of other shards before a version can be done
+    """
+
+    in_use: dict[str, int]
+    held: dict[int, dict[str, int]]
+    granted: dict[int, dict[str, int]]
+    unsure: dict[int, dict[str, int]]
+    in_flight: dict[TokenWaiter, tuple[tuple[str, ...], str | None]]
+    modes: dict[str, str]
+    waited_for: frozenset[str]
+    tight: frozenset[str]
+    unsettled: frozenset[str]
+
+    def cached(self, pool: str) -> int:
+        """Idle tokens of a pool with another home that lie here."""
+        return sum(max(0, held.get(pool, 0) - self.in_use[pool]) for held in self.held.values() if pool in held)
+
+
+def snapshot(table: PoolTable, ledger: Ledger, waiting: Waiting) -> TokensSnapshot:
+    """See TokensSnapshot."""
+    held: dict[int, dict[str, int]] = {}
+    for pool in table.pools.values():
+        if isinstance(pool, HolderPool):
+            held.setdefault(pool.home, {})[pool.key] = pool.held
+    return TokensSnapshot(
+        in_use={key: pool.in_use for key, pool in table.pools.items()},
+        held=held,
+        granted=ledger.grants.sure(),
+        unsure=ledger.grants.unsure(),
+        in_flight=waiting.snapshot(),
+        modes={key: pool.mode.value for key, pool in table.pools.items() if isinstance(pool, HomePool)},
+        waited_for=ledger.contended,
+        tight=frozenset(key for key, pool in table.pools.items() if isinstance(pool, HolderPool) and pool.tight),
+        unsettled=frozenset((*ledger.revoking, *ledger.blocked)),
+    )
 
 
 def _size(pool: Pool) -> int:

@@ -99,10 +99,14 @@ class Contention:
 
 
 class Grants:
-    """Tokens that are out to other shards, by shard and pool: what each was granted and has not given back."""
+    """Tokens that are out to other shards, by shard and pool: what each was granted and has not given back.
+
+    `unsure` are those of a shard whose links were lost: at most so many are there, until the shard has reported.
+    """
 
     def __init__(self, others: Iterable[int]) -> None:
         self._of: dict[int, dict[str, int]] = {shard: {} for shard in others}
+        self._unsure: dict[int, dict[str, int]] = {}
 
     def add(self, shard: int, pool: HomePool, n: int) -> None:
         """n more tokens are out to a shard."""
@@ -122,28 +126,63 @@ class Grants:
             del of[pool.key]
         pool.granted -= n
 
+    def doubt(self, shard: int) -> None:
+        """The links to a shard were lost, and with them what was on its way in either direction."""
+        unsure = self._unsure.setdefault(shard, {})
+        for key, n in self._of[shard].items():
+            unsure[key] = unsure.get(key, 0) + n
+        self._of[shard] = {}
+
+    def reported(self, shard: int, pool: HomePool, n: int) -> int:
+        """A shard reports n tokens in use; returns how many of them were not granted here."""
+        unsure = self._unsure.get(shard, {})
+        sure = min(n, unsure.get(pool.key, 0))
+        if sure:
+            unsure[pool.key] -= sure
+            pool.granted -= sure
+        self.add(shard, pool, n)
+        return n - sure
+
+    def settle(self, shard: int) -> dict[str, int]:
+        """A shard has reported all, or is dead: returns how many tokens of each pool that was unsure it has no more."""
+        return self._unsure.pop(shard, {})
+
+    def is_unsure(self, key: str) -> bool:
+        """Whether a shard whose links were lost may have tokens of a pool."""
+        return any(key in unsure for unsure in self._unsure.values())
+
     def drop(self, shard: int) -> dict[str, int]:
-        """Forgets a shard; returns what it had, for its pools to be put right."""
-        lost, self._of[shard] = self._of[shard], {}
-        return lost
+        """Forgets a dead shard; returns what it had, for its pools to be put right."""
+        self.doubt(shard)
+        return self.settle(shard)
 
     def holds(self, shard: int, key: str) -> bool:
-        """Whether a shard has tokens of a pool."""
+        """Whether a shard surely has tokens of a pool."""
         return key in self._of[shard]
 
     def holders(self, key: str) -> list[int]:
-        """The shards that have tokens of a pool."""
-        return [shard for shard, of in self._of.items() if key in of]
+        """The shards that may have tokens of a pool."""
+        return [shard for shard, of in self._of.items() if key in of or self._unsure.get(shard, {}).get(key)]
 
     def of(self, key: str) -> dict[int, int]:
-        """Tokens of a pool, by shard."""
-        return {shard: of[key] for shard, of in self._of.items() if key in of}
+        """Tokens of a pool, by shard; of a lost shard, the most that it may have."""
+        found = {shard: of.get(key, 0) + self._unsure.get(shard, {}).get(key, 0) for shard, of in self._of.items()}
+        return {shard: n for shard, n in found.items() if n}
+
+    def sure(self) -> dict[int, dict[str, int]]:
+        """{shard: {pool: tokens}} of all shards but for what is unsure; a copy."""
+        return {shard: dict(of) for shard, of in self._of.items()}
+
+    def unsure(self) -> dict[int, dict[str, int]]:
+        """{shard: {pool: tokens}} of shards whose links were lost and that have not reported since; a copy."""
+        return {shard: dict(of) for shard, of in self._unsure.items()}
 
     def check(self, pools: Mapping[str, HomePool]) -> None:
         """Raises AssertionError unless every grant is of an pool, and every pool's sum is right."""
         sums = dict.fromkeys(pools, 0)
-        for of in self._of.values():
+        for of in (*self._of.values(), *self._unsure.values()):
             for key, n in of.items():
-                assert n > 0, key
+                assert n >= 0, key
                 sums[key] += n
+        assert all(n > 0 for of in self._of.values() for n in of.values())
         assert sums == {key: pool.granted for key, pool in pools.items()}

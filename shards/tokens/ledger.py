@@ -7,11 +7,15 @@ L1  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens 
 L2  granted[s] = held[s] + tokens on the way to or from s.
 L3  While anybody waits, nothing is free (or nothing may be granted yet, see L5).
 L4  Somebody is refused only when it is proven that all of the cap is in use: refusals.py.
-L5  Where a cap appeared, nothing is granted before every live peer has reported what it uses (`blocked`).
-L6  While more is out than the cap allows, nothing is settled before every holder has given back what open connections
-    don't need (`revoking`): cached tokens, and those of connections still in flight.
+L5  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead (`blocked`): it may
+    use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version is not done
+    before every live peer has reported (tokens.py, T3), so until then the pool had no cap.
+L7  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
+L6  When more is out than the cap allows, every holder is asked for what open connections don't need: cached tokens, and
+    those of connections still in flight. `revoking` are the pools for which not all have answered.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
@@ -30,15 +34,17 @@ Lost = Callable[[int, Mapping[str, int]], None]
 
 
 class Ledger:
-    """The pools at home on one shard. `barrier`: the version of the rules that every live peer has to have applied before
-    a pool that is new to the ledger, or to its cap, is granted."""
+    """The pools at home on one shard.
+
+    `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet (L5). `revoking`
+    are pools whose holders have not all answered since more was out than the cap allows (L6).
+    """
 
     def __init__(self, me: int, shards: int, table: PoolTable, peers: Peers) -> None:
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
         self._peers = peers
-        self.barrier = 0
         self.blocked: dict[str, None] = {}
         self.revoking: dict[str, None] = {}
         self.in_flight: Callable[[], bool] = lambda: True  # whether connections of this shard may hold tokens and wait
@@ -46,17 +52,17 @@ class Ledger:
         self.on_reclaim: Returned | None = None
         self.on_loss: Lost | None = None
         self.reclaims = 0
-        self._grants = Grants(shard for shard in range(shards) if shard != me)
+        self.grants = Grants(shard for shard in range(shards) if shard != me)
         self._contended: dict[str, Contention] = {}
-        self.refusals = Refusals(peers, self._grants, self._contended, self.blocked, self.pool_of)
+        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of)
         self._arrivals = 0
 
     def pool_of(self, key: str) -> HomePool:
-        """The pool of a pool that is at home here, opened if there is none."""
+        """A pool that is at home here, known from now on."""
         pool = self._table.pools.get(key)
         if pool is None:
             pool = HomePool(key, self._table.rule_of(key))
-            if pool.rule.cap is not None and self._peers.floor < self.barrier:
+            if pool.rule.cap is not None and self._peers.unheard:
                 self.blocked[key] = None
             self._limit(pool)
             self._table.add(pool)
@@ -100,7 +106,7 @@ class Ledger:
     def give(self, peer: int, key: str, n: int) -> None:
         """A shard gives n tokens back."""
         pool = self.pool_of(key)
-        self._grants.take_back(peer, pool, n)
+        self.grants.take_back(peer, pool, n)
         if self.on_reclaim is not None:
             self.on_reclaim(key, peer, n, False)
         self._settle(pool)
@@ -110,21 +116,23 @@ class Ledger:
         self._settle(pool)
 
     def report(self, peer: int, key: str, n: int) -> None:
-        """A shard uses n tokens that it was not granted: by connections from before there was a cap, or this home."""
+        """A shard uses n tokens that it was not granted in this session: by connections from before there was a cap, this
+        home, or this link to it."""
         pool = self.pool_of(key)
-        self._grants.add(peer, pool, n)
-        if self.on_grant is not None:
-            self.on_grant(key, peer, n, True)
-        if key in self._contended:
-            self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
-        self._revoke_excess(pool)
+        more = self.grants.reported(peer, pool, n)
+        if more:
+            if self.on_grant is not None:
+                self.on_grant(key, peer, more, True)
+            if key in self._contended:
+                self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
+            self._revoke_excess(pool)
         self._settle(pool)
 
     def reclaimed(self, peer: int, key: str, n: int) -> None:
         """A shard's answer to `reclaim`: it gives n tokens back and is tight."""
         pool = self.pool_of(key)
         if n:
-            self._grants.take_back(peer, pool, n)
+            self.grants.take_back(peer, pool, n)
             if self.on_reclaim is not None:
                 self.on_reclaim(key, peer, n, True)
         self._answered(pool, self._contended[key], peer, 1)
@@ -141,30 +149,59 @@ class Ledger:
         """A shard's answer to `probe`: whatever it had sent before has arrived."""
         self._confirmed(self.refusals.probes.answered(peer, number))
 
+    def lost(self, peer: int) -> None:
+        """The links to a shard broke: what it was granted stays out, its borrows are void, its answers are waited for."""
+        self.grants.doubt(peer)
+        self._forget_borrows(peer)
+        for key, contention in self._contended.items():
+            if self.grants.is_unsure(key):
+                contention.covered = 0  # what the shard had sent before its probe's answer may be lost
+        self._confirmed(self.refusals.probes.lost(peer))
+        for key in list(self._contended):
+            self._settle(self.pool_of(key))
+
+    def returned(self, peer: int) -> None:
+        """A lost shard is up again, in the same incarnation: what it was asked for before may have got lost."""
+        for key, contention in self._contended.items():
+            if peer in contention.awaiting:
+                contention.awaiting[peer] = 1
+                self._peers.post(peer, ("reclaim", key, key in self.revoking))
+
+    def heard(self, peer: int) -> None:
+        """A shard has reported all that it uses: what else it was granted before its links were lost is free."""
+        for key, n in self.grants.settle(peer).items():
+            pool = self.pool_of(key)
+            pool.granted -= n
+            if n and self.on_reclaim is not None:
+                self.on_reclaim(key, peer, n, False)
+            self._settle(pool)
+
     def down(self, peer: int) -> None:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
-        lost = self._grants.drop(peer)
+        lost = self.grants.drop(peer)
         for key, n in lost.items():
             self.pool_of(key).granted -= n
         if lost and self.on_loss is not None:
             self.on_loss(peer, lost)
+        self._forget_borrows(peer)
         for key, contention in self._contended.items():
-            for borrow in [borrow for borrow in contention.borrows if borrow.peer == peer]:
-                contention.borrows.remove(borrow)
             self._answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
         for key in dict.fromkeys((*lost, *self._contended)):
             self._settle(self.pool_of(key))
         self._confirmed(self.refusals.probes.lost(peer))
 
+    def _forget_borrows(self, peer: int) -> None:
+        for contention in self._contended.values():
+            contention.borrows = deque(borrow for borrow in contention.borrows if borrow.peer != peer)
+
     # From the configuration and the clock
 
     def change(self, pool: HomePool, rule: CapRule) -> None:
         """The pool has another rule; enforce() follows, when all pools have theirs."""
-        appeared = pool.rule.cap is None and rule.cap is not None
         pool.rule = rule
         if rule.cap is None:
             self.blocked.pop(pool.key, None)
-        elif appeared and self._peers.floor < self.barrier:
+        elif self._peers.unheard:
             self.blocked[pool.key] = None
         self._limit(pool)
 
@@ -174,7 +211,7 @@ class Ledger:
         self._settle(pool)
 
     def unblock(self) -> None:
-        """Every live peer has reported: who waited for that is served."""
+        """Every older peer has reported or is dead: connections that waited for that are served."""
         blocked = list(self.blocked)
         self.blocked.clear()
         for key in blocked:
@@ -243,7 +280,7 @@ class Ledger:
 
     def _reclaim(self, pool: HomePool, contention: Contention, *, revoke: bool) -> None:
         """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
-        holders = self._grants.holders(pool.key)
+        holders = self.grants.holders(pool.key)
         if revoke and self.in_flight():
             holders.append(self._me)
         for peer in holders:
@@ -278,7 +315,7 @@ class Ledger:
         if peer == self._me:
             self._table.occupy(pool, n)  # kept for its connections until it reads the grant
         else:
-            self._grants.add(peer, pool, n)
+            self.grants.add(peer, pool, n)
             self._limit(pool)
         self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
         if self.on_grant is not None:
@@ -291,7 +328,7 @@ class Ledger:
         if peer == self._me or not pool.may_cache(self._shards) or pool.rule.cap is None:
             return 0
         fair = (pool.rule.cap // 2 - pool.out - waiting) // self._shards
-        return max(0, min(fair, welcome) if self._grants.holds(peer, pool.key) else fair)
+        return max(0, min(fair, welcome) if self.grants.holds(peer, pool.key) else fair)
 
     def _limit(self, pool: HomePool) -> None:
         cap = pool.rule.cap
@@ -311,7 +348,12 @@ class Ledger:
 
     def granted(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""
-        return self._grants.of(key)
+        return self.grants.of(key)
+
+    @property
+    def contended(self) -> frozenset[str]:
+        """The pools here that connections wait for, or whose holders were asked and have not all answered."""
+        return frozenset(self._contended)
 
     def waiting(self, key: str) -> int:
         """Connections of all shards that wait for a token of a pool here."""
@@ -321,7 +363,7 @@ class Ledger:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         pools = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
-        self._grants.check(pools)
+        self.grants.check(pools)
         assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():

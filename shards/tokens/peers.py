@@ -8,11 +8,14 @@ A message is (session, items); an item is (kind, arguments...). All items of a p
     both             sync version | synced version
 
 E1  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair are the same,
-    and a message of another session (sent by, or meant for, an earlier incarnation) is dropped.
-E2  A peer is unknown until it is up or down, and up until it is down. Nothing is sent to one that is not up, and its
-    outbox dies with it. Shards start as unknown: a home must not believe it heard everybody before it did.
-E3  `sync version` follows every report that version made necessary, on the same link. So who heard the sync of all live
-    peers (`floor`) knows all use, and who got `synced` from all has told all.
+    and a message of another session (sent by, or meant for, an earlier incarnation) is dropped. Two incarnations that
+    lose their links and meet again have the same session: links deliver nothing of an earlier link (mesh.py, M2).
+E2  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown, and only an end of
+    its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
+E3  `sync version` follows every report that version made necessary, on the same link. So a shard that heard `sync` of
+    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all.
+E4  `unheard` are the older incarnations that have not told this one what they use: the pools at home here may be in use
+    there by grants of this shard's predecessor. A younger incarnation has nothing that this one did not grant.
 """
 
 from collections import deque
@@ -21,7 +24,7 @@ from typing import Any, Final
 
 Item = tuple[Any, ...]
 Message = tuple[int, list[Item]]
-NEVER: Final = -1  # the version of a peer that has not told
+NEVER: Final = -1  # the version of a peer that has told none
 _ITEMS_PER_MESSAGE: Final = 2048  # so that a million reports are many bounded frames
 
 
@@ -36,7 +39,9 @@ class Peers:
         self._gives: dict[tuple[int, str], int] = {}  # place in the outbox of this pass's give, so that many are one
         self.local: deque[Item] = deque()
         others = [shard for shard in range(shards) if shard != me]
-        self.synced = dict.fromkeys(others, NEVER)  # what each live or unknown peer has applied
+        self._epochs: dict[int, int] = {}  # of peers that are up or lost
+        self.unheard = set(others)
+        self.synced = dict.fromkeys(others, NEVER)  # what each peer that is not dead has applied
         self.acked = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
         self._floor: float = min(self.synced.values(), default=float("inf"))
 
@@ -46,18 +51,35 @@ class Peers:
         """True for this shard itself and for peers that can be sent to."""
         return peer in self._session or peer == self._me
 
+    def is_dead(self, peer: int) -> bool:
+        """True for a peer whose process is known to have ended, and no other has come up."""
+        return peer not in self.synced and peer != self._me
+
+    def epoch_of(self, peer: int) -> int | None:
+        """The epoch of a peer that is up or lost; None for an unknown or dead one."""
+        return self._epochs.get(peer)
+
     def up(self, peer: int, epoch: int) -> None:
         """An incarnation of a peer can be sent to."""
+        self._epochs[peer] = epoch
         self._session[peer] = max(self._epoch, epoch)
         self._outbox[peer] = []
         self.synced[peer] = self.acked[peer] = NEVER
         self._floor = NEVER
+        if epoch > self._epoch:
+            self.unheard.discard(peer)
 
-    def down(self, peer: int) -> None:
-        """A peer is dead: nobody waits for it any more."""
+    def lost(self, peer: int) -> None:
+        """The links to a peer broke. Versions wait for it until it is up again, or dead."""
         self._session.pop(peer, None)
         self._outbox.pop(peer, None)
-        self._forget_gives(peer)
+        self._gives = {place: at for place, at in self._gives.items() if place[0] != peer}
+
+    def down(self, peer: int) -> None:
+        """A peer is dead: nothing waits for it any more."""
+        self.lost(peer)
+        self._epochs.pop(peer, None)
+        self.unheard.discard(peer)
         self.synced.pop(peer, None)
         self.acked.pop(peer, None)
         self._floor = min(self.synced.values(), default=float("inf"))
@@ -70,16 +92,17 @@ class Peers:
 
     @property
     def floor(self) -> float:
-        """The version that every live peer has applied and reported for: NEVER while one is unknown."""
+        """The version that every peer that is not dead has applied and reported for; NEVER while one has told none."""
         return self._floor
 
     def heard_sync(self, peer: int, version: int) -> None:
         """A peer has applied a version; its reports came before."""
+        self.unheard.discard(peer)
         self.synced[peer] = version
         self._floor = min(self.synced.values())
 
     def agreed(self, version: int) -> bool:
-        """Whether every live peer has applied this version, and answered that it heard of ours."""
+        """Whether every peer that is not dead has applied this version, and answered that it heard of ours."""
         return self._floor >= version and all(acked >= version for acked in self.acked.values())
 
     # What is to be sent
@@ -126,6 +149,3 @@ class Peers:
     def queued(self, peer: int) -> list[Item]:
         """The items of this pass so far, for describe() and tests."""
         return self._outbox.get(peer, [])
-
-    def _forget_gives(self, peer: int) -> None:
-        self._gives = {place: at for place, at in self._gives.items() if place[0] != peer}

@@ -6,6 +6,7 @@ R1  Somebody is refused only after a probe: every holder with tokens was tight b
     all of the cap was in use then, by open connections or by those admitted ahead. Who came later is not covered by
     the answers: there is a next probe. One probe serves all pools and all who wait, so a refusal is cheap in a storm.
 R2  A home of which no other shard has tokens needs none, once it has read what it granted itself.
+R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
 """
 
 from collections.abc import Callable, Container, MutableMapping
@@ -72,7 +73,9 @@ class Refusals:
         return holders
 
     def _may_refuse(self, pool: HomePool) -> bool:
-        return pool.mode is HomePoolMode.TIGHT and not pool.rule.wait and pool.key not in self._blocked
+        if pool.mode is not HomePoolMode.TIGHT or pool.rule.wait or pool.key in self._blocked:
+            return False
+        return not self._grants.is_unsure(pool.key)
 
     def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
         """Refuses everybody who waits and arrived no later than `covered`: nothing is free (L3)."""

@@ -1,17 +1,17 @@
-"""Tokens for new connections: what the accept path asks, and what travels between shards to answer it.
+"""Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/tokens.md).
 
-One shard's part of DESIGN section 3. It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py).
-Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is entered while another is
-half done.
+It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py). Everything is a plain call; only
+`flush` sends, tells waiters and calls back, so no call is entered while another is half done.
 
 T1  A connection holds a token of each of its pools, taken in the order given, and gives back exactly those.
 T2  Decided here, at once: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap of 0,
     or by a home of which no other shard has a token. Everything else waits for an answer (refusals.py says why).
-T3  A version is done when every live peer has applied it and knows all use here, and nothing that any pool of ours has
-    out beyond its cap is held by anything but an open connection. So no shard admits beyond it any more once all are
-    done. While a home is down, what a change would have revoked is discarded here.
-T4  Who waits for a home that does not answer within the deadline is refused as `unavailable`. A rule that lets wait
-    (KIP-402) has no deadline while the home is up.
+T3  A version is done here when every peer that is not dead has applied it, and has confirmed (`synced`) that it heard
+    of its use from all others. What a home has to revoke for a version it asks for before it confirms, on the same
+    link; so when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted
+    beyond it. What a home that died can't revoke any more, its holders discard.
+T4  A connection that waits for a home which does not answer within the deadline is refused as `unavailable`. Under a
+    rule that lets connections wait (KIP-402) there is no deadline while the home is up.
 """
 
 from collections import deque
@@ -21,20 +21,20 @@ from typing import Any, Final
 from shards.limits.caps import CapRule
 from shards.tokens.attempts import Attempt
 from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.describe import describe
+from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Granted, Ledger, Lost, Returned
 from shards.tokens.peers import Message, Peers
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting
 
-__all__ = ["ADMITTED", "Admitted", "Refused", "TokenTotals", "TokenWaiter", "Tokens"]
+__all__ = ["ADMITTED", "Admitted", "Refused", "TokenTotals", "TokenWaiter", "Tokens", "TokensSnapshot"]
 
 
 class Tokens:
     """The tokens of one shard, `me` of `shards`, in its incarnation `epoch` (rising with every start of any shard).
 
-    `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_down`. On both sides
+    `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_lost`. On both sides
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
     Counted since the start: `decided_home`, `decided_cached`, `decided_rpc` (connections decided without asking, from
     tokens granted earlier, by asking), `borrows`, `reclaims` (of pools at home here), `refused`.
@@ -69,7 +69,7 @@ class Tokens:
         self._peers = Peers(me, shards, epoch)
         self._cache = Cache(shards, self._table, self._peers)
         self._ledger = Ledger(me, shards, self._table, self._peers)
-        self._ledger.refusals.version = self._ledger.barrier = version
+        self._ledger.refusals.version = version
         self._ledger.on_grant = on_grant
         self._ledger.on_reclaim = on_reclaim
         self._ledger.on_loss = on_loss
@@ -97,6 +97,11 @@ class Tokens:
     def borrows(self) -> int:
         """How often a home was asked for tokens, each time for everybody who had come to wait for a pool."""
         return self._waiting.borrows
+
+    @property
+    def restarted(self) -> int:
+        """How many waiting connections had their tokens revoked by a change, and started anew."""
+        return self._waiting.restarted
 
     @property
     def reclaims(self) -> int:
@@ -149,6 +154,20 @@ class Tokens:
             for key in pools:
                 self._waiting.settle(known[key])
 
+    def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
+        """The connection that just took a token of each of `pools` waits for something other than tokens before it is
+        open: for the rate of its address. A change may revoke its tokens meanwhile; resume() or cancel() follows.
+
+        Without this, a change would count it as open, and be done before it is (T3).
+        """
+        self._waiting.suspend(pools, waiter)
+
+    def resume(self, more: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A suspended connection goes on and takes a token of each of `more`, too, and first of its earlier pools again
+        if a change revoked them. As take(); admitted it holds a token of each of its pools, refused it holds none."""
+        pools, held = self._waiting.resume(waiter)
+        return self._climb(pools + more, len(pools) if held else 0, waiter)
+
     def force(self, key: str) -> None:
         """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
         used beyond the cap is known at the home by the end of the pass."""
@@ -167,7 +186,8 @@ class Tokens:
         return self._ledger.excess(key)
 
     def cancel(self, waiter: TokenWaiter) -> None:
-        """The connection went away while it waited: it is not decided any more. Nothing happens if it is not waiting."""
+        """The connection went away while it waited or was suspended: it is not decided any more, and gives back what it
+        holds. Nothing happens if it does neither."""
         admitted = self._waiting.cancel(waiter)
         if admitted is not None:
             self.release(admitted.pools)
@@ -181,9 +201,7 @@ class Tokens:
         what keeps a change of something else from visiting every pool.
         """
         self.version = self._ledger.refusals.version = self._waiting.version = version
-        if changed is None or changed:
-            self._ledger.barrier = version
-            self._change_rules(changed)
+        self._change_rules(changed)
         self._peers.post_all(("sync", version))
         self._applied.append((version, done))
 
@@ -194,16 +212,31 @@ class Tokens:
                 self._handlers[item[0]](peer, *item[1:])
 
     def peer_up(self, peer: int, epoch: int) -> None:
-        """An incarnation of a peer can be sent to: it is told what is used here of its pools."""
-        if self._peers.is_up(peer):
+        """An incarnation of a peer can be sent to: it is told what is used here of its pools. A lost peer that is up again
+        under the same epoch is the same process; under a higher epoch, its process had ended."""
+        known = self._peers.epoch_of(peer)
+        if known is not None and known != epoch:
             self.peer_down(peer)
+        elif self._peers.is_up(peer):
+            self.peer_lost(peer)
         self._peers.up(peer, epoch)
         self._cache.rejoin(peer)
+        if known == epoch:
+            self._ledger.returned(peer)
         self._peers.post(peer, ("sync", self.version))
         self._waiting.home_changed(peer)
 
+    def peer_lost(self, peer: int) -> None:
+        """The links to a peer broke, and its process may live: what it was granted stays out, what it granted stays here,
+        and versions wait, until it is up again or down."""
+        self._peers.lost(peer)
+        self._owed.pop(peer, None)
+        self._ledger.lost(peer)
+        self._waiting.home_changed(peer)
+
     def peer_down(self, peer: int) -> None:
-        """A peer is dead. What it held is free; what is cached of its pools stays good, unless a change is under way."""
+        """A peer's process has ended. What it held is free; what is cached of its pools stays good, unless a change is under
+        way."""
         self._peers.down(peer)
         self._owed.pop(peer, None)
         self._ledger.down(peer)
@@ -249,6 +282,10 @@ class Tokens:
         """Tokens in use and cached here, and the pools this shard knows; cheap."""
         return self._table.totals()
 
+    def snapshot(self) -> TokensSnapshot:
+        """All of this shard's tokens; for simulations and tests, at the end of a pass."""
+        return snapshot(self._table, self._ledger, self._waiting)
+
     def describe(self, limit: int = 1000) -> dict[str, Any]:
         """See describe.py."""
         return describe(self._table, self._ledger, self.version, limit)
@@ -261,6 +298,10 @@ class Tokens:
         """As take(), from the first pool on that has nothing at hand; start tokens are taken, `away` of them cached."""
         self._table.in_use += start
         self._table.away_in_use += away
+        return self._climb(pools, start, waiter)
+
+    def _climb(self, pools: tuple[str, ...], start: int, waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A connection that holds pools[:start] takes the others."""
         index, refused = self._waiting.climb(pools, start)
         if refused is not None:
             self._waiting.give_back(pools[:index])
@@ -298,7 +339,7 @@ class Tokens:
             if isinstance(pool, HomePool):
                 self._ledger.enforce(pool)
             elif isinstance(pool, HolderPool):
-                if not self._peers.is_up(pool.home):
+                if self._peers.is_dead(pool.home):
                     self._waiting.discard(pool)
                 self._waiting.serve(pool)
 
@@ -307,6 +348,7 @@ class Tokens:
 
     def _sync(self, peer: int, version: int) -> None:
         self._peers.heard_sync(peer, version)
+        self._ledger.heard(peer)
         self._owed[peer] = version
 
     def _synced(self, peer: int, version: int) -> None:
@@ -314,12 +356,10 @@ class Tokens:
 
     def _agree(self) -> bool:
         """Does what waited for peers to apply a version; True if there was anything to do."""
-        if self._ledger.blocked and self._peers.floor >= self._ledger.barrier:
+        if self._ledger.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
-        if self._ledger.blocked or self._ledger.revoking:
-            return False  # a peer that was told now would have nothing to discard if this home died before it revokes
-        for peer in [peer for peer, version in self._owed.items() if version <= self.version]:
+        for peer in [peer for peer, version in self._owed.items() if version <= min(self.version, self._peers.floor)]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
         if self._applied and self._peers.agreed(self._applied[0][0]):
             self._applied.popleft()[1]()

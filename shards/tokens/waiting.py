@@ -5,8 +5,10 @@ W1  A connection takes its pools in the order given. It holds a token of each po
 W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
     the last ticket it speaks for. Tokens that are here serve first; the home is told of every ticket that got one which
     was not meant for it, or that waits no more.
-W3  What a home revokes because its cap was cut includes tokens of connections that still wait for another pool: they
-    start anew, so whoever is admitted after a change has all its tokens under it.
+W3  What a home revokes because its cap was cut includes tokens of connections in flight: those that wait for another
+    pool start anew, and those that are suspended take all their pools again when they resume. So a connection that is
+    admitted after a change was done has all its tokens under that change.
+W4  A connection waits at most the deadline for one home's answer, in each of its pools anew.
 """
 
 from collections import deque
@@ -43,6 +45,8 @@ class Waiting:
         self._ledger = ledger
         self._lump: Final = lump
         self._attempts: dict[TokenWaiter, Attempt] = {}
+        self._suspended: dict[TokenWaiter, tuple[tuple[str, ...], bool]] = {}  # pools, and whether it still holds them
+        self.restarted = 0
 
     # A connection's way
 
@@ -63,6 +67,9 @@ class Waiting:
 
     def cancel(self, waiter: TokenWaiter) -> Attempt | None:
         """Forgets a waiter; returns its attempt if it was admitted and not yet told, so that it holds all tokens."""
+        pools, held = self._suspended.pop(waiter, ((), False))
+        if held:
+            self.give_back(pools)
         attempt = self._attempts.pop(waiter, None)
         if attempt is None or attempt.decision is not None:
             return attempt if attempt is not None and attempt.decision is ADMITTED else None
@@ -71,7 +78,15 @@ class Waiting:
 
     def in_flight(self) -> bool:
         """Whether any connection of this shard is in flight."""
-        return bool(self._attempts)
+        return bool(self._attempts or self._suspended)
+
+    def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
+        """A connection that holds a token of each of `pools` waits for something else, and is in flight meanwhile."""
+        self._suspended[waiter] = (pools, True)
+
+    def resume(self, waiter: TokenWaiter) -> tuple[tuple[str, ...], bool]:
+        """The pools of a suspended connection, and whether it still holds a token of each; it is forgotten."""
+        return self._suspended.pop(waiter)
 
     def told(self, attempt: Attempt) -> bool:
         """Whether the waiter of a decided attempt still waits for the decision; it is forgotten."""
@@ -182,10 +197,15 @@ class Waiting:
                 self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last))
 
     def revoke(self) -> None:
-        """Whoever holds a token of a revoked pool while it waits for another gives back all it holds and starts anew."""
+        """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew (W3)."""
         revoked, self.revoked = self.revoked, []
         keys = {key for key, _, _ in revoked}
+        for waiter, (pools, held) in self._suspended.items():
+            if held and not keys.isdisjoint(pools):
+                self._suspended[waiter] = (pools, False)
+                self.give_back(pools)
         restarting = [attempt for attempt in self.queues if not keys.isdisjoint(attempt.taken)]
+        self.restarted += len(restarting)
         for attempt in restarting:
             self._withdraw(attempt)
         for key, peer, spare in revoked:
@@ -261,8 +281,21 @@ class Waiting:
         else:
             self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
 
+    def snapshot(self) -> dict[TokenWaiter, tuple[tuple[str, ...], str | None]]:
+        """Of each connection in flight: the pools of which it holds a token, and the one it waits for, if any."""
+        found: dict[TokenWaiter, tuple[tuple[str, ...], str | None]] = {}
+        for waiter, attempt in self._attempts.items():
+            if attempt.decision is None:
+                found[waiter] = (attempt.taken, attempt.key)
+            else:
+                found[waiter] = (attempt.pools if attempt.decision is ADMITTED else (), None)
+        for waiter, (pools, held) in self._suspended.items():
+            found[waiter] = (pools if held else (), None)
+        return found
+
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold; at the end of a pass."""
         self.queues.check()
         assert not self.decided and not self.revoked
         assert set(self.queues) == set(self._attempts.values())
+        assert self._attempts.keys().isdisjoint(self._suspended)

@@ -134,7 +134,7 @@ def test_nothing_is_cached_when_the_cap_does_not_exceed_the_shards(cluster: Simu
     cluster.set_cap(4)
     cluster.close(cluster.open(2, on=cluster.elsewhere))
     assert cluster.cached() == 0
-    assert cluster.oracle.home_pool(cluster.pool).granted == 0
+    assert cluster.oracle.granted(cluster.pool) == 0
 
 
 def test_all_who_wait_in_one_pass_are_one_borrow(cluster: SimulatedCluster) -> None:
@@ -199,7 +199,7 @@ def test_idle_tokens_go_home_after_a_while(cluster: SimulatedCluster) -> None:
     assert cluster.cached() > 0
     cluster.wait(12)
     assert cluster.cached() == 0
-    assert cluster.oracle.home_pool(cluster.pool).granted == 0
+    assert cluster.oracle.granted(cluster.pool) == 0
 
 
 def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluster: SimulatedCluster) -> None:

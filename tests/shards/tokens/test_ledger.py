@@ -17,16 +17,35 @@ NAME = "kafka_connections_max_per_ip"
 class Home:
     """The ledger of shard 0 of four, and what it says to each holder."""
 
-    def __init__(self, cap: int | None = 10, *, wait: bool = False) -> None:
+    def __init__(self, cap: int | None = 10, *, wait: bool = False, epoch: int = 1) -> None:
         self.rule = CapRule(cap, NAME if cap is not None else "", wait)
         self.table = PoolTable(lambda key: self.rule)
-        self.peers = Peers(0, 4, epoch=1)
+        self.peers = Peers(0, 4, epoch=epoch)
         self.ledger = Ledger(0, 4, self.table, self.peers)
         self.ledger.in_flight = lambda: False
         self.ticket = 0
+        self.moves: list[tuple[str, int, int, bool]] = []
+        self.ledger.on_grant = lambda key, peer, n, told: self.moves.append(("grant", peer, n, told))
+        self.ledger.on_reclaim = lambda key, peer, n, asked: self.moves.append(("reclaim", peer, n, asked))
         for peer in (1, 2, 3):
             self.peers.up(peer, 1 + peer)
-            self.peers.heard_sync(peer, 0)
+            if epoch == 1:
+                self.peers.heard_sync(peer, 0)
+
+    def lose(self, peer: int) -> None:
+        """The links to a shard break."""
+        self.peers.lost(peer)
+        self.ledger.lost(peer)
+
+    def come_back(self, peer: int) -> None:
+        """The same incarnation is linked again."""
+        self.peers.up(peer, 1 + peer)
+        self.ledger.returned(peer)
+
+    def hear(self, peer: int) -> None:
+        """The shard has reported all."""
+        self.peers.heard_sync(peer, 0)
+        self.ledger.heard(peer)
 
     @property
     def pool(self) -> HomePool:
@@ -249,32 +268,109 @@ def test_a_cut_that_leaves_room_takes_nothing_back() -> None:
     assert home.said() == {} and not home.ledger.revoking
 
 
-def test_where_a_cap_appears_nothing_is_granted_before_everybody_has_reported() -> None:
-    home = Home(cap=None)
+def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> None:
+    home = Home(cap=4, epoch=9)
     home.open(3)
-    home.ledger.barrier = 1
-    home.change(CapRule(4, NAME))
     assert home.pool.limit == 0
     home.peers.heard_sync(1, 1)
     home.borrow(1)
     home.ledger.report(2, POOL, 2)
     assert home.said() == {}
     home.peers.heard_sync(2, 1)
-    home.peers.heard_sync(3, 1)
+    home.peers.down(3)
+    assert not home.peers.unheard
     home.ledger.unblock()
     assert home.pool.out == 5
     assert home.said() == {2: [("reclaim", POOL, True)]}
 
 
-def test_a_pool_that_is_new_while_a_change_is_under_way_waits_for_reports_too() -> None:
+def test_a_younger_shard_has_nothing_that_this_home_did_not_grant() -> None:
     home = Home(cap=4)
-    home.ledger.barrier = 1
+    home.peers.down(1)
+    home.peers.up(1, 20)  # it has not told anything yet
+    home.borrow(2)
+    assert home.said() == {2: [("grant", POOL, 1, False, 1)]}
+
+
+def test_a_cap_that_appears_is_enforced_at_once_on_what_is_known() -> None:
+    home = Home(cap=None)
+    home.open(3)
+    home.change(CapRule(4, NAME))
     home.borrow(1)
-    assert home.said() == {}
-    for peer in (1, 2, 3):
-        home.peers.heard_sync(peer, 1)
-    home.ledger.unblock()
     assert home.said() == {1: [("grant", POOL, 1, False, 1)]}
+    home.ledger.report(2, POOL, 2)
+    assert home.pool.out == 6 and home.ledger.revoking
+    assert home.said() == {1: [("reclaim", POOL, True)], 2: [("reclaim", POOL, True)]}
+
+
+def test_tokens_of_a_lost_shard_stay_out_until_it_has_reported() -> None:
+    home = Home(cap=8)
+    home.borrow(1, 3)
+    home.said()
+    home.lose(1)
+    assert home.pool.out == 3 and home.ledger.granted(POOL) == {1: 3}
+    home.come_back(1)
+    home.ledger.report(1, POOL, 2)
+    assert home.pool.out == 3
+    home.hear(1)
+    assert home.pool.out == 2 and home.ledger.granted(POOL) == {1: 2}
+    assert home.moves == [("grant", 1, 3, False), ("reclaim", 1, 1, False)]
+
+
+def test_a_lost_shard_that_reports_more_than_it_was_granted_has_more() -> None:
+    home = Home(cap=8)
+    home.borrow(1, 3)
+    home.lose(1)
+    home.come_back(1)
+    home.ledger.report(1, POOL, 5)
+    home.hear(1)
+    assert home.pool.out == 5
+    assert home.moves == [("grant", 1, 3, False), ("grant", 1, 2, True)]
+
+
+def test_nothing_is_refused_while_a_lost_shard_may_have_tokens() -> None:
+    home = Home(cap=2)
+    home.borrow(1, 2)
+    home.borrow(2)
+    home.ledger.reclaimed(1, POOL, 0)
+    assert ("probe", 1) in home.said()[1]
+    home.lose(1)
+    home.ledger.probed(1, 1)
+    assert home.said() == {}
+    home.come_back(1)
+    home.ledger.report(1, POOL, 1)
+    assert home.said() == {}
+    home.hear(1)
+    assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
+
+
+def test_a_lost_shard_is_asked_again_for_what_it_has_to_give_back() -> None:
+    home = Home(cap=8)
+    home.borrow(1, 4)
+    home.said()
+    home.change(CapRule(2, NAME))
+    home.change(CapRule(1, NAME))
+    assert home.said() == {1: [("reclaim", POOL, True), ("reclaim", POOL, True)]}
+    home.lose(1)
+    assert home.ledger.revoking
+    home.come_back(1)
+    assert home.said() == {1: [("reclaim", POOL, True)]}
+    home.ledger.report(1, POOL, 2)
+    home.ledger.reclaimed(1, POOL, 0)
+    home.hear(1)
+    assert not home.ledger.revoking
+
+
+def test_tokens_of_a_lost_shard_that_died_are_free() -> None:
+    home = Home(cap=2)
+    home.borrow(1, 2)
+    home.said()
+    home.lose(1)
+    home.borrow(2)
+    assert home.said() == {}
+    home.peers.down(1)
+    home.ledger.down(1)
+    assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
 
 
 def test_the_dead_leave_their_tokens_and_their_place() -> None:

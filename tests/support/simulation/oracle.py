@@ -1,8 +1,8 @@
-"""The eight invariants of DESIGN section 3, asked of a World from outside. Each failure begins with the invariant's number.
+"""The eight invariants of docs/tokens.md, asked of a World from outside. Each failure begins with the invariant's number.
 
-After every pass, `look` checks 1, 2, 4, 5, 6 and each part's own check(); on every decision, `judge` checks 1, 5 and 7;
-at the end `look_back` checks 3 of every refusal, for which one has to know what became of everybody; `nothing_left`
-checks 8 on a world that is at rest.
+After every pass, `look` checks 1, 2, 4, 5, 6 and each part's own check(); on every decision, `judge` checks 1, 3 (of
+connections refused as unavailable), 5 and 7; at the end `look_back` checks 3 of every other refusal, which needs to know
+what became of every connection; `nothing_left` checks 8 on a world that is at rest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections import defaultdict
 
 from simulation.world import DEADLINE_S, Node, SimulatedConnection, World
 
-from shards.tokens.cache import HolderPool
-from shards.tokens.home_pool import HomePool
-from shards.tokens.tokens import ADMITTED, Refused
+from shards.tokens.tokens import ADMITTED, Refused, TokensSnapshot
 
 
 class Violation(AssertionError):
@@ -32,6 +30,9 @@ class Oracle:
     def __init__(self, world: World) -> None:
         self.world = world
         self.open_at_refusal: list[SimulatedConnection] = []
+        self._served: list[
+            tuple[str, int]
+        ] = []  # in this pass: a pool, and since when the connection had waited for it
         world.on_settled = self.judge
 
     # On every decision
@@ -40,6 +41,8 @@ class Oracle:
         """1 and 5: an admission is within the loosest cap that may still be in force. 7: a refusal says why."""
         world, decision = self.world, connection.decision
         if decision is ADMITTED:
+            if not connection.started_anew:
+                self._served += [(pool, since) for pool, (since, *_) in connection.asked.items()]
             for pool in connection.pools:
                 if pool in world.forced:
                     continue
@@ -53,8 +56,7 @@ class Oracle:
         assert isinstance(decision, Refused)
         require(decision.pool in connection.pools, "7", "refused by a pool that is not its own:", decision)
         if decision.unavailable:
-            waited_s = world.now_s - connection.arrived_s
-            require(waited_s > DEADLINE_S - 1e-6, "3", f"unavailable after {waited_s} s")
+            self._unavailable(connection, decision)
             return
         require(0 <= decision.version < len(world.versions), "7", "no such version:", decision)
         rule = world.versions[decision.version].get(decision.pool)
@@ -63,59 +65,101 @@ class Oracle:
         require(rule.cap is not None and not rule.wait, "7", "refused by a rule that does not refuse:", decision)
         self.open_at_refusal.append(connection)
 
+    def _unavailable(self, connection: SimulatedConnection, decision: Refused) -> None:
+        """3: it waited for this very pool for the whole deadline, counted anew when its home died or came up; under a
+        rule that lets wait, it is refused only while the home is not up."""
+        node, home = connection.node, self.world.home(decision.pool)
+        _, _, since_s = connection.asked[decision.pool]
+        since_s = max(since_s, node.home_changed_s.get(home, 0.0))
+        waited_s = self.world.now_s - since_s
+        require(waited_s > DEADLINE_S - 1e-6, "3", f"unavailable after {waited_s} s")
+        is_up = home == node.shard or home in node.known
+        require(not (decision.rule.wait and is_up), "3", "unavailable, but the rule lets it wait and its home is up")
+
     # After every pass
 
     def look(self, shard: int) -> None:
         """Everything that holds at every instant, and of the shard that ended its pass, what it says of itself."""
         node = self.world.nodes[shard]
+        snapshots = {each.shard: each.tokens.snapshot() for each in self.world.nodes if each.alive}
         if node.alive:
             node.tokens.check()
-            self._follow_claims(node)
-            self._counts(node)
+            self._follow(node)
+            self._counts(node, snapshots[shard])
+            self._loosens(node, snapshots[shard])
         for home in self.world.nodes:
             if home.alive:
-                self._conservation(home)
+                self._conservation(home, snapshots)
         self.world.looked = self.world.instant
 
-    def _counts(self, node: Node) -> None:
+    def _follow(self, node: Node) -> None:
+        """Notes since when each connection in flight uses which of its pools."""
+        restarted = node.tokens.restarted != node.restarted
+        node.restarted = node.tokens.restarted
+        for connection in node.connections:
+            if connection.state in ("pending", "suspended"):
+                if restarted:  # it may have got a token and given it up again within the pass
+                    connection.started_anew = True
+                    for pool, (since, *_) in connection.asked.items():
+                        connection.past.append((pool, since, self.world.instant + 1))
+                asked = connection.asked
+                self.world.follow(connection)
+                if not connection.started_anew:
+                    self._served += [(pool, since) for pool, (since, *_) in asked.items() if pool in connection.held]
+        latest: dict[str, int] = {}
+        for pool, since in self._served:
+            latest[pool] = max(since, latest.get(pool, 0))
+        self._served.clear()
+        for connection in node.connections:
+            for pool, (_, until, _) in connection.asked.items():
+                if connection.state == "pending" and not connection.started_anew:
+                    require(
+                        until >= latest.get(pool, until),
+                        "3",
+                        f"connection {connection.number} waits for {pool} since {until} and was overtaken by one that",
+                        f"came at {latest.get(pool)}",
+                    )
+
+    def _counts(self, node: Node, seen: TokensSnapshot) -> None:
         """4: a shard counts every connection, capped or not."""
         expected: dict[str, int] = defaultdict(int)
-        attempts = node.tokens._waiting._attempts
         for connection in node.connections:
-            held = connection.pools if connection.state == "open" else attempts[connection].taken
-            for pool in held:
+            for pool in connection.pools if connection.state == "open" else seen.in_flight[connection][0]:
                 expected[pool] += 1
-        for key, pool in node.tokens._table.pools.items():
-            require(
-                pool.in_use == expected.get(key, 0), "4", f"{key}: {pool.in_use} counted, {expected.get(key, 0)} open"
-            )
-        require(expected.keys() <= node.tokens._table.pools.keys(), "4", "in use, but not known:", dict(expected))
+        for key, in_use in seen.in_use.items():
+            require(in_use == expected.get(key, 0), "4", f"{key}: {in_use} counted, {expected.get(key, 0)} open")
+        require(expected.keys() <= seen.in_use.keys(), "4", "in use, but not known:", dict(expected))
 
-    def _conservation(self, home: Node) -> None:
-        """2: granted = held + on the way, for every pair that has heard of each other. 6: the dead hold nothing."""
-        links, grants = self.world.links, home.tokens._ledger._grants._of
+    def _loosens(self, node: Node, seen: TokensSnapshot) -> None:
+        """8: a pool that is half empty again may be cached again, and is where its home said so."""
+        for pool, mode in seen.modes.items():
+            rule = node.rule_of(pool)
+            out = seen.in_use[pool] + sum(of.get(pool, 0) for of in (*seen.granted.values(), *seen.unsure.values()))
+            roomy = rule.cap is None or (rule.cap > self.world.shards and 2 * out <= rule.cap)
+            if mode == "tight" and roomy:
+                require(pool in seen.waited_for, "8", f"{pool} is tight at its home, and half empty")
+        tight = sorted(node.may_cache & seen.tight)
+        require(not tight, "8", f"shard {node.shard} may cache, but does not:", tight)
+
+    def _conservation(self, home: Node, snapshots: dict[int, TokensSnapshot]) -> None:
+        """2: granted = held + on the way, for every pair that is linked. 6: the dead hold nothing."""
+        links, mine = self.world.links, snapshots[home.shard]
         for holder in self.world.nodes:
             if holder is home:
                 continue
-            granted = grants[holder.shard]
-            if home.known.get(holder.shard) is None:
+            granted = mine.granted[holder.shard]
+            if holder.shard not in home.met:
+                unsure = mine.unsure.get(holder.shard)
                 require(
-                    not granted, "6", f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted}"
+                    not granted and not unsure,
+                    "6",
+                    f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted} {unsure}",
                 )
                 continue
-            if (
-                not holder.alive
-                or home.known[holder.shard] != holder.epoch
-                or holder.known.get(home.shard) != home.epoch
-            ):
+            if not (holder.alive and self.world.linked(home.shard, holder.shard)):
                 continue
             there, back = links[home.shard, holder.shard].tokens, links[holder.shard, home.shard].tokens
-            pools = holder.tokens._table.pools
-            held = {
-                key: pool.held
-                for key, pool in pools.items()
-                if isinstance(pool, HolderPool) and pool.home == home.shard
-            }
+            held = snapshots[holder.shard].held.get(home.shard, {})
             for key in granted.keys() | held.keys() | there.keys() | back.keys():
                 if self.world.home(key) != home.shard:
                     continue
@@ -129,29 +173,14 @@ class Oracle:
 
     # Invariant 3
 
-    def _follow_claims(self, node: Node) -> None:
-        """Notes since when each connection in flight asks for or holds which of its pools."""
-        attempts = node.tokens._waiting._attempts
-        now = self.world.instant
-        for connection in node.connections:
-            if connection.state != "pending":
-                continue
-            attempt = attempts[connection]
-            claimed = connection.pools[: attempt.index + 1]
-            if attempt.index < connection.held:  # it started anew
-                for pool in connection.pools[: connection.held]:
-                    connection.past.append((pool, connection.claims.pop(pool), now))
-            for pool in claimed:
-                connection.claims.setdefault(pool, max(connection.arrived, self.world.looked + 1))
-            connection.held = attempt.index
-
     def look_back(self) -> None:
         """3: for each refusal there was an instant since its arrival at which its cap was in use: by connections that
-        were open, or in flight with that token, or that got it later although they had asked by then."""
+        were open, or in flight with that token, or that had asked by then and got it later. A connection that waited in
+        vain used nothing."""
         intervals: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for connection in self.world.everybody:
             end = connection.ended if connection.ended is not None else self.world.instant + 1
-            for pool, start in connection.claims.items():
+            for pool, start in connection.held.items():
                 intervals[pool].append((start, end))
             for pool, start, until in connection.past:
                 intervals[pool].append((start, until))
@@ -171,33 +200,33 @@ class Oracle:
     def nothing_left(self) -> None:
         """8: when nothing is in use and the TTL has passed, no pool takes memory, no token is anywhere but at home."""
         for node in self.world.nodes:
-            tokens = node.tokens
+            tokens, seen = node.tokens, node.tokens.snapshot()
             require(tokens.totals() == (0, 0, 0), "8", f"shard {node.shard} still has", tokens.describe())
-            require(not tokens._ledger.revoking and not tokens._ledger.blocked, "8", "revocations never end")
+            require(not seen.unsettled, "8", "revocations never end:", seen.unsettled)
             require(node.done == len(self.world.versions) - 1, "5", f"shard {node.shard} never got done: {node.done}")
-            books = tokens._ledger._grants._of
-            require(not any(books.values()), "8", "granted but not known:", books)
+            require(not any(seen.granted.values()) and not seen.unsure, "8", "granted but not known:", seen.granted)
 
     def nobody_waits_in_vain(self) -> None:
-        """Nobody waits but for a cap that lets wait and is in use."""
+        """3: on a world without anything under way, connections wait only for a cap that lets wait and is in use."""
         for node in self.world.nodes:
-            for attempt in node.tokens._waiting.queues:
-                rule = self.world.versions[-1].get(attempt.key)
-                full = rule is not None and rule.cap is not None and self._in_use(attempt.key) >= rule.cap
-                require(full and rule is not None and rule.wait, "3", f"somebody waits for {attempt.key} in vain")
+            for _, pool in node.tokens.snapshot().in_flight.values():
+                if pool is None:
+                    continue
+                rule = self.world.versions[-1].get(pool)
+                full = rule is not None and rule.cap is not None and self._in_use(pool) >= rule.cap
+                require(full and rule is not None and rule.wait, "3", f"a connection waits for {pool} in vain")
 
     def _in_use(self, key: str) -> int:
-        pools = [node.tokens._table.pools.get(key) for node in self.world.nodes]
-        return sum(pool.in_use for pool in pools if pool is not None)
+        return sum(node.tokens.snapshot().in_use.get(key, 0) for node in self.world.nodes)
 
     def cached(self, key: str) -> int:
         """Tokens cached anywhere."""
-        pools = [node.tokens._table.pools.get(key) for node in self.world.nodes if node.alive]
-        return sum(pool.cached for pool in pools if isinstance(pool, HolderPool))
+        return sum(node.tokens.snapshot().cached(key) for node in self.world.nodes if node.alive)
 
-    def home_pool(self, key: str) -> HomePool:
-        """A pool at its home."""
-        return self.world.nodes[self.world.home(key)].tokens._ledger.pool_of(key)
+    def granted(self, key: str) -> int:
+        """Tokens that a pool's home has granted to other shards."""
+        granted = self.world.nodes[self.world.home(key)].tokens.snapshot().granted
+        return sum(of.get(key, 0) for of in granted.values())
 
 
 def _most(intervals: list[tuple[int, int]], start: int, end: int) -> int:

@@ -37,6 +37,15 @@ class Schedule:
         self.closes = draw.choice([0.2, 0.5])
         self.forced = draw.choice([0.0, 0.0, 0.0, 0.05])
         self.haste = draw.choice([1, 3, 10])  # events a shard reads in one pass, at most
+        self.cuts = draw.choice([0.0, 0.0, 0.03, 0.1]) if shards > 1 else 0.0
+        self.stalls = draw.choice([0.0, 0.0, 0.03])
+        self.rated = draw.choice([0.0, 0.0, 0.3])  # of the arrivals, how many wait for a rate before their last pool
+        self.slow = {draw.randrange(shards)} if draw.random() < 0.2 else set()  # shards that read one event in a pass
+        self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
+        self.patience_s = draw.choice(
+            [0.5, 2.0, 1000.0]
+        )  # of the coordinator, before it kills who has not acknowledged
+        self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
         self.oracle = Oracle(self.world)
 
@@ -69,9 +78,27 @@ class Schedule:
             self._crash_or_start()
         if draw.random() < self.clock:
             world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
-        alive = [node.shard for node in world.nodes if node.alive]
+        if draw.random() < self.cuts:
+            self._cut_or_relink()
+        if draw.random() < self.stalls:
+            self.stalled[draw.randrange(world.shards)] = draw.choice([5, 20, 40])
+        if draw.random() < 0.1:
+            for shard in world.overdue(self.patience_s):
+                world.crash(shard, eof_first=False)
+        self.stalled = {shard: passes - 1 for shard, passes in self.stalled.items() if passes > 1}
+        alive = [node.shard for node in world.nodes if node.alive and node.shard not in self.stalled]
         if alive:
             self._pass(draw.choice(alive))
+
+    def _cut_or_relink(self) -> None:
+        world, draw = self.world, self.draw
+        broken = world.broken()
+        if broken and draw.random() < 0.6:
+            world.relink(*draw.choice(broken))
+            return
+        one, two = draw.sample(range(world.shards), 2)
+        if world.linked(one, two):
+            world.cut(one, two, keep=draw.choice([0, 0, 1, 3]))
 
     def _crash_or_start(self) -> None:
         world, draw = self.world, self.draw
@@ -86,24 +113,29 @@ class Schedule:
         """One pass of one shard's loop."""
         world, draw = self.world, self.draw
         node = world.nodes[shard]
-        for _ in range(draw.randrange(self.haste + 1)):
+        for _ in range(draw.randrange((1 if shard in self.slow else self.haste) + 1)):
             peers = world.waiting_events(shard)
             if peers:
                 world.deliver(draw.choice(peers), shard)
         if world.strays and draw.random() < 0.2:
             world.deliver_stray(draw.randrange(len(world.strays)))
+        if draw.random() < self.again:
+            world.push_again(shard)
         if node.pushed and draw.random() < 0.4:
-            world.apply(shard, skip=draw.random() < 0.3, exact=draw.random() < 0.7)
+            world.apply(shard, skip=draw.random() < 0.3, how=draw.choice(["exact", "exact", "kinds", "unknown"]))
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):
-                world.arrive(shard, draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])]))
+                pools = draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])])
+                world.arrive(shard, pools, rated=draw.random() < self.rated)
         if draw.random() < self.forced:
-            world.force(shard, self.listener)
+            world.force(shard, draw.choice(["broker", self.listener]))
         for connection in list(node.connections):
             if connection.state == "open" and draw.random() < self.closes * 0.4:
                 world.close(connection)
-            elif connection.state == "pending" and draw.random() < self.cancels:
+            elif connection.state in ("pending", "suspended") and draw.random() < self.cancels:
                 world.cancel(connection)
+            elif connection.state == "suspended" and draw.random() < 0.3:
+                world.resume(connection)
         if draw.random() < 0.2:
             world.tick(shard)
         world.end_pass(shard)
@@ -123,6 +155,9 @@ class Schedule:
                 while node.pushed:
                     world.apply(node.shard)
                     busy = True
+                for connection in [each for each in node.connections if each.state == "suspended"]:
+                    world.resume(connection)
+                    busy = True
                 if peers or busy:
                     busy = True
                     world.end_pass(node.shard)
@@ -133,6 +168,8 @@ class Schedule:
 
     def _come_to_rest(self) -> None:
         world, oracle = self.world, self.oracle
+        for pair in world.broken():
+            world.relink(*pair)
         for node in world.nodes:
             if not node.alive:
                 world.start(node.shard)

@@ -1,8 +1,9 @@
 """A broker of many shards in one process, around the very classes that run: links, crashes, a coordinator, connections.
 
-What is not decided here is when anything happens: a schedule (schedule.py) or a scenario calls the verbs below, and
-every verb is one instant, numbered by `World.instant`. Links are FIFO; between links, and between a link and a crash,
-any order is possible. What an earlier incarnation sent, or was sent, may arrive long after (`strays`).
+A schedule (schedule.py) or a scenario decides when anything happens, by calling the verbs below. Every verb is one
+instant, numbered by `World.instant`. Links are FIFO; between links, and between a link and a crash, any order is
+possible. A link between two shards that both live may break, and come back under the same epochs. What was sent by an
+earlier incarnation, or to one, may arrive long after (`strays`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 from simulation.books import Books
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.attempts import Attempt
 from shards.tokens.homes import home_of
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
@@ -25,47 +25,42 @@ DEADLINE_S = 1.0
 
 
 class SimulatedConnection:
-    """One client connection, and the waiter that its shard's tokens answer."""
+    """One client connection, and the waiter that its shard's tokens answer.
 
-    __slots__ = (
-        "arrived",
-        "arrived_s",
-        "claims",
-        "decision",
-        "ended",
-        "held",
-        "node",
-        "number",
-        "past",
-        "pools",
-        "state",
-        "world",
-    )
+    `state` is pending, suspended (it holds the tokens of `first` and waits for the rate of its address), open, refused,
+    closed, cancelled or lost. The oracle keeps `asked`, `held` and `past`: oracle.py, invariant 3.
+    """
 
-    def __init__(self, world: World, number: int, node: Node, pools: tuple[str, ...]) -> None:
+    def __init__(self, world: World, number: int, node: Node, pools: tuple[str, ...], first: int) -> None:
         self.world = world
         self.number = number
         self.node = node
         self.pools = pools
-        self.state = "new"  # then pending, open, refused, closed, cancelled or lost
+        self.first = first  # how many pools it takes before it is suspended; all of them: it never is
+        self.state = "pending"
         self.decision: Admitted | Refused | None = None
         self.arrived = world.instant
         self.arrived_s = world.now_s
         self.ended: int | None = None
-        self.claims: dict[str, int] = {}  # pool -> since when it is asked for or held
-        self.held = 0  # of how many pools it held a token when its shard was last looked at
-        self.past: list[tuple[str, int, int]] = []  # pool, from, until: held in vain, before starting anew
+        self.asked: dict[
+            str, tuple[int, int, float]
+        ] = {}  # the pool it waits for, since when (from, to), and which time
+        self.held: dict[str, int] = {}  # pool -> since when its token counts as used
+        self.past: list[tuple[str, int, int]] = []  # pool, from, until: used and given up before it was decided
+        self.started_anew = False  # it may have lost its place in a queue
 
     def decided(self, decision: Admitted | Refused) -> None:
         self.world.settle(self, decision)
 
 
 class SimulatedLink:
-    """One direction between two incarnations: events in order. `tokens`: what is on the way, by pool."""
+    """One direction between two incarnations: events in order. `tokens`: what is on the way, by pool. `number` rises
+    with every link: what is sent on an older one is lost."""
 
-    __slots__ = ("events", "tokens")
+    __slots__ = ("events", "number", "tokens")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self.events: deque[tuple[str, Any]] = deque()
         self.tokens: dict[str, int] = {}
 
@@ -78,6 +73,19 @@ class SimulatedLink:
         if kind == "message":
             self._count(what, -1)
         return kind, what
+
+    def drop_messages(self, keep: int = 0) -> list[Any]:
+        """Loses all messages but the first `keep`; returns them."""
+        lost: list[Any] = []
+        events, self.events = self.events, deque()
+        for kind, what in events:
+            if kind == "message" and keep <= 0:
+                self._count(what, -1)
+                lost.append(what)
+            else:
+                keep -= kind == "message"
+                self.events.append((kind, what))
+        return lost
 
     def _count(self, message: Any, sign: int) -> None:
         for item in message[1]:
@@ -98,9 +106,13 @@ class Node:
         self.epoch = 0
         self.version = 0
         self.done = -1
-        self.known: dict[int, int] = {}  # epoch of each peer this one has been told is up
+        self.known: dict[int, tuple[int, int]] = {}  # epoch and link number of each peer that is up, as told
+        self.met: dict[int, int] = {}  # the epoch of each peer that was ever up
+        self.home_changed_s: dict[int, float] = {}  # when each peer last came up, was lost or died, as told
         self.pushed: deque[int] = deque()
-        self.connections: dict[SimulatedConnection, None] = {}  # open or pending here
+        self.connections: dict[SimulatedConnection, None] = {}  # pending, suspended or open here
+        self.restarted = 0  # of its tokens, when it was last looked at
+        self.may_cache: set[str] = set()  # pools of which the last word of the home was a grant that may be cached
         self.tokens: Tokens
 
     def rule_of(self, pool: str) -> CapRule:
@@ -120,6 +132,7 @@ class World:
         self.now_s = 0.0
         self.epochs = 0
         self.versions: list[Rules] = [{}]
+        self.pushed_s = [0.0]  # when each version was pushed
         self.acked = 0  # the version that every shard is known to enforce
         self.open: dict[str, int] = {}
         self.everybody: list[SimulatedConnection] = []
@@ -128,6 +141,7 @@ class World:
         self.nodes = [Node(self, shard) for shard in range(shards)]
         self.forced: set[str] = set()  # pools whose cap did not stop everybody
         self._homes: dict[str, int] = {}
+        self._link_number = 0
         self.looked = 0  # the instant at which the last pass was over
         self.books = Books(self)
         self.on_settled: Callable[[SimulatedConnection], None] = lambda connection: None
@@ -135,7 +149,7 @@ class World:
             self.start(shard)
 
     def tell(self, *words: Any) -> None:
-        """Logs a step, if anybody listens."""
+        """Logs a step, if there is a log."""
         if self.log is not None:
             self.log(f"{self.instant:5} " + " ".join(str(word) for word in words))
 
@@ -143,13 +157,15 @@ class World:
 
     def start(self, shard: int, *, silently: bool = False) -> None:
         """A shard starts, with the newest configuration, and is linked to all that live. What is left of the last
-        incarnation's links comes first; `silently`: but for its end, which peers must conclude from the new beginning.
+        incarnation's links comes first; `silently`: but for their end, which peers conclude from the new beginning.
         """
         self.instant += 1
         node = self.nodes[shard]
         self.epochs += 1
         node.alive, node.epoch, node.version, node.done = True, self.epochs, 0, -1
-        node.known, node.connections = {}, {}
+        node.known, node.met, node.connections, node.home_changed_s = {}, {}, {}, {}
+        node.restarted = 0
+        node.may_cache.clear()
         node.pushed.clear()
         node.tokens = self.make(
             shard,
@@ -163,39 +179,24 @@ class World:
             on_reclaim=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
         )
-        self._note_what_is_given_up(node)
         self.books.started(node)
         self.tell("start", shard, "epoch", node.epoch)
         self._apply(node, len(self.versions) - 1, None)
         for other in self.nodes:
             if other is not node and other.alive:
+                self._link_number += 1
                 for here, there in ((node, other), (other, node)):
-                    link = SimulatedLink()
+                    link = SimulatedLink(self._link_number)
                     old = self.links.get((here.shard, there.shard))
                     if old is not None and here is node:  # the end of the old incarnation is still to be seen
                         link.events.extend(
                             ("old" if kind == "message" else kind, what)
                             for kind, what in old.events
-                            if not (silently and kind == "down")
+                            if not (silently and kind in ("lost", "dead"))
                         )
-                    link.events.append(("up", here.epoch))
+                    link.events.append(("up", (here.epoch, link.number)))
                     self.links[here.shard, there.shard] = link
         self.end_pass(shard)
-
-    def _note_what_is_given_up(self, node: Node) -> None:
-        """A connection in flight may get a token and give it up again within a pass, which nobody sees afterwards."""
-        waiting = node.tokens._waiting
-        withdraw = waiting._withdraw
-
-        def noting(attempt: Attempt) -> None:
-            connection = attempt.waiter
-            assert isinstance(connection, SimulatedConnection)
-            for pool in attempt.taken:
-                since = connection.claims.get(pool, max(connection.arrived, self.looked + 1))
-                connection.past.append((pool, since, self.instant + 1))
-            withdraw(attempt)
-
-        waiting._withdraw = noting  # type: ignore[method-assign]
 
     def crash(self, shard: int, *, eof_first: bool) -> None:
         """A shard dies. With `eof_first` peers see that before the last things it sent, which then arrive as strays."""
@@ -204,47 +205,82 @@ class World:
         self.tell("crash", shard, "eof first" if eof_first else "")
         node.alive = False
         for connection in list(node.connections):
+            self._count_asked(connection)
             self._end(connection, "lost")
         for other in self.nodes:
             if other is node:
                 continue
             lost = self.links.pop((other.shard, shard), None)
             if lost is not None:
-                self._stray(other.shard, shard, lost)
+                self._stray(other.shard, shard, lost.drop_messages())
             link = self.links.get((shard, other.shard))
             if link is not None and not other.alive:
                 del self.links[shard, other.shard]
             elif link is not None:
                 if eof_first:
-                    self._stray(shard, other.shard, link)
-                    link.events = deque(event for event in link.events if event[0] != "message")
-                    link.tokens = {}
-                link.events.append(("down", node.epoch))
+                    self._stray(shard, other.shard, link.drop_messages())
+                link.events.append(("lost", None))
+                link.events.append(("dead", node.epoch))
 
-    def _add_stray(self, source: int, target: int, target_epoch: int, message: Any) -> None:
-        self.strays.append((source, self.nodes[source].epoch, target, target_epoch, message))
+    def linked(self, one: int, two: int) -> bool:
+        """Whether two shards live and each knows that the other is up."""
+        return all(
+            self.nodes[here].alive
+            and (link := self.links.get((here, there))) is not None
+            and self.nodes[here].known.get(there) == (self.nodes[there].epoch, link.number)
+            for here, there in ((one, two), (two, one))
+        )
 
-    def _stray(self, source: int, target: int, link: SimulatedLink) -> None:
-        for kind, what in link.events:
-            if kind == "message":
-                self._add_stray(source, target, self.nodes[target].epoch, what)
+    def cut(self, one: int, two: int, keep: int = 0) -> None:
+        """The links between two shards that live break: all but the first `keep` messages in either direction are lost."""
+        assert self.linked(one, two)
+        self.instant += 1
+        self.tell("cut", one, two, "keep", keep)
+        for here, there in ((one, two), (two, one)):
+            link = self.links[here, there]
+            link.drop_messages(keep)
+            link.number = 0
+            link.events.append(("lost", None))
+
+    def relink(self, one: int, two: int) -> None:
+        """Two shards that live and whose links broke are linked again."""
+        self.instant += 1
+        self.tell("relink", one, two)
+        self._link_number += 1
+        for here, there in ((one, two), (two, one)):
+            link = self.links[here, there]
+            link.number = self._link_number
+            link.events.append(("up", (self.nodes[here].epoch, link.number)))
+
+    def broken(self) -> list[tuple[int, int]]:
+        """The pairs of living shards whose links are cut."""
+        return [
+            (one, two)
+            for (one, two), link in self.links.items()
+            if one < two and not link.number and self.nodes[one].alive and self.nodes[two].alive
+        ]
+
+    def _stray(self, source: int, target: int, messages: list[Any]) -> None:
+        for message in messages:
+            self.strays.append((source, self.nodes[source].epoch, target, self.nodes[target].epoch, message))
 
     def _send(self, node: Node, epoch: int, peer: int, message: Any) -> None:
         as_received = [message[0], [list(item) for item in message[1]]]  # msgpack makes lists of tuples
         target = self.nodes[peer]
         self.tell("   ", node.shard, "->", peer, as_received)
-        if node.alive and node.epoch == epoch and target.alive and node.known.get(peer) == target.epoch:
+        for item in message[1]:
+            if item[0] == "report":
+                node.may_cache.discard(item[1])
+        known = node.known.get(peer)
+        if not (node.alive and node.epoch == epoch and target.alive and known is not None and known[0] == target.epoch):
+            self.strays.append((node.shard, node.epoch, peer, known[0] if known else 0, as_received))
+        elif known[1] == self.links[node.shard, peer].number:
             self.links[node.shard, peer].add(as_received)
-        else:
-            self._add_stray(node.shard, peer, node.known.get(peer, 0), as_received)
 
     def waiting_events(self, shard: int) -> list[int]:
         """The peers from which something is under way to a shard."""
-        return [
-            peer
-            for peer in range(self.shards)
-            if peer != shard and self.links.get((peer, shard), SimulatedLink()).events
-        ]
+        none = SimulatedLink()
+        return [peer for peer in range(self.shards) if peer != shard and self.links.get((peer, shard), none).events]
 
     def deliver(self, source: int, target: int) -> None:
         """The next event of a link."""
@@ -252,21 +288,44 @@ class World:
         kind, what = self.links[source, target].pop()
         node = self.nodes[target]
         self.tell("deliver", source, "->", target, kind, what)
+        if kind in ("message", "old"):
+            self._heard(node, what, is_old=kind == "old")
+            node.tokens.receive(source, what)
+            return
+        node.may_cache -= {pool for pool in node.may_cache if self.home(pool) == source}
+        node.home_changed_s[source] = self.now_s
         if kind == "up":
             node.known[source] = what
-            node.tokens.peer_up(source, what)
-        elif kind == "down":
+            node.met[source] = what[0]
+            node.tokens.peer_up(source, what[0])
+        elif kind == "lost":
             if node.known.pop(source, None) is not None:
-                node.tokens.peer_down(source)
-        else:
-            node.tokens.receive(source, what)
+                for connection in node.connections:
+                    self._count_asked(connection, source)
+                node.tokens.peer_lost(source)
+        elif node.met.get(source) == what:
+            del node.met[source]
+            node.tokens.peer_down(source)
+
+    def _count_asked(self, connection: SimulatedConnection, home: int | None = None) -> None:
+        """A token may have been on its way to a connection, and was lost with its shard, or with the link to its home."""
+        for pool, (since, *_) in connection.asked.items():
+            if home is None or self.home(pool) == home:
+                connection.past.append((pool, since, self.instant))
+
+    def _heard(self, node: Node, message: Any, *, is_old: bool) -> None:
+        for item in message[1]:
+            if item[0] == "grant" and item[3] and not is_old:
+                node.may_cache.add(item[1])
+            elif item[0] in ("grant", "reclaim"):
+                node.may_cache.discard(item[1])
 
     def deliver_stray(self, index: int) -> None:
-        """Something an earlier incarnation sent, or was sent, arrives after all: once its link is known to be dead."""
+        """A message by or to an earlier incarnation arrives after all: once its link is known to be dead."""
         self.instant += 1
         source, source_epoch, target, target_epoch, message = self.strays[index]
         node = self.nodes[target]
-        if node.alive and (node.epoch != target_epoch or node.known.get(source) != source_epoch):
+        if node.alive and (node.epoch != target_epoch or node.met.get(source) != source_epoch):
             del self.strays[index]
             self.tell("stray", source, "->", target, message)
             node.tokens.receive(source, message)
@@ -277,6 +336,7 @@ class World:
         """The coordinator stores a configuration and sends it to every shard that lives."""
         self.instant += 1
         self.versions.append(rules)
+        self.pushed_s.append(self.now_s)
         version = len(self.versions) - 1
         self.tell("push", version, {pool: tuple(rule) for pool, rule in rules.items()})
         for node in self.nodes:
@@ -284,8 +344,19 @@ class World:
                 node.pushed.append(version)
         return version
 
-    def apply(self, shard: int, *, skip: bool = False, exact: bool = True) -> None:
-        """A shard applies the next version it was sent, or (skip) the last."""
+    def push_again(self, shard: int) -> None:
+        """A shard is sent the version that it was sent last, as by a coordinator that starts again."""
+        node = self.nodes[shard]
+        node.pushed.append(node.pushed[-1] if node.pushed else node.version)
+
+    def overdue(self, seconds: float) -> list[int]:
+        """The living shards that have not acknowledged a version that was pushed so long ago."""
+        due = [version for version, at_s in enumerate(self.pushed_s) if at_s <= self.now_s - seconds]
+        return [node.shard for node in self.nodes if node.alive and due and node.done < due[-1]]
+
+    def apply(self, shard: int, *, skip: bool = False, how: str = "exact") -> None:
+        """A shard applies the next version it was sent, or (skip) the last. `how`: it is told exactly which pools have
+        another rule, their kinds as a ClusterImage tells them, or nothing."""
         self.instant += 1
         node = self.nodes[shard]
         before, version = node.version, node.pushed.popleft()
@@ -293,12 +364,17 @@ class World:
             version = node.pushed.pop()
             node.pushed.clear()
         old, new = self.versions[before], self.versions[version]
-        changed = {pool for pool in (*old, *new) if old.get(pool) != new.get(pool)}
-        self.tell("apply", shard, version, sorted(changed) if exact else "")
-        self._apply(node, version, changed if exact else None)
+        changed: set[str] | None = {pool for pool in (*old, *new) if old.get(pool) != new.get(pool)}
+        if how == "kinds" and changed is not None:
+            changed = {"quota", *(pool.partition(":")[0] for pool in changed)}
+        elif how == "unknown":
+            changed = None
+        self.tell("apply", shard, version, "unknown" if changed is None else sorted(changed))
+        self._apply(node, version, changed)
 
     def _apply(self, node: Node, version: int, changed: set[str] | None) -> None:
         node.version = version
+        node.may_cache.clear()  # what its home can't revoke any more is given up
         epoch = node.epoch
 
         def done() -> None:
@@ -321,43 +397,67 @@ class World:
 
     # Connections
 
-    def arrive(self, shard: int, pools: tuple[str, ...]) -> SimulatedConnection:
-        """A connection is accepted by a shard."""
+    def arrive(self, shard: int, pools: tuple[str, ...], *, rated: bool = False) -> SimulatedConnection:
+        """A connection is accepted by a shard. `rated`: before its last pool it waits for a rate (see resume)."""
         self.instant += 1
         node = self.nodes[shard]
-        connection = SimulatedConnection(self, len(self.everybody), node, pools)
+        first = len(pools) - 1 if rated and len(pools) > 1 else len(pools)
+        connection = SimulatedConnection(self, len(self.everybody), node, pools, first)
         self.everybody.append(connection)
-        connection.state = "pending"
         node.connections[connection] = None
-        decision = node.tokens.take(pools, connection)
-        self.tell("arrive", shard, "connection", connection.number, pools, decision)
+        decision = node.tokens.take(pools[:first], connection)
+        self.tell("arrive", shard, "connection", connection.number, pools[:first], decision)
+        self._go_on(connection, decision)
+        return connection
+
+    def resume(self, connection: SimulatedConnection) -> None:
+        """The rate of a suspended connection was recorded: it goes on to its last pool."""
+        self.instant += 1
+        connection.state = "pending"
+        more, connection.first = connection.pools[connection.first :], len(connection.pools)
+        decision = connection.node.tokens.resume(more, connection)
+        self.tell("resume", connection.node.shard, "connection", connection.number, decision)
+        self._go_on(connection, decision)
+
+    def _go_on(self, connection: SimulatedConnection, decision: Admitted | Refused | None) -> None:
         if decision is not None:
             self.settle(connection, decision)
         else:
-            connection.held = node.tokens._waiting._attempts[connection].index
-            connection.claims = dict.fromkeys(pools[: connection.held + 1], self.instant)
-        return connection
+            self.follow(connection)
+
+    def follow(self, connection: SimulatedConnection) -> None:
+        """Notes what a connection in flight holds and waits for: used from when it asked, if it got the token."""
+        holds, waits_for = connection.node.tokens.snapshot().in_flight[connection]
+        since = max(connection.arrived, self.looked + 1)
+        for pool in [pool for pool in connection.held if pool not in holds]:
+            connection.past.append((pool, connection.held.pop(pool), self.instant))
+        for pool in holds:
+            connection.held.setdefault(pool, connection.asked.pop(pool, (since, 0, 0.0))[0])
+        connection.asked = {
+            pool: connection.asked.get(pool, (since, self.instant, self.now_s))
+            for pool in ([waits_for] if waits_for else [])
+        }
 
     def settle(self, connection: SimulatedConnection, decision: Admitted | Refused) -> None:
         """A decision reached its connection."""
         assert connection.state == "pending", f"connection {connection.number} is {connection.state}, decided again"
-        connection.decision = decision
         self.tell("   ", "connection", connection.number, decision)
+        since = max(connection.arrived, self.looked + 1)
+        index = connection.pools.index(decision.pool) if isinstance(decision, Refused) else connection.first
+        for pool in connection.pools[:index]:
+            connection.held.setdefault(pool, connection.asked.get(pool, (since, 0, 0.0))[0])
+        if decision is ADMITTED and connection.first < len(connection.pools):
+            connection.asked.clear()
+            connection.state = "suspended"
+            connection.node.tokens.suspend(connection.pools[: connection.first], connection)
+            return
+        connection.decision = decision
         if decision is ADMITTED:
             connection.state = "open"
             for pool in connection.pools:
-                connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
                 self.open[pool] = self.open.get(pool, 0) + 1
             self.books.admitted(connection.node, connection.number, connection.pools)
         else:
-            assert isinstance(decision, Refused)
-            index = connection.pools.index(decision.pool)
-            for pool in connection.pools[:index]:
-                connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
-            if not decision.unavailable:  # or a token may have been on its way
-                since = connection.claims.pop(decision.pool, None)
-                if since is not None and index < connection.held:
-                    connection.past.append((decision.pool, since, self.instant))
             self._end(connection, "refused")
         self.on_settled(connection)
 
@@ -365,10 +465,10 @@ class World:
         """A connection that the cap of its pool must not stop."""
         self.instant += 1
         node = self.nodes[shard]
-        connection = SimulatedConnection(self, len(self.everybody), node, (pool,))
+        connection = SimulatedConnection(self, len(self.everybody), node, (pool,), 1)
         self.everybody.append(connection)
         self.tell("force", shard, "connection", connection.number, pool)
-        connection.state, connection.claims[pool] = "open", self.instant
+        connection.state, connection.held[pool] = "open", self.instant
         node.connections[connection] = None
         self.open[pool] = self.open.get(pool, 0) + 1
         self.forced.add(pool)
@@ -383,12 +483,10 @@ class World:
         connection.node.tokens.release(connection.pools)
 
     def cancel(self, connection: SimulatedConnection) -> None:
-        """The client of a pending connection goes away."""
+        """The client of a connection in flight goes away."""
         self.instant += 1
         self.tell("cancel", connection.node.shard, "connection", connection.number)
-        attempt = connection.node.tokens._waiting._attempts[connection]
-        for pool in connection.pools if attempt.decision is ADMITTED else attempt.taken:
-            connection.claims.setdefault(pool, max(connection.arrived, self.looked + 1))
+        self.follow(connection)
         self._end(connection, "cancelled")
         connection.node.tokens.cancel(connection)
 
