@@ -14,6 +14,8 @@ C4  A frame never takes more memory than has arrived of it, plus one read; longe
 C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
     unread bytes would cause, must not overtake the answer.
 C6  A connection that ends cancels the answers it waits for.
+C7  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever else it had sent.
+    Requests behind the one that waits are served for their effect (Produce without acknowledgement) and not answered.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import errno
 from _socket import socket as RawSocket
 from collections import deque
 from functools import partial
-from socket import MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, SHUT_WR
+from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
 
 from broker.protocol import wire
 from broker.serve.channel import ChannelServer
@@ -59,6 +61,8 @@ class Connection:
         "closed",
         "fd",
         "following",
+        "gone",
+        "hung_up",
         "id",
         "ip",
         "last_used_ns",
@@ -103,10 +107,14 @@ class Connection:
         self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
         self.closed = False
+        self.hung_up = False  # the end of the stream has arrived; it may stand behind data that is not read yet
+        self.gone = False  # and nothing is to be answered any more
         serving.poller.watch(fd, self.ready, self._idle_events())
 
     def ready(self, events: int) -> None:
         """The poller's callback: the socket became readable, writable, or its other end hung up."""
+        if events & _HUNG_UP:
+            self.hung_up = True
         if self.unsent is not None:
             self._write_on()
         elif self.serving.tls is not None:
@@ -115,9 +123,8 @@ class Connection:
             return
         if self.unsent is None and (not self.busy or self.following or self.parting is not None):
             self._read()
-        elif events & _HUNG_UP and self._at_end():
-            # A client that went away while its request waits: its tokens are free now, not when the wait is over.
-            self.close()
+        if self.hung_up:
+            self._look_for_the_end()
 
     def close(self, why: str = "client") -> None:
         """Ends the connection; `why` says who ended it: client, malformed, idle, shutdown, ..."""
@@ -130,10 +137,7 @@ class Connection:
         self.serving.closed(self, why)
         self.sock.close()
         self.received = self.unsent = None
-        under_way, self.under_way = self.under_way, _NOTHING
-        for _, answer in under_way:
-            if isinstance(answer, Deferred):
-                answer.cancel()
+        self._cancel_answers()
 
     def _idle_events(self) -> int:
         """TLS may have to write what nobody here has sent."""
@@ -159,17 +163,51 @@ class Connection:
             if (self.busy and not self.following) or self.unsent is not None or self.closed:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
-            if size < _READ_SIZE and self.serving.tls is None:
+            if size < _READ_SIZE and self.serving.tls is None and not self.hung_up:
                 return
 
-    def _at_end(self) -> bool:
-        """Whether nothing but the end of the stream is left to read."""
-        try:
-            return not self.sock.recv(1, MSG_DONTWAIT | MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+    # The end of the stream
+
+    def _look_for_the_end(self) -> None:
+        """The end of the stream has arrived: closes the connection if a request waits for its answer (C7).
+
+        What stands behind a mute is served when that is over, as by Kafka: else closing would be a way around a quota.
+        """
+        if self.closed or not self.busy or self.parting is not None or self.unsent is not None:
+            return
+        if not self._read_to_the_end() or (self.muted and self.received is not None):
+            return
+        self.gone = True
+        while self.busy and not self.muted:
+            self._cancel_answers()
+            self.busy = self.following = False
+            self._serve_received()
+        self.close()
+
+    def _read_to_the_end(self) -> bool:
+        """Whether the end was reached; what stood before it waits in `received`, no more than the socket's buffer held."""
+        while True:
+            try:
+                size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            if not size:
+                return True
+            self.bytes_moved += size
+            if self.received is None:
+                self.received = bytearray(_scratch[:size])
+            else:
+                self.received += _scratch[:size]
+
+    def _cancel_answers(self) -> None:
+        under_way, self.under_way = self.under_way, _NOTHING
+        for _, answer in under_way:
+            if isinstance(answer, Deferred):
+                answer.cancel()
+
+    # Frames
 
     def _take(self, size: int) -> None:
         """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
@@ -240,7 +278,7 @@ class Connection:
             self.under_way.append((size, answer))
         else:
             self._answer(size, answer)
-            if self.throttle is not None and not self.closed:
+            if self.throttle is not None and not self.closed and not self.gone:
                 self._mute(*self.throttle)
 
     def _answer(self, size: int, response: bytes | None) -> None:
@@ -307,11 +345,15 @@ class Connection:
             self._serve_received()
         if not self.busy and self.unsent is None and not self.closed:
             self._read()
+        if self.hung_up:
+            self._look_for_the_end()
 
     # Writing
 
     def send(self, data: bytes) -> None:
         """Writes `data`; what the socket does not take now goes out as it becomes writable."""
+        if self.gone:
+            return
         self.bytes_moved += len(data)
         sent = self._send(data)
         if sent < len(data) and not self.closed:

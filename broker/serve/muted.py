@@ -9,6 +9,7 @@ M1  A connection is here once or not at all; one that closes leaves at once, how
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Protocol
 
 from broker.timers import Timer, Timers
@@ -35,19 +36,21 @@ class Muted:
 
     def mute(self, connection: Mutable, kind: str, delay_ms: float) -> None:
         """The connection goes on in `delay_ms`."""
-        self._muted[connection] = kind, self._timers.after(delay_ms, lambda: self._over(connection))
+        self._muted[connection] = kind, self._timers.after(delay_ms, partial(self.end, connection))
         self.sizes[kind] += 1
 
     def __contains__(self, connection: Mutable) -> bool:
         return connection in self._muted
 
-    def forget(self, connection: Mutable) -> None:
-        """It has closed."""
-        kind, delay = self._muted.pop(connection)
-        self.sizes[kind] -= 1
-        self._timers.cancel(delay)
-
-    def _over(self, connection: Mutable) -> None:
-        kind, _ = self._muted.pop(connection)
+    def end(self, connection: Mutable) -> None:
+        """The delay is over, or is ended early: the connection goes on."""
+        kind, timer = self._muted.pop(connection)
+        self._timers.cancel(timer)
         self.sizes[kind] -= 1
         connection.go_on()
+
+    def forget(self, connection: Mutable) -> None:
+        """It has closed."""
+        kind, timer = self._muted.pop(connection)
+        self.sizes[kind] -= 1
+        self._timers.cancel(timer)

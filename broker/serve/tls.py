@@ -1,4 +1,4 @@
-"""A TLS connection with the calls of a raw socket, so that a Connection needn't know which of the two it has.
+"""A TLS connection with the calls of a raw socket, so that a Connection need not know which of the two it has.
 
 The handshake happens inside the first reads. Bytes that TLS has to write but the socket does not take wait here: the
 poller is asked for every edge of writability on such sockets, and an empty `send` moves them on.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from _socket import socket as RawSocket
-from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_WR
+from socket import MSG_DONTWAIT, SHUT_WR
 
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.errors import CannotStart
@@ -65,11 +65,6 @@ class TlsSocket:
                 self.flush()
                 raise ConnectionResetError(str(fault)) from None
 
-    def recv(self, size: int, flags: int = 0) -> bytes:
-        """Only to look whether the peer has gone: what is read is the raw stream."""
-        assert flags & MSG_PEEK
-        return self._raw.recv(size, flags)
-
     def send(self, data: bytes | memoryview, flags: int = 0) -> int:
         self.flush()
         if self._unsent:
@@ -91,7 +86,7 @@ class TlsSocket:
             self._unsent = self._unsent[sent:]
 
     def shutdown(self, how: int) -> None:
-        """Ends what is sent with TLS's own word for it; what the socket does not take of that is not waited for."""
+        """Ends the sending side with a close_notify; what the socket does not take of that is not waited for."""
         assert how == SHUT_WR
         with contextlib.suppress(ssl.SSLError):  # it waits for the peer's own end, which may never come
             self._tls.unwrap()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from broker.protocol import wire
 from broker.serve.connection import MOST_UNDER_WAY, Connection
+from broker.serve.muted import Muted
 from broker.timers import Timers
 from shards.errors import ClientFault
 from shards.mesh.deferred import Deferred, Spawn
@@ -312,6 +313,70 @@ def test_answers_that_are_there_already_take_no_stack_however_many_follow_each_o
         passes(echo)
         got += received(client)
     assert (echo.ended, echo.faults, got) == ([], [], framed(b"x") * 2000)
+
+
+def leave(client, *frames, more=b""):
+    """The client sends frames and closes, so that both arrive in one event."""
+    client.sendall(b"".join(map(framed, frames)) + more)
+    client.close()
+
+
+@pytest.mark.parametrize("sent", [b"\0", b"\0\0\0\4ab", framed(b"mute"), framed(b"one"), framed(b"mute") + b"\0\0"])
+def test_an_end_that_arrives_with_data_closes_the_connection(served, sent):
+    echo, client, _ = served
+    leave(client, more=sent)
+    passes(echo)
+    assert echo.ended == ["client"]
+
+
+def test_an_end_behind_more_than_one_read_closes_the_connection(served):
+    echo, client, _ = served
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    echo.max_frame_bytes = 1 << 20
+    leave(client, b"mute" * 40_000)
+    passes(echo)
+    assert echo.ended == ["client"] and echo.frames == [b"mute" * 40_000]
+
+
+def test_a_request_that_waits_when_its_client_leaves_holds_nothing_though_more_was_sent(served):
+    echo, client, connection = served
+    cancelled = []
+    client.sendall(framed(b"later"))
+    passes(echo)
+    echo.laters[b"later"].on_cancel = lambda: cancelled.append("later")
+    leave(client, b"mute 1", b"later 2", b"mute 3", more=b"\0\0")
+    passes(echo)
+    assert echo.ended == ["client"] and cancelled == ["later"]
+    assert echo.frames == [b"later", b"mute 1", b"later 2", b"mute 3"], "served for their effect"
+    echo.laters[b"later 2"].resolve(b"too late")
+    assert connection.closed
+
+
+def test_a_request_that_arrives_with_the_end_does_not_wait(served):
+    echo, client, _ = served
+    leave(client, b"later")
+    passes(echo)
+    assert echo.ended == ["client"]
+
+
+def test_what_was_sent_behind_a_mute_is_served_when_that_is_over_and_then_closed(served):
+    echo, client, connection = served
+    echo.muted = Muted(echo.timers)
+    connection.throttle = "producer_byte_rate", 1000
+    leave(client, b"mute 1", b"mute 2")
+    passes(echo)
+    assert (echo.frames, echo.ended) == ([b"mute 1"], [])
+    echo.muted.end(connection)
+    assert (echo.frames, echo.ended) == ([b"mute 1", b"mute 2"], ["client"])
+
+
+def test_a_muted_connection_whose_client_has_left_is_closed_at_once(served):
+    echo, client, connection = served
+    echo.muted = Muted(echo.timers)
+    connection.throttle = "producer_byte_rate", 1000
+    leave(client, b"mute 1")
+    passes(echo)
+    assert (echo.ended, len(echo.muted)) == (["client"], 0)
 
 
 @asynccontextmanager

@@ -23,7 +23,8 @@ class Timers:
         return function
 
     def cancel(self, function):
-        self.waiting.remove(function)
+        if function in self.waiting:
+            self.waiting.remove(function)
 
 
 class Channel:
