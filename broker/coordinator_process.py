@@ -86,6 +86,7 @@ class CoordinatorProcess:
         self._leaving: set[Member] = set()
         self._heartbeat: Heartbeat
         self._progress = {member: Progress() for member in plan.members()}
+        self._applying = {member: Progress() for member in plan.members()}
         self.mesh: Mesh
         self.coordinator = Coordinator(
             Store(plan.data_dir / "cluster.sqlite"),
@@ -106,6 +107,11 @@ class CoordinatorProcess:
     def kill(self, member: Member) -> None:
         """Ends a shard that did not acknowledge a version in time."""
         self._end(member, "shard did not acknowledge in time; ending it")
+
+    def is_busy(self, member: Member) -> bool:
+        """Whether a shard that has not acknowledged a version has used CPU time since this was asked before."""
+        pid = self._pid(member)
+        return pid is not None and self._applying[member].is_made([pid], now_s=trio.current_time())
 
     def _end(self, member: Member, why: str) -> None:
         """Ends a shard's process; the supervisor starts it again."""

@@ -2,7 +2,7 @@
 
 K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
 K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
-    been killed because it did not within the deadline; one that comes back gets the whole state before it serves.
+    been killed because it got nowhere with it; one that comes back gets the whole state before it serves.
 K3  What a caller was told is durable (store.D1); a caller that goes away does not stop a push half way.
 
 A change waits also for shards that are not connected just now: after a coordinator restart they may be alive, and
@@ -23,9 +23,12 @@ from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 
 Member = tuple[int, int]  # broker, shard
 PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
-ACK_DEADLINE_S = 2.0
+ACK_DEADLINE_S = 2.0  # without any progress
+LOOKS = 8  # for progress, in that time
+BUSY_DEADLINE_S = 600.0  # busy, and yet nothing acknowledged
 PING_DEADLINE_S = 0.3
 DEATH_DEADLINE_S = 1.0
+_FOR_EVER_S = 1e9  # `_push` ends a shard that gets nowhere, and with it the call
 
 
 class Shards(Protocol):
@@ -36,6 +39,9 @@ class Shards(Protocol):
 
     def kill(self, member: Member) -> None:
         """Have the process ended at once, if it is there; its supervisor starts another."""
+
+    def is_busy(self, member: Member) -> bool:
+        """Whether the process has worked since this was asked before: it starts, or applies a version."""
 
 
 class _Link:
@@ -48,7 +54,7 @@ class _Link:
 
 
 class Coordinator:
-    """Owns the State. The lead of its process calls `connected` and `disconnected` as links come and go."""
+    """Owns the ConfigState. Its process calls `connected` and `disconnected` as links come and go."""
 
     def __init__(
         self,
@@ -74,7 +80,8 @@ class Coordinator:
         self._acknowledged = acknowledged
         self._links: dict[Member, _Link] = {}
         self._changing = trio.Lock()
-        self._progress = trio.Event()
+        self._progress = trio.Event()  # set, and made anew, at each step
+        self._steps = 0
         brokers = 1 + max(broker for broker, _ in self.members)
         self.state = ConfigState(brokers, static or {}, store.records(), store.version)
         check_brokers(brokers, self.state.static, self.state.settings)
@@ -93,6 +100,7 @@ class Coordinator:
     async def connected(self, member: Member) -> None:
         """A shard's link is up: bring it to the present. Returns when it acknowledged, or is gone again."""
         link = self._links[member] = _Link()
+        self._note_progress()
         async with link.turn:
             version = self.state.version
             await self._send(member, link, version, self.state.dump(), whole=True)
@@ -216,7 +224,7 @@ class Coordinator:
             self.state.version = self._store.commit(self._wall_clock(), who, told)
             self.state.put(delta)
             self._stored(self.state.version, delta)
-        with trio.CancelScope(shield=True):  # K3; the deadline bounds it
+        with trio.CancelScope(shield=True):  # K3; the deadlines bound it
             await self._push(self.state.version, delta)
         if delta:
             self._acknowledged(self.state.version, delta)
@@ -224,30 +232,38 @@ class Coordinator:
     async def _push(self, version: int, delta: list[Change]) -> None:
         """Until K2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
 
-        A shard enforces a version only together with its peers, so one that is stuck holds the others up: whoever does
-        not even answer is ended first, and the others get the same time again.
+        A shard enforces a version only together with its peers, so one that is stuck holds the others up: shards that do
+        not even answer are ended first, and the others get the same time again.
         """
         async with trio.open_nursery() as nursery:
             if delta:
                 for member, link in self._links.items():
                     nursery.start_soon(self._send_delta, member, link, version, delta)
-            late = await self._wait_for(self.members, version)
-            if late:
-                silent = await self._silent(late)
-                await self._end(silent)
-                await self._end(await self._wait_for([member for member in late if member not in silent], version))
+            waited_for = self.members
+            while late := await self._late(waited_for, version):
+                ended = await self._silent(late) or late
+                await self._end(ended)
+                waited_for = tuple(member for member in late if member not in ended)
             nursery.cancel_scope.cancel()
 
-    async def _wait_for(self, members: Sequence[Member], version: int) -> list[Member]:
-        """Those that have not acknowledged the version by the deadline."""
-
-        def behind() -> list[Member]:
-            return [m for m in members if m not in self._links or self._links[m].version < version]
-
-        with trio.move_on_after(self._deadline_s):
-            while behind():
+    async def _late(self, members: Sequence[Member], version: int) -> list[Member]:
+        """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
+        anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
+        began_s = moved_s = trio.current_time()
+        steps = self._steps
+        while behind := [m for m in members if m not in self._links or self._links[m].version < version]:
+            with trio.move_on_after(self._deadline_s / LOOKS):
                 await self._progress.wait()
-        return behind()
+            busy = [member for member in behind if self._shards.is_busy(member)]
+            now_s = trio.current_time()
+            if steps != self._steps:
+                steps = self._steps
+                began_s = moved_s = now_s
+            elif busy and now_s - began_s < BUSY_DEADLINE_S:
+                moved_s = now_s
+            elif now_s - moved_s >= self._deadline_s:
+                return behind
+        return []
 
     async def _silent(self, members: Sequence[Member]) -> list[Member]:
         """Those that do not answer; that they don't know the question is an answer."""
@@ -286,13 +302,14 @@ class Coordinator:
         try:
             for number, part in enumerate(parts):
                 more = number < len(parts) - 1
-                await self._shards.request(member, "apply", version, part, whole, more, timeout_s=30.0)
+                await self._shards.request(member, "apply", version, part, whole, more, timeout_s=_FOR_EVER_S)
+                self._note_progress()
         except (PeerLost, DeadlineExceeded, RemoteError):
             return  # it stays behind: `_push` ends it, or its successor connects
         link.version = max(link.version, version)
-        self._note_progress()
 
     def _note_progress(self) -> None:
+        self._steps += 1
         self._progress.set()
         self._progress = trio.Event()
 

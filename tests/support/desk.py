@@ -167,6 +167,9 @@ class Desk:
     def kill(self, member: tuple[int, int]) -> None:
         raise AssertionError("no shard is ever late here")
 
+    def is_busy(self, member: tuple[int, int]) -> bool:
+        return False
+
     def types(self, api: str, version: int) -> Any:
         """The classes of a request, by name."""
         return wire.request_types(KEYS[api], version)

@@ -43,6 +43,7 @@ class Cluster:
     def __init__(self, store: Store, static: dict[str, str] | None = None) -> None:
         self.shards: dict[Member, Shard] = {}
         self.killed: list[Member] = []
+        self.busy: set[Member] = set()
         self.answers: dict[str, Callable[..., object]] = {
             "describe_connections": lambda member: {"open": member[1], "ips": 0, "top": []}
         }
@@ -76,6 +77,9 @@ class Cluster:
     def kill(self, member: Member) -> None:
         self.killed.append(member)
         self.lose(member)
+
+    def is_busy(self, member: Member) -> bool:
+        return member in self.busy
 
     def versions(self) -> set[int]:
         return {shard.image.version for shard in self.shards.values()}

@@ -4,10 +4,11 @@ import json
 
 import pytest
 import trio
-from direct import Cluster
+from direct import Cluster, Shard
 
+from shards.config import coordinator
 from shards.config.changes import Change
-from shards.config.coordinator import PART_BYTES, _parts
+from shards.config.coordinator import BUSY_DEADLINE_S, PART_BYTES, _parts
 from shards.config.store import Store
 from shards.limits.errors import ConfigInvalid
 
@@ -111,6 +112,75 @@ async def test_a_shard_that_never_comes_is_killed_at_the_deadline(cluster, autoj
     await set_cap(cluster, "7")
     assert trio.current_time() - began == pytest.approx(2.0)  # it is not there to be asked again
     assert cluster.killed == [(1, 0)]
+
+
+async def test_a_shard_that_is_busy_is_not_killed_however_long_it_takes(cluster, autojump_clock):
+    """It starts on a loaded machine, or applies a large state."""
+    await cluster.start((0, 0))
+    cluster.busy = {(0, 1), (1, 0)}
+    cluster.shards[0, 0].delay_s = 20.0
+    cluster.busy.add((0, 0))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(set_cap, cluster, "7")
+        await trio.sleep(40)
+        nursery.start_soon(cluster.start, (0, 1), (1, 0))
+    assert cluster.killed == []
+    assert caps(cluster) == [7, 7, 7]
+
+
+async def test_a_shard_that_waits_for_a_busy_peer_is_not_killed(cluster, nursery, autojump_clock):
+    await cluster.start()
+    waiting, working = cluster.shards[0, 0], cluster.shards[0, 1]
+    waiting.stuck, working.delay_s, cluster.busy = True, 30.0, {(0, 1)}
+
+    async def go_on_with_the_peer() -> None:
+        await trio.sleep(31)
+        for done in waiting.dones:
+            done()
+
+    nursery.start_soon(go_on_with_the_peer)
+    await set_cap(cluster, "7")
+    assert cluster.killed == []
+
+
+async def test_a_shard_that_gets_nowhere_any_more_is_killed_a_deadline_later(cluster, nursery, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].stuck, cluster.busy = True, {(0, 1)}
+    began = trio.current_time()
+
+    async def stop_working() -> None:
+        await trio.sleep(10)
+        cluster.busy = set()
+
+    nursery.start_soon(stop_working)
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    assert 11.5 <= trio.current_time() - began <= 12.5
+
+
+async def test_a_shard_that_is_busy_for_ever_is_killed_in_the_end(cluster, autojump_clock):
+    await cluster.start()
+    cluster.shards[0, 1].stuck, cluster.busy = True, {(0, 1)}
+    began = trio.current_time()
+    await set_cap(cluster, "7")
+    assert cluster.killed == [(0, 1)]
+    assert trio.current_time() - began >= BUSY_DEADLINE_S
+
+
+async def test_each_part_of_a_large_state_that_is_taken_is_progress(cluster, monkeypatch, autojump_clock):
+    monkeypatch.setattr(coordinator, "PART_BYTES", 4096)
+    await cluster.start()
+    await cluster.coordinator.create_topics("me", [[f"topic-{n}", 20, {}] for n in range(300)])
+    slow = Shard((1, 0))
+    slow.delay_s = 1.5
+    cluster.lose((1, 0))
+    cluster.shards[1, 0] = slow
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.coordinator.connected, (1, 0))
+        nursery.start_soon(set_cap, cluster, "7")
+    assert len(slow.parts) > 5
+    assert cluster.killed == []
+    assert slow.image.rule_of("broker").cap == 7
 
 
 async def test_a_shard_lost_during_a_push_gets_the_whole_state_when_it_is_back(cluster, autojump_clock):
