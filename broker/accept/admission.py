@@ -59,7 +59,8 @@ class Deciders:
 class Admission:
     """One listener's. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
 
-    `forced`: connections take their token of the broker's pool in any case; then `direct` is False.
+    `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: what a
+    slot consists of besides the listener's token and the broker's.
     """
 
     def __init__(
@@ -91,7 +92,8 @@ class Admission:
         self._pending = deciders.pending
         self._fd_ceiling = deciders.fd_ceiling
         self._pool = f"listener:{self.listener}"
-        self._more_pools = more_pools
+        self._slot_pools = (self._pool, "broker", *more_pools)
+        self._forced_pools = (self._pool, *more_pools)  # of a slot: the broker's own is taken in any case
         enter: dict[Step, Callable[[PendingConnection], Event | None]] = {
             Step.CORE_RATE: self._core_rate,
             Step.LISTENER_RATE: self._listener_rate,
@@ -119,7 +121,7 @@ class Admission:
             self.no_descriptor(ip, port)
             return
         number = next(self._numbers)
-        pools = (self._pool, "broker", "ip:" + ip, *self._more_pools)
+        pools = (*self._slot_pools, "ip:" + ip)
         pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
         if not self.direct:
             pending.forced = self.forced
@@ -229,7 +231,7 @@ class Admission:
         return None
 
     def _ip_rate(self, pending: PendingConnection) -> Event | None:
-        wait_ms = self._rates.record(pending.pools[2], pending, now_ms=self._now_ms())
+        wait_ms = self._rates.record(pending.pools[-1], pending, now_ms=self._now_ms())
         return None if wait_ms is None else self._ip_recorded(pending, wait_ms)
 
     def _ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
@@ -258,14 +260,13 @@ class Admission:
     def _slot(self, pending: PendingConnection) -> Event | None:
         if not (self._rates.limits_ips and self._rates.has_quota(pending.ip)):
             return Event.UNRATED
-        return self._take(pending, pending.pools[:1] if pending.forced else pending.pools[:2])
+        return self._take(pending, self._forced_pools if pending.forced else self._slot_pools)
 
     def _ip_tokens(self, pending: PendingConnection) -> Event | None:
-        return self._take(pending, pending.pools[2:])
+        return self._take(pending, pending.pools[-1:])
 
     def _all_tokens(self, pending: PendingConnection) -> Event | None:
-        pools = pending.pools
-        return self._take(pending, (pools[0], *pools[2:]) if pending.forced else pools)
+        return self._take(pending, (*self._forced_pools, pending.pools[-1]) if pending.forced else pending.pools)
 
     def _late_tokens(self, pending: PendingConnection) -> Event | None:
         """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""

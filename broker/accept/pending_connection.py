@@ -29,7 +29,7 @@ class Owner(Protocol):
 class PendingConnection:
     """One accepted descriptor, until it is admitted or refused. Waits for tokens and for rates under its own name.
 
-    `pools`: the keys of which it takes a token each, in this order: listener, broker, address, and more.
+    `pools`: the keys of which it takes a token each, in this order: listener, broker, more of its slot, address.
     `forced`: whether it takes its token of the broker's pool in any case (KIP-402: the inter-broker listener).
     `at_ns`: when it was accepted. `asked_ns`: when tokens were asked for.
     """

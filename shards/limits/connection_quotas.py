@@ -5,7 +5,8 @@ One acceptor per listener takes its connects one after the other, in the order t
 G1  Record in the broker's rate (not the inter-broker listener), then in the listener's. Wait for the larger delay, at
     most one window; nothing shortens or lengthens it once it runs, and after it the rate is not asked again.
 G2  Then wait for a slot: of the listener's `max.connections`, then of the broker's (not the inter-broker listener).
-    Whatever frees a slot or moves a cap wakes the waiters at that instant, first come, first served.
+    Whatever frees a slot or moves a cap wakes the waiters at that instant, first come, first served. Nothing is counted
+    for a waiter: a full listener leaves the broker's slots to the other listeners.
 G3  Then the address's rate: if it is violated, take the record back from all three and refuse.
 G4  Then the address's cap: over it, refuse; the rates keep the record.
 G5  An inter-broker connection that takes the broker over its cap closes the oldest connection of another listener,
@@ -13,7 +14,8 @@ G5  An inter-broker connection that takes the broker over its cap closes the old
 G6  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its close.
 
 The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in
-docs/semantics.md: a token of the core's bucket before G1, `kafka_connections_max` before G2, the tighter cap in G4.
+docs/semantics.md: a token of the core's bucket before G1, the tighter cap in G4, and in G2 `kafka_connections_max`, which
+refuses once the listener has a slot; where it is the tighter one or equal, `max.connections` does not let wait for it.
 Things due at the same instant happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402,
 KIP-612. Time is whole milliseconds and never goes back.
 """
@@ -96,7 +98,8 @@ class ConnectionQuotas:
         """Other limits from now on, for the same listeners and windows."""
         self.limits = limits
         self._quota = limits.rate_of("broker").rate
-        self._cap = limits.waiting.cap
+        broker = limits.rule_of("broker")
+        self._cap = broker.cap if broker.wait else None
         self._refuse_above = limits.refusing.cap
         self._same_ip_cap = limits.same_for_all_ips
         self._ip_cap = limits.ip_default.cap
@@ -204,12 +207,12 @@ class ConnectionQuotas:
 
     def _enter(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
         """G2 to G4, as far as they go now."""
-        if self._refuse_above is not None and self.count >= self._refuse_above:
-            return _decide(connection, REFUSED, now_ms, "broker_cap")
         if self._full(acceptor):
             acceptor.busy = connection
             self._parked[connection] = None
             return None
+        if self._refuse_above is not None and self.count >= self._refuse_above:
+            return _decide(connection, REFUSED, now_ms, "broker_cap")
         if self.ip_quotas and not self._within_ip_rate(connection, acceptor, now_ms):
             return None
         return self._admit_within_ip_cap(connection, acceptor, now_ms)

@@ -189,6 +189,18 @@ def test_redpandas_caps_refuse_at_once_and_the_tighter_one_wins() -> None:
     assert broker.connect().outcome is None
 
 
+def test_a_connection_waits_for_its_listeners_slot_before_the_broker_refuses_it() -> None:
+    broker = Broker(kafka_connections_max=5, **{"listener__name__external__max__connections": 2})
+    outside, inside = broker.connects(2), broker.connects(3, listener="INTERNAL")
+    (waiting,) = broker.connects(1)
+    assert answers(waiting) == [(None, 0, None)], "the broker is full as well, but it is not asked yet"
+    assert answers(*broker.connects(1, listener="INTERNAL")) == [("refused", 0, "broker_cap")]
+    broker.at(7).close(inside[0])
+    assert answers(*broker.connects(1, listener="INTERNAL")) == [("admitted", 7, None)]
+    broker.at(9).close(outside[0])
+    assert answers(waiting) == [("admitted", 9, None)]
+
+
 def test_redpandas_rate_waits_100_ms_for_a_token_and_then_refuses() -> None:
     broker = Broker(kafka_connection_rate_limit=10, kafka_connection_rate_limit_overrides="10.0.0.9:1")
     assert [c.outcome for c in broker.connects(10)] == ["admitted"] * 10
