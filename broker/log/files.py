@@ -1,9 +1,15 @@
-"""Open files of the log, a bounded number of them: the one unused longest is closed when another is needed."""
+"""Files of the log: a bounded number of open ones, and small ones that are replaced whole, with a checksum."""
 
 import os
+import struct
 from collections import OrderedDict
+from typing import Any
+
+import msgpack
+from crc32c import crc32c
 
 MAX_OPEN = 256
+_CHECKSUM = struct.Struct(">I")
 
 
 class Files:
@@ -45,3 +51,18 @@ def replace(path: str, content: bytes) -> None:
     with open(aside, "wb") as file:
         file.write(content)
     os.replace(aside, path)
+
+
+def replace_checked(path: str, value: Any) -> None:
+    """The same for a value of plain lists, numbers and bytes, with a checksum in front. Raises OSError."""
+    body: bytes = msgpack.packb(value)
+    replace(path, _CHECKSUM.pack(crc32c(body)) + body)
+
+
+def read_checked(path: str) -> Any:
+    """What `replace_checked` wrote; None if it is damaged. Raises OSError, so FileNotFoundError if there is none."""
+    with open(path, "rb") as file:
+        raw = file.read()
+    if len(raw) < _CHECKSUM.size or _CHECKSUM.pack(crc32c(raw[_CHECKSUM.size :])) != raw[: _CHECKSUM.size]:
+        return None
+    return msgpack.unpackb(raw[_CHECKSUM.size :])

@@ -12,12 +12,16 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
+import structlog
+
 from broker.log.manager import LogManager
 from broker.log.records import Rejected
 from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred
+
+log = structlog.get_logger(__name__)
 
 METHOD = "partitions"
 CALL_TIMEOUT_S = 10.0
@@ -125,9 +129,12 @@ class Partitions:
             return FAILED[operation](why)
         except OutOfRange:
             return FAILED[operation](OUT_OF_RANGE)
-        except OSError as fault:
-            broken = Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be used: {fault.strerror}.")
-            return FAILED[operation](broken)
+        except (OSError, MemoryError) as fault:
+            cause = fault.strerror if isinstance(fault, OSError) else "there is not enough memory"
+            return FAILED[operation](Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be used: {cause}."))
+        except Exception as fault:
+            log.error("a mistake in a partition's log", topic=item[0], partition=item[1], exc_info=fault)
+            return FAILED[operation](Rejected(codes.UNKNOWN_SERVER_ERROR, "The broker made a mistake."))
 
     def _append(self, topic: str, partition: int, batch: bytes | None) -> Answer:
         """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)"""

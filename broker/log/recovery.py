@@ -1,63 +1,160 @@
-"""A log's segments and producers, as its files tell after whatever ended the last process.
+"""A log's segments and producers, as its files tell after whatever ended the last process, or whatever damaged them.
 
 Closed segments come from their sidecars. The last one is scanned whole, checksums and all, from the state of the
-producers that was saved when it began; where that is missing the scan starts further back.
+producers that was saved when it began; where that is missing the scan starts further back. As in Kafka, the checksums of
+closed segments are not looked at: clients do that. A closed segment is scanned when its sidecar does not match it, and
+when a reader meets a header that can't be right.
+
+R1  A sound batch is never dropped: one behind damage goes into a segment of its own, which leaves a gap in the offsets.
+R2  Damaged bytes are set aside (broker/set_aside.py). A torn end of the last segment, which a killed process leaves, is not.
+R3  A repair that is cut short is done again by the next one: the damaged file is replaced last.
 """
 
 import contextlib
 import os
-import struct
+from collections.abc import Callable
+from mmap import ACCESS_READ, mmap
 from typing import NamedTuple
 
-import msgpack
-from crc32c import crc32c
+import structlog
 
-from broker.log.files import Files, replace
+from broker.log import scanning
+from broker.log.files import Files, read_checked, replace_checked
 from broker.log.producers import Producers
 from broker.log.records import Batch
+from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
+from broker.set_aside import keep_copy, set_aside
+
+log = structlog.get_logger(__name__)
 
 
 class Recovered(NamedTuple):
     segments: list[LogSegment]
     producers: Producers
-    torn_bytes: int  # cut off
+    torn_bytes: int  # cut off at the end
 
 
 def recover(directory: str, files: Files) -> Recovered:
     """Reads the log in `directory`. Raises OSError."""
-    bases = sorted(int(name[:-4]) for name in os.listdir(directory) if name.endswith(".log"))
-    segments = [LogSegment(directory, base, files) for base in bases]
-    producers, scan_from = Producers(), 0
-    for index in range(len(segments) - 1, -1, -1):
-        snapshot = load_snapshot(segments[index])
-        if snapshot is not None:
-            producers, scan_from = snapshot, index
-            break
+    found = [LogSegment(directory, base, files) for base in _base_offsets(directory)]
+    producers, scan_from = _latest_snapshot(found)
 
     def heed(batch: Batch) -> None:
         if batch.producer_id >= 0:
             producers.record(batch, batch.base_offset)
 
+    segments: list[LogSegment] = []
     torn_bytes = 0
-    for index, segment in enumerate(segments):
-        closed = index + 1 < len(segments)
-        if not (closed and index < scan_from and segment.load_sidecar()):
-            torn_bytes += segment.recover(heed if index >= scan_from else lambda batch: None)
-        if closed and segment.next_offset != segments[index + 1].base_offset:
-            torn_bytes += _give_up(segments, index + 1)
-            break
+    for index, segment in enumerate(found):
+        closed = index + 1 < len(found)
+        if segments and segment.base_offset < segments[-1].next_offset:
+            if all(segment.base_offset != other.base_offset for other in segments):  # else it was just made again (R3)
+                set_aside(segment.path, "its offsets are in the segment before it, too")
+        elif closed and index < scan_from and segment.load_sidecar():
+            segments.append(segment)
+        else:
+            made, torn = rescan(segment, files, heed if index >= scan_from else _ignore, closed=closed)
+            torn_bytes += torn
+            segments += made
+            _save_sidecars(made if closed else made[:-1])
+            end = made[-1].next_offset if made else segment.base_offset
+            if closed and end < found[index + 1].base_offset:
+                log.warning("records are missing", file=segment.path, offsets=[end, found[index + 1].base_offset])
     return Recovered(segments, producers, torn_bytes)
 
 
-def _give_up(segments: list[LogSegment], start: int) -> int:
-    """Deletes what lies behind damage in the middle: it can't be kept without a gap in the offsets."""
-    lost = sum(os.stat(segment.path).st_size for segment in segments[start:])
-    for segment in segments[start:]:
-        segment.delete()
-        delete_snapshot(segment)
-    del segments[start:]
-    return lost
+def _ignore(_: Batch) -> None:
+    pass
+
+
+def rescan(
+    segment: LogSegment, files: Files, on_batch: Callable[[Batch], None] = _ignore, *, closed: bool
+) -> tuple[list[LogSegment], int]:
+    """Reads a segment's whole file and repairs it: (the segments that are made of it, torn bytes cut off). Raises OSError.
+
+    `on_batch` is called with each batch. The end of a `closed` segment can't be torn by a killed process, only damaged;
+    nothing is made of one that holds no batch.
+    """
+    descriptor = files.descriptor(segment.path, create=True)
+    length = os.fstat(descriptor).st_size
+    segment.reset()
+    if not length:
+        return [] if closed else [segment], 0
+    with mmap(descriptor, length, access=ACCESS_READ) as mapped:
+        scan = scanning.scan(mapped, length, segment.base_offset)
+        if closed and scan.torn_bytes:
+            scan.damaged.append((length - scan.torn_bytes, length))
+            scan.torn_bytes = 0
+        segments = [segment]
+        if scan.damaged:
+            segments = _split(segment, files, mapped, scan)
+            if not segments and not closed:
+                segments = [segment]
+                files.descriptor(segment.path, create=True)
+    if not scan.damaged:
+        for piece in scan.wrong:
+            os.pwrite(descriptor, scanning.head_of(piece.batch), piece.position)
+        if scan.torn_bytes:
+            os.ftruncate(descriptor, length - scan.torn_bytes)
+    if scan.wrong:
+        log.warning("headers of batches were put right", file=segment.path, batches=len(scan.wrong))
+    for run, made in zip(scan.runs, segments, strict=False):
+        made.load(piece.batch for piece in run)
+    for piece in (piece for run in scan.runs for piece in run):
+        on_batch(piece.batch)
+    return segments, scan.torn_bytes
+
+
+def _split(segment: LogSegment, files: Files, mapped: mmap, scan: Scan) -> list[LogSegment]:
+    """Sets a damaged file aside, and writes a segment of each of its runs. The first has the old one's place (R3)."""
+    directory = os.path.dirname(segment.path)
+    at_start = bool(scan.runs) and scan.runs[0][0].batch.base_offset == segment.base_offset
+    segments = [segment] if at_start else []
+    segments += [
+        LogSegment(directory, run[0].batch.base_offset, files) for run in (scan.runs[1:] if at_start else scan.runs)
+    ]
+    for each, run in zip(segments, scan.runs, strict=True):
+        with open(each.path + ".tmp", "wb") as file:
+            file.writelines(_bytes_of(mapped, piece) for piece in run)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(segment.sidecar)
+    with contextlib.suppress(FileNotFoundError):
+        if segments and not at_start:  # what was known as the damaged file began holds for what is left of it
+            os.rename(snapshot_path(segment), snapshot_path(segments[0]))
+    keep_copy(segment.path, "batches are damaged")
+    files.forget(segment.path)
+    for each in reversed(segments):
+        os.replace(each.path + ".tmp", each.path)
+    if not at_start:
+        os.unlink(segment.path)
+    return segments
+
+
+def _bytes_of(mapped: mmap, piece: Piece) -> bytes:
+    head = scanning.head_of(piece.batch)
+    return head + mapped[piece.position + len(head) : piece.position + piece.batch.size]
+
+
+def _save_sidecars(segments: list[LogSegment]) -> None:
+    for segment in segments:
+        with contextlib.suppress(OSError):  # it is scanned again next time
+            segment.save_sidecar()
+
+
+def _base_offsets(directory: str) -> list[int]:
+    """Of the segment files. What has another kind of name is none."""
+    names = [name.removesuffix(".log") for name in os.listdir(directory) if name.endswith(".log")]
+    return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and len(name) == 20)
+
+
+def _latest_snapshot(segments: list[LogSegment]) -> tuple[Producers, int]:
+    """What is known of the producers as some segment began, the latest that can be read, and the index of that one."""
+    for index in range(len(segments) - 1, -1, -1):
+        producers = load_snapshot(segments[index])
+        if producers is not None:
+            return producers, index
+    return Producers(), 0
 
 
 def snapshot_path(segment: LogSegment) -> str:
@@ -66,20 +163,16 @@ def snapshot_path(segment: LogSegment) -> str:
 
 def save_snapshot(segment: LogSegment, producers: Producers) -> None:
     """Keeps what is known of the producers as `segment` begins. Raises OSError."""
-    body = msgpack.packb(producers.dump())
-    replace(snapshot_path(segment), struct.pack(">I", crc32c(body)) + body)
+    replace_checked(snapshot_path(segment), producers.dump())
 
 
 def load_snapshot(segment: LogSegment) -> Producers | None:
     """None if there is none, or a damaged one."""
     try:
-        with open(snapshot_path(segment), "rb") as file:
-            raw = file.read()
-    except FileNotFoundError:
+        dumped = read_checked(snapshot_path(segment))
+    except OSError:
         return None
-    if len(raw) < 4 or crc32c(raw[4:]) != int.from_bytes(raw[:4], "big"):
-        return None
-    return Producers.load(msgpack.unpackb(raw[4:]))
+    return None if dumped is None else Producers.load(dumped)
 
 
 def delete_snapshot(segment: LogSegment) -> None:

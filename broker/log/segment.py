@@ -1,31 +1,35 @@
 """One file of a partition's log, and the sparse index that is kept of it in memory.
 
-G1  the file is whole batches one behind the other, of rising offsets, from 0 to `size`
+G1  the file is whole batches one behind the other, from 0 to `size`, their offsets without gaps from `base_offset` on
 G2  index entries point at batches; the first at position 0. There are at most MAX_ENTRIES: when they get too many,
     every other one goes and new ones come half as often
 G3  `before[i]` is the largest timestamp of all batches in front of entry i, so it never falls from entry to entry
 G4  a sidecar file tells what a full scan would; it is only read if it matches the file, else the file is scanned
+G5  a header that breaks G1 raises DamagedSegment where it is met; it is never followed
 """
 
 import contextlib
 import os
-import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from mmap import ACCESS_READ, mmap
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import msgpack
-from crc32c import crc32c
-
-from broker.log.files import Files, replace
-from broker.log.records import HEADER, Batch, checksum_holds, header_at
+from broker.log.files import Files, read_checked, replace_checked
+from broker.log.records import HEADER, MAGIC, Batch, header_at
 
 MAX_ENTRIES = 2048
 INDEX_INTERVAL_BYTES = 4096
 NO_TIMESTAMP = -1
 _SCAN_BYTES = 8192
+
+
+class DamagedSegment(Exception):
+    """What is at a place of the file is no batch, or not the one that belongs there."""
+
+    def __init__(self, path: str, position: int) -> None:
+        super().__init__(f"{path} is damaged at byte {position}")
+        self.path = path
 
 
 class Found(NamedTuple):
@@ -74,39 +78,25 @@ class LogSegment:
 
     # Opening
 
-    def recover(self, on_batch: Callable[[Batch], None]) -> int:
-        """Reads the whole file, cuts it behind its last sound batch and returns how many bytes that took off."""
+    def load(self, batches: Iterable[Batch]) -> None:
+        """Takes over what a scan of the file found: its batches, from the first on."""
         self.reset()
-        descriptor = self._files.descriptor(self.path, create=True)
-        length = os.fstat(descriptor).st_size
-        if length:
-            with mmap(descriptor, length, access=ACCESS_READ) as mapped:
-                for batch in _sound_batches(mapped, length, self.base_offset):
-                    self.note(batch, batch.base_offset)
-                    on_batch(batch)
-        if length > self.size:
-            os.ftruncate(descriptor, self.size)
-        return length - self.size
+        for batch in batches:
+            self.note(batch, batch.base_offset)
 
     def save_sidecar(self) -> None:
         """Called when the segment grows no more."""
-        body = msgpack.packb(
-            [self.size, self.next_offset, self.max_timestamp, self.interval_bytes]
-            + [column.tobytes() for column in (self.offsets, self.positions, self.before)]
-        )
-        replace(self.sidecar, struct.pack(">I", crc32c(body)) + body)
+        numbers = [self.size, self.next_offset, self.max_timestamp, self.interval_bytes]
+        columns = [column.tobytes() for column in (self.offsets, self.positions, self.before)]
+        replace_checked(self.sidecar, [*numbers, *columns])
 
     def load_sidecar(self) -> bool:
         """Whether there was one that matches the file."""
         try:
-            with open(self.sidecar, "rb") as file:
-                raw = file.read()
-            if len(raw) < 4 or crc32c(raw[4:]) != int.from_bytes(raw[:4], "big"):
+            body = read_checked(self.sidecar)
+            if body is None or os.stat(self.path).st_size != body[0]:
                 return False
-            body = msgpack.unpackb(raw[4:])
-            if os.stat(self.path).st_size != body[0]:
-                return False
-        except FileNotFoundError:
+        except OSError:
             return False
         self.size, self.next_offset, self.max_timestamp, self.interval_bytes = body[:4]
         self.offsets, self.positions, self.before = (array("q", column) for column in body[4:])
@@ -126,8 +116,7 @@ class LogSegment:
 
     def position_of(self, offset: int) -> int:
         """Where the batch starts that holds `offset`, or the first behind it; `size` if there is none."""
-        entry = bisect_right(self.offsets, offset) - 1
-        for found in self.batches(self.positions[entry] if entry >= 0 else 0):
+        for found in self._batches_from(max(bisect_right(self.offsets, offset) - 1, 0)):
             if found.batch.last_offset >= offset:
                 return found.position
         return self.size
@@ -136,13 +125,13 @@ class LogSegment:
         """Up to `max_bytes` from `position` on: (bytes, how many of them are whole batches, offset behind those).
 
         The last batch may be cut, as FileRecords.slice does. Nothing if not even the first batch fits; that one comes
-        whole if at least one is asked for.
+        whole if at least one is asked for. Raises DamagedSegment, and OSError.
         """
         left = self.size - position
         if left <= max_bytes:
             return self.read(position, left), left, self.next_offset
         data = self.read(position, max(max_bytes, HEADER.size))
-        first_bytes = header_at(data, 0).size
+        first_bytes = self._header(data, 0, position).size
         if first_bytes > max_bytes:
             data = self.read(position, first_bytes) if at_least_one else b""
         elif len(data) > max_bytes:
@@ -156,40 +145,56 @@ class LogSegment:
         if entry >= 0 and self.positions[entry] > position:
             at, next_offset = self.positions[entry] - position, self.offsets[entry]
         while at + HEADER.size <= len(data):
-            batch = header_at(data, at)
+            batch = self._header(data, at, position + at)
             if at + batch.size > len(data):
                 break
+            if next_offset and batch.base_offset != next_offset:
+                raise DamagedSegment(self.path, position + at)
             at, next_offset = at + batch.size, batch.last_offset + 1
         return at, next_offset
+
+    def require_offset(self, data: bytes, position: int, offset: int) -> None:
+        """Raises DamagedSegment unless the batch that `data` begins with holds `offset`, or is the segment's first behind it."""
+        batch = self._header(data, 0, position)
+        if batch.last_offset < offset or batch.base_offset > max(offset, self.base_offset):
+            raise DamagedSegment(self.path, position)
+
+    def _header(self, data: bytes, at: int, position: int) -> Batch:
+        """The header at `at` of `data`, which is at `position` of the file."""
+        if at + HEADER.size > len(data):
+            raise DamagedSegment(self.path, position)
+        batch = header_at(data, at)
+        if (
+            batch.magic != MAGIC
+            or not HEADER.size <= batch.size <= self.size - position
+            or not 0 <= batch.last_offset_delta == batch.record_count - 1
+        ):
+            raise DamagedSegment(self.path, position)
+        return batch
 
     def since(self, timestamp: int) -> Iterator[Found]:
         """The batches that hold a record at or after `timestamp` (ms)."""
         if self.max_timestamp >= timestamp and self.size:
-            entry = max(bisect_left(self.before, timestamp) - 1, 0)
-            for found in self.batches(self.positions[entry]):
+            for found in self._batches_from(max(bisect_left(self.before, timestamp) - 1, 0)):
                 if found.batch.max_timestamp >= timestamp:
                     yield found
 
-    def batches(self, position: int) -> Iterator[Found]:
-        """Headers from `position` on."""
+    def batches(self) -> Iterator[Found]:
+        """All headers, in order. Raises DamagedSegment, and OSError."""
+        return self._batches_from(0)
+
+    def _batches_from(self, entry: int) -> Iterator[Found]:
+        """Headers from that index entry on."""
+        if not self.size:
+            return
+        position, expected = self.positions[entry], self.offsets[entry]
         chunk, chunk_at = b"", position
         while position < self.size:
             if position + HEADER.size > chunk_at + len(chunk):
                 chunk, chunk_at = self.read(position, _SCAN_BYTES), position
-            batch = header_at(chunk, position - chunk_at)
+            batch = self._header(chunk, position - chunk_at, position)
+            if batch.base_offset != expected:
+                raise DamagedSegment(self.path, position)
             yield Found(batch, position)
             position += batch.size
-
-
-def _sound_batches(mapped: mmap, length: int, next_offset: int) -> Iterator[Batch]:
-    """The batches of a file up to the first that is torn, damaged or out of order."""
-    position = 0
-    while length - position >= HEADER.size:
-        batch = header_at(mapped, position)
-        if batch.magic != 2 or not HEADER.size <= batch.size <= length - position:
-            return
-        if batch.base_offset < next_offset or batch.record_count <= 0 or not checksum_holds(mapped, batch, position):
-            return
-        yield batch
-        position += batch.size
-        next_offset = batch.last_offset + 1
+            expected = batch.last_offset + 1

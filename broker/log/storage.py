@@ -3,7 +3,8 @@
 L1  an appended batch is in the file before its offset is told to anyone; nothing is flushed, as Kafka's default is, so
     that it survives the death of this process but not that of the machine
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
-L3  offsets are given without gaps; `start_offset` and `next_offset` never fall
+L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:
+    reading an offset in it goes on behind it, as a reader of a compacted topic does
 L4  an idempotent producer's batch is in the log once, whatever happened between its tries (broker/log/producers.py)
 L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
 
@@ -13,26 +14,28 @@ written to has no files.
 """
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-import msgpack
-
-from broker.log import records, recovery
-from broker.log.files import Files, replace
+from broker.log import partition_meta, records, recovery
+from broker.log.files import Files
+from broker.log.partition_meta import PartitionMeta
 from broker.log.producers import Producers
 from broker.log.records import PLACE, Rejected
-from broker.log.segment import NO_TIMESTAMP, Found, LogSegment
+from broker.log.segment import NO_TIMESTAMP, DamagedSegment, Found, LogSegment
 from broker.protocol import codes
 
 LEADER_EPOCH = 0  # leaders never change
 _RESUME_PLACES = 64
-_META = "partition.meta"
+_MOST_REPAIRS = 3
+
+T = TypeVar("T")
 
 
 class LogConfig(NamedTuple):
@@ -95,11 +98,12 @@ class PartitionLog:
 
     def check(self) -> None:
         """Raises AssertionError if an invariant is broken; for tests."""
-        offset = self._segments[0].base_offset if self._segments else self.start_offset
+        offset = -1
         for segment in self._segments:
-            assert segment.base_offset == offset
+            assert segment.base_offset >= offset
+            offset = segment.base_offset
             assert os.stat(segment.path).st_size == segment.size
-            for found in segment.batches(0):
+            for found in segment.batches():
                 assert found.batch.base_offset == offset
                 offset = found.batch.last_offset + 1
             assert offset == segment.next_offset
@@ -161,7 +165,7 @@ class PartitionLog:
         """The last segment, or a new one if that would get too large. Raises OSError."""
         if not self._segments:
             os.makedirs(self.directory, exist_ok=True)
-            self._save_meta()
+            self._save_meta(self.start_offset)
             self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
         last = self._segments[-1]
         if last.size and last.size + size > self._segment_bytes():
@@ -195,12 +199,16 @@ class PartitionLog:
             raise OutOfRange
         if offset == self.next_offset or (max_bytes <= 0 and not at_least_one):
             return b""
-        place = self._resume.get(offset)
+        return self._repairing(lambda: self._read(offset, max_bytes, at_least_one, whole))
+
+    def _read(self, offset: int, max_bytes: int, at_least_one: bool, whole: bool) -> bytes:
+        place = self._resume.get(offset) or self._place_of(offset)
         if place is None:
-            segment = self._segment_of(offset)
-            place = (segment, segment.position_of(offset))
+            return b""
         segment, position = place
         data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one)
+        if data:
+            segment.require_offset(data, position, offset)
         if data and behind < segment.next_offset:
             self._resume[behind] = (segment, position + whole_bytes)
         elif data and segment is self._segments[-1]:
@@ -209,12 +217,36 @@ class PartitionLog:
             del self._resume[next(iter(self._resume))]
         return data[:whole_bytes] if whole else data
 
-    def _segment_of(self, offset: int) -> LogSegment:
+    def _place_of(self, offset: int) -> tuple[LogSegment, int] | None:
+        """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none."""
         bases = [segment.base_offset for segment in self._segments]
-        return self._segments[max(bisect_right(bases, offset) - 1, 0)]
+        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+            position = segment.position_of(offset)
+            if position < segment.size:
+                return segment, position
+        return None
+
+    def _repairing(self, read: Callable[[], T]) -> T:
+        """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
+        for _ in range(_MOST_REPAIRS):
+            try:
+                return read()
+            except DamagedSegment as damaged:
+                index = next(i for i, segment in enumerate(self._segments) if segment.path == damaged.path)
+                closed = index + 1 < len(self._segments)
+                made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
+                self._segments[index : index + 1] = made
+                self._resume.clear()
+        raise OSError(errno.EIO, "the log is damaged")
 
     def offset_since(self, timestamp: int) -> tuple[int, int] | None:
-        """(offset, its timestamp) of the first record at or after `timestamp`; in a compressed batch, of the batch."""
+        """(offset, its timestamp) of the first record at or after `timestamp`; in a compressed batch, of the batch.
+
+        Raises OSError.
+        """
+        return self._repairing(lambda: self._offset_since(timestamp))
+
+    def _offset_since(self, timestamp: int) -> tuple[int, int] | None:
         for segment in self._segments:
             for found in segment.since(timestamp):
                 if (record := self._record_since(segment, found, timestamp)) is not None:
@@ -251,16 +283,21 @@ class PartitionLog:
         if not 0 <= offset <= self.next_offset:
             raise OutOfRange
         if offset > self.start_offset:
+            self._save_meta(offset)
             self.start_offset = offset
-            self._save_meta()
-            if offset == self.next_offset and self._segments[-1].size:
-                self._roll()
-            self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= offset)
+            with contextlib.suppress(OSError):  # the records are gone; their files go another time
+                if offset == self.next_offset and self._segments[-1].size:
+                    self._roll()
+                self._drop_deleted()
         return self.start_offset
+
+    def _drop_deleted(self) -> None:
+        self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= self.start_offset)
 
     def retain(self, now_ms: int) -> None:
         """Drops the oldest segments that retention by bytes or by time doesn't keep. Raises OSError."""
         limits = self.limits
+        self._drop_deleted()
         if limits.retention_ms >= 0 and self._segments:
             oldest_kept = now_ms - limits.retention_ms
             last = self._segments[-1]
@@ -291,9 +328,9 @@ class PartitionLog:
 
     def _drop(self, segments: Iterable[LogSegment]) -> None:
         for segment in list(segments):
-            self._segments.remove(segment)
             segment.delete()
             recovery.delete_snapshot(segment)
+            self._segments.remove(segment)
             self._resume = {offset: place for offset, place in self._resume.items() if place[0] is not segment}
         if self._segments:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
@@ -301,26 +338,23 @@ class PartitionLog:
     # Opening
 
     def _open(self) -> None:
-        topic_id, self.start_offset = self._load_meta()
-        if topic_id != self.topic_id.bytes:
+        if not os.path.isdir(self.directory):
+            return
+        meta = partition_meta.load(self.directory)
+        if meta is not None and meta.topic_id != self.topic_id:
             shutil.rmtree(self.directory, ignore_errors=True)
-            self.start_offset = 0
             return
         self._segments, self.producers, self.torn_bytes = recovery.recover(self.directory, self._files)
+        if meta is not None:
+            self.start_offset = meta.start_offset
         if self._segments:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+            if self.next_offset < self.start_offset:  # damage took the end of the log, and deleted records with it
+                self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
+                self._files.descriptor(self._segments[-1].path, create=True)
+        if meta is None and self._segments:
+            self._save_meta(self.start_offset)
 
-    def _load_meta(self) -> tuple[bytes, int]:
-        """(topic id, start offset). What a machine's crash left unreadable is taken for this topic's own."""
-        try:
-            with open(os.path.join(self.directory, _META), "rb") as file:
-                topic_id, start_offset = msgpack.unpackb(file.read())
-                return bytes(topic_id), int(start_offset)
-        except FileNotFoundError:
-            return b"", 0
-        except (ValueError, TypeError):
-            return self.topic_id.bytes, 0
-
-    def _save_meta(self) -> None:
+    def _save_meta(self, start_offset: int) -> None:
         os.makedirs(self.directory, exist_ok=True)
-        replace(os.path.join(self.directory, _META), msgpack.packb([self.topic_id.bytes, self.start_offset]))
+        partition_meta.save(self.directory, PartitionMeta(self.topic_id, start_offset))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from broker.log import segment as segments
 from broker.log.files import Files
 from broker.log.records import PLACE, header_at
-from broker.log.segment import LogSegment
+from broker.log.recovery import rescan
+from broker.log.segment import DamagedSegment, LogSegment
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 200), st.integers(0, 50)), min_size=1, max_size=40)
 
@@ -21,9 +22,11 @@ def few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "INDEX_INTERVAL_BYTES", 100)
 
 
-def written(directory: Path, shapes: list[tuple[int, int, int]]) -> tuple[LogSegment, list[bytes]]:
+def written(
+    directory: Path, shapes: list[tuple[int, int, int]], files: Files | None = None
+) -> tuple[LogSegment, list[bytes]]:
     """A segment from offset 100 on; shapes are (records, bytes of each, timestamp)."""
-    made, offset, raws = LogSegment(str(directory), 100, Files()), 100, []
+    made, offset, raws = LogSegment(str(directory), 100, files or Files()), 100, []
     for count, size, timestamp in shapes:
         raw = bytearray(batch(*[b"v" * size] * count, timestamps=[timestamp] * count))
         PLACE.pack_into(raw, 0, offset, len(raw) - 12, 0)
@@ -39,7 +42,8 @@ def written(directory: Path, shapes: list[tuple[int, int, int]]) -> tuple[LogSeg
 def test_the_index_finds_what_a_walk_finds(
     tmp_path_factory: pytest.TempPathFactory, shapes: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
-    made, raws = written(tmp_path_factory.mktemp("log"), shapes)
+    files = Files()
+    made, raws = written(tmp_path_factory.mktemp("log"), shapes, files)
     assert len(made.positions) <= 4
     starts = [sum(map(len, raws[:index])) for index in range(len(raws) + 1)]
     offsets = [records_of(raw)[0].offset for raw in raws] + [made.next_offset]
@@ -61,7 +65,7 @@ def test_the_index_finds_what_a_walk_finds(
         assert read[:whole_bytes] == without_cut(read)
         if read:
             assert behind == offsets[starts.index(starts[index] + whole_bytes)]
-    made._files.close()
+    files.close()
 
 
 @given(shapes=BATCHES)
@@ -71,15 +75,16 @@ def test_a_scan_and_a_sidecar_say_the_same(
     directory = tmp_path_factory.mktemp("log")
     made, raws = written(directory, shapes)
     made.save_sidecar()
-    scanned, loaded = (LogSegment(str(directory), 100, Files()) for _ in range(2))
+    files = Files()
+    scanned, loaded = (LogSegment(str(directory), 100, files) for _ in range(2))
     seen: list[int] = []
-    assert scanned.recover(lambda each: seen.append(each.base_offset)) == 0
+    assert rescan(scanned, files, lambda each: seen.append(each.base_offset), closed=False) == ([scanned], 0)
     assert len(seen) == len(raws)
     assert loaded.load_sidecar()
     for other in (scanned, loaded):
         for name in ("size", "next_offset", "max_timestamp", "offsets", "positions", "before"):
             assert getattr(other, name) == getattr(made, name), name
-    scanned._files.close()
+    files.close()
 
 
 def test_a_sidecar_of_another_size_is_not_believed(tmp_path: Path) -> None:
@@ -88,3 +93,20 @@ def test_a_sidecar_of_another_size_is_not_believed(tmp_path: Path) -> None:
     with Path(made.path).open("ab") as file:
         file.write(b"more")
     assert not LogSegment(str(tmp_path), 100, Files()).load_sidecar()
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(0, b"\x7f"), (8, b"\xff\xff\xff\xff"), (8, b"\0\0\0\0"), (8, b"\x7f"), (16, b"\1")]
+)
+def test_a_header_that_cannot_be_right_is_never_followed(tmp_path: Path, at: int, value: bytes) -> None:
+    made, raws = written(tmp_path, [(1, 10, 5), (1, 10, 6), (1, 10, 7)])
+    data = bytearray(b"".join(raws))
+    data[len(raws[0]) + at : len(raws[0]) + at + len(value)] = value
+    Path(made.path).write_bytes(data)
+    with pytest.raises(DamagedSegment):
+        list(made.batches())
+    with pytest.raises(DamagedSegment):
+        made.position_of(101)
+    if at:
+        with pytest.raises(DamagedSegment):
+            made.slice(len(raws[0]), 100, True)
