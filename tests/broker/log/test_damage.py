@@ -92,9 +92,12 @@ def check(made: Made, directory: Path, lost: set[int], name: str) -> None:
         assert log.next_offset == len(made.values)
     end = log.next_offset
     assert log.append(batch(b"new", b"er"), NOW).base_offset == end
-    assert read_all(log) == {**found, end: b"new", end + 1: b"er"}
+    # A batch of a closed segment may come back: a wrong length is put right when a reader meets it.
+    new = {end: b"new", end + 1: b"er"}
+    again = read_all(log)
+    assert (found | new).items() <= again.items() <= (made.values | new).items()
     log.close()
-    assert read_all(opened(directory)) == {**found, end: b"new", end + 1: b"er"}
+    assert read_all(opened(directory)) == again
 
 
 @settings(max_examples=300)
