@@ -154,6 +154,8 @@ class CoordinatorProcess:
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
                     meshing.start_soon(self._tick)
                     meshing.start_soon(self._watch_shards, meshing)
+                    if self.plan.ends_with_stdin:
+                        meshing.start_soon(self._end_with_stdin)
                     async with trio.open_nursery() as admin:
                         admin.start_soon(self._begin, ready, admin)
                         async for _ in signals:
@@ -267,6 +269,12 @@ class CoordinatorProcess:
             self.journal.shard_lost(member[0], member[1], peer.epoch)
         self._leaving.discard(member)
         self.coordinator.disconnected(member)
+
+    async def _end_with_stdin(self) -> None:
+        """Ends the cluster, as /v1/shutdown does, when whoever started it has closed our standard input or is gone."""
+        while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
+            pass
+        os.kill(os.getppid(), signal.SIGTERM)
 
     async def _tick(self) -> None:
         while True:

@@ -42,6 +42,7 @@ class Asked:
     settings: list[tuple[str, str]] = field(default_factory=list)
     topics: list[tuple[str, int]] = field(default_factory=list)
     json_lines: bool = False
+    ends_with_stdin: bool = False
 
 
 def up(asked: Asked, *, detach: bool) -> int:
@@ -177,6 +178,7 @@ class _Launch:
             admin_token=asked.admin_token,
             static=static_settings(asked.settings, endpoints),
             topics=asked.topics,
+            ends_with_stdin=asked.ends_with_stdin,
             client_sockets=client_sockets,
             admin_socket=admin,
         )

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Awaitable
 from importlib import resources
+from typing import Any
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.background import BackgroundTask
@@ -15,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from broker.admin import redpanda
 from broker.admin.describe import REFUSED_BY, Admin
+from broker.admin.explain import explain_address, explain_client
 from broker.admin.requests import caller, flag, number, quota_changes, read_body, require_caller
 from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.errors import ConfigInvalid
@@ -75,8 +77,25 @@ class AdminApi:
         return await self._changed(self._coordinator.alter_users(caller(request), changes))
 
     async def explain(self, request: Request) -> Response:
+        """`/v1/quotas/explain`: the quotas of a client."""
+        return JSONResponse(await self._of_client(request))
+
+    async def explain_all(self, request: Request) -> Response:
+        """`/v1/explain`: limits of an address, quotas of a client, or both."""
+        ip = request.query_params.get("ip")
+        asked_of_client = {"user", "client-id"} & set(request.query_params)
+        if ip is None and not asked_of_client:
+            raise HTTPException(400, "name an ip, or a user or client-id.")
+        found: dict[str, Any] = {}
+        if ip is not None:
+            found["brokers"] = await explain_address(self._coordinator, ip)
+        if asked_of_client:
+            found["client"] = await self._of_client(request)
+        return JSONResponse(found)
+
+    async def _of_client(self, request: Request) -> dict[str, Any]:
         user, client_id = (request.query_params.get(name, "") for name in ("user", "client-id"))
-        return JSONResponse(await self._admin.explain(user, client_id))
+        return await explain_client(self._coordinator, user, client_id)
 
     async def refusals(self, request: Request) -> Response:
         by = request.query_params.get("by", "reason")

@@ -28,8 +28,7 @@ from shards.config.coordinator import Coordinator
 from shards.limits.broker_config import given
 from shards.limits.config_def import LIMITS, broker_setting, listener_of
 from shards.limits.errors import ConfigInvalid
-from shards.limits.precedence import QuotaTable
-from shards.limits.quota_entities import CLIENT_KEYS, entity_of_key, key_of_entity
+from shards.limits.quota_entities import entity_of_key, key_of_entity
 
 TOP = 50
 REFUSED_BY = ("ip", "listener", "reason", "shard")
@@ -219,32 +218,6 @@ class Admin:
         quotas = sorted(self.coordinator.state.quotas.items())
         return [{"entity": dict(entity_of_key(key)), "values": values} for key, values in quotas]
 
-    async def explain(self, user: str, client_id: str) -> dict[str, Any]:
-        """Which quotas hold for a client, by Kafka's precedence, which level each comes from, and its present rates.
-
-        `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
-        which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart.
-        """
-        levels: dict[str, Mapping[str, str | None]] = {}
-        quotas: dict[str, float] = {}
-        for key in CLIENT_KEYS:
-            table = QuotaTable()
-            for text, values in self.coordinator.state.quotas.items():
-                entity = dict(entity_of_key(text))
-                if "ip" not in entity and key in values:
-                    table.update(entity, values[key])
-            match = table.match(user, client_id)
-            if match.entity is not None and match.limit is not None:
-                levels[key] = match.entity
-                quotas[key] = match.limit
-        rates: dict[str, float] = {}
-        for answer in (await self.coordinator.ask_all("describe_quota", user, client_id)).values():
-            for key, rate in answer.items():
-                rates[key] = rates.get(key, 0.0) + rate
-        named = {key: _level(entity) for key, entity in levels.items()}
-        matched = next(iter(named.values()), {"user": None, "client-id": None})
-        return {"matched": matched, "quotas": quotas, "rates": rates, "levels": named}
-
     def quota_of(self, entity: tuple[tuple[str, str | None], ...]) -> dict[str, float]:
         """The quotas of exactly this entity."""
         return self.coordinator.state.quotas.get(key_of_entity(entity), {})
@@ -294,13 +267,6 @@ def _hold(pool: dict[str, Any], shard: int, in_use: int, cached: int) -> None:
     pool["cached"] += cached
     if in_use or cached:
         pool["holders"].append({"shard": shard, "in_use": in_use, "cached": cached})
-
-
-def _level(entity: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {
-        kind: None if kind not in entity else "<default>" if entity[kind] is None else entity[kind]
-        for kind in ("user", "client-id")
-    }
 
 
 def _nonzero(counts: dict[str, int]) -> dict[str, int]:

@@ -16,6 +16,7 @@ import trio
 
 from broker.journal.schema import REASONS
 from broker.shard_counters import PATHS, Layout, ShardCounters
+from shards.quotas.sharded_quotas import KINDS
 
 Member = tuple[int, int]  # broker, shard
 KEPT = 300
@@ -107,6 +108,10 @@ class Sampler:
             "requests": total("requests"),
             "bytes_in": total("bytes_in"),
             "bytes_out": total("bytes_out"),
+            "throttled": {
+                kind: {"requests": total(f"throttled_{kind}"), "throttle_ms": total(f"throttle_ms_{kind}")}
+                for kind in KINDS
+            },
         }
 
     # ---- differences between two

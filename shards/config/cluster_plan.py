@@ -48,6 +48,7 @@ class ClusterPlan:
     admin_token: str | None = None
     static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
+    ends_with_stdin: bool = False
     # Open in the supervisor and in every child until it keeps only its own.
     client_sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = field(default_factory=dict)
     mesh_sockets: dict[tuple[int, int], socket.socket] = field(default_factory=dict)

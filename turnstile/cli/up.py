@@ -98,9 +98,15 @@ class _Listener(click.ParamType["ListenerSpec"]):
 @click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was started, or why not, as JSON.")
+@click.option(
+    "--end-with-stdin",
+    "ends_with_stdin",
+    is_flag=True,
+    help="End when standard input does: with the program that started it.",
+)
 def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], detach: bool, as_json: bool) -> None:  # fmt: skip
+       topics: tuple[tuple[str, int], ...], detach: bool, as_json: bool, ends_with_stdin: bool) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
     \b
@@ -116,6 +122,8 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     from shards.limits.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)
+    if detach and ends_with_stdin:
+        raise click.UsageError("a detached cluster has no standard input to end with")
     names = [listener.name for listener in listeners]
     if len(set(names)) < len(names):
         raise click.UsageError("two listeners have the same name")
@@ -135,6 +143,7 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
         settings=list(settings),
         topics=list(topics),
         json_lines=as_json,
+        ends_with_stdin=ends_with_stdin,
     )
     try:
         sys.exit(launch.up(asked, detach=detach))

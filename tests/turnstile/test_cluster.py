@@ -1,0 +1,222 @@
+"""The Python API, with real processes: what a program that uses it sees."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import trio
+from confluent_kafka import Consumer, Producer
+from harness import admitted, connect, until
+
+import turnstile
+
+HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "trio", "confluent_kafka", "click", "rich"}
+
+
+def address(cluster):
+    host, _, port = cluster.bootstrap.split(",")[0].rpartition(":")
+    return host, int(port)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with turnstile.Cluster(topics={"orders": 3}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared):
+    shared.reset()
+    return shared
+
+
+def test_import_loads_nothing_heavy():
+    program = "import sys, turnstile; turnstile.Cluster, turnstile.KafkaContainer; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert HEAVY & set(loaded) == set()
+    with pytest.raises(AttributeError, match="no attribute 'Klaster'"):
+        turnstile.Klaster  # noqa: B018
+    assert set(turnstile.__all__) <= set(dir(turnstile)) and all(getattr(turnstile, name) for name in turnstile.__all__)
+
+
+def test_a_client_produces_and_consumes(cluster):
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    producer.produce("orders", b"one")
+    assert producer.flush(10) == 0
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe(["orders"])
+    message = consumer.poll(20)
+    assert message is not None and message.value() == b"one"
+    consumer.close()
+
+
+def test_a_limit_holds_when_set_returns_and_refusals_say_why(cluster):
+    cluster.set(per_ip=2, overrides={"127.1.0.9": 3, "2001:db8::1": 1})
+    socks = [connect(address(cluster), ip) for ip in ["127.1.0.1"] * 4 + ["127.1.0.9"] * 4]
+    assert [admitted(sock) for sock in socks] == [True, True, False, False, True, True, True, False]
+    refusals = cluster.refusals()
+    assert (refusals.total, refusals.admitted, refusals.by_reason) == (3, 5, {"ip_cap": 3})
+    assert refusals.by_ip == {"127.1.0.1": {"ip_cap": 2}, "127.1.0.9": {"ip_cap": 1}}
+    assert (cluster.connections(), cluster.connections("127.1.0.9")) == (5, 3)
+    cluster.set({"kafka_connections_max_per_ip": None})
+    socks.append(connect(address(cluster), "127.1.0.1"))
+    assert admitted(socks[-1])
+    for sock in socks:
+        sock.close()
+
+
+def test_a_wrong_setting_is_one_sentence_and_changes_nothing(cluster):
+    with pytest.raises(turnstile.AdminError, match="kafka_connections_max_per_ip cannot be 'many'"):
+        cluster.set(per_ip="many")
+    with pytest.raises(turnstile.AdminError, match="did you mean"):
+        cluster.set({"max.conections": 1})
+    with pytest.raises(ValueError, match="is no quota entity"):
+        cluster.quota("alice", producer_byte_rate=1)
+
+
+def test_throttled_requests_are_counted_by_kind(cluster):
+    cluster.quota("client-id=app", producer_byte_rate=100)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "app", "log_level": 0})
+    assert cluster.throttled() == {}
+    producer.produce("orders", b"x" * 5000)
+    assert producer.flush(10) == 0
+    told = cluster.throttled()
+    assert set(told) == {"producer_byte_rate"}
+    assert told["producer_byte_rate"].requests == 1 and told["producer_byte_rate"].throttle_ms > 1000
+
+
+def test_explain_says_which_limit_holds_where_it_comes_from_and_who_has_the_tokens(cluster):
+    cluster.set(per_ip=4, overrides={"127.1.0.0/24": 2}, core_rate=1000)
+    cluster.quota("ip=127.1.0.7", connection_creation_rate=30)
+    with connect(address(cluster), "127.1.0.7") as sock:
+        assert admitted(sock)
+        [broker] = cluster.explain(ip="127.1.0.7")["brokers"]
+    of_broker, of_ip = broker["connections"]
+    assert (of_broker["limit"], of_broker["value"], of_broker["in_use"]) == ("", None, 1)
+    assert (of_ip["limit"], of_ip["value"], of_ip["in_use"]) == ("kafka_connections_max_overrides", 2, 1)
+    assert sum(holder["in_use"] for holder in of_ip["holders"]) == 1 and of_ip["home"] in (0, 1)
+    assert {(rate["of"], rate["limit"], rate["value"]) for rate in broker["rates"]} == {
+        ("ip", "connection_creation_rate", 30),
+        ("core", "kafka_connection_rate_limit", 1000),
+    }
+    cluster.quota("user=alice", producer_byte_rate=5000)
+    client = cluster.explain(user="alice", client_id="app")["client"]
+    assert client["quotas"] == {"producer_byte_rate": 5000} and client["matched"] == {
+        "user": "alice",
+        "client-id": None,
+    }
+    with pytest.raises(turnstile.AdminError, match="must be an IP address"):
+        cluster.explain(ip="nowhere")
+
+
+def test_a_killed_shard_is_back_when_kill_shard_returns(cluster):
+    before = {row["shard"]: row["pid"] for row in cluster.admin.get("/v1/shards")["shards"]}
+    cluster.kill_shard(1)
+    after = {row["shard"]: row["pid"] for row in cluster.admin.get("/v1/shards")["shards"]}
+    assert before[0] == after[0] and before[1] != after[1]
+    with pytest.raises(turnstile.ClusterError, match="no shard 7"):
+        cluster.kill_shard(7)
+
+
+def test_what_it_was_started_with_holds_again_after_a_reset():
+    quotas = {"user=alice,client-id=<default>": {"producer_byte_rate": 1000.0}}
+    with turnstile.Cluster(
+        limits={"per_ip": 3}, quotas=quotas, topics=["a"], users={"alice": "secret"}, listeners=["S=127.0.0.1:0,sasl"]
+    ) as cluster:
+        assert cluster.bootstrap == cluster.bootstrap_of("s")
+        started = [cluster.admin.get(path) for path in ("/v1/quotas", "/v1/users")]
+        cluster.set(per_ip=9)
+        cluster.quota("user=alice,client-id=<default>", producer_byte_rate=None)
+        cluster.user("alice", None)
+        cluster.reset()
+        assert [cluster.admin.get(path) for path in ("/v1/quotas", "/v1/users")] == started
+        assert cluster.explain(ip="127.0.0.1")["brokers"][0]["connections"][1]["value"] == 3
+
+
+def test_what_cannot_start_says_why_and_leaves_nothing():
+    with pytest.raises(turnstile.ClusterError, match="kafka_connections_max_per_ip"):
+        turnstile.Cluster(limits={"per_ip": -1}).start()
+    cluster = turnstile.Cluster(quotas={"ip=nowhere": {"connection_creation_rate": 1}})
+    with pytest.raises(turnstile.AdminError, match="not a valid IP"):
+        cluster.start()
+    with pytest.raises(turnstile.ClusterError, match="not running"):
+        cluster.bootstrap  # noqa: B018
+    cluster.stop()
+
+
+def test_killed_from_outside_it_says_so():
+    with turnstile.Cluster(shards=1) as cluster:
+        pid = cluster.admin.get("/v1/cluster")["pid"]
+        os.kill(pid, signal.SIGTERM)
+        assert cluster._process is not None and cluster._process.wait(10) == 0
+        with pytest.raises(turnstile.ClusterError, match="has ended"):
+            cluster.set(per_ip=1)
+
+
+def test_it_ends_with_the_program_that_started_it(tmp_path: Path):
+    program = "import os, turnstile; c = turnstile.Cluster(shards=1).start(); print(c.admin.get('/v1/cluster'))"
+    killed = subprocess.run(
+        [sys.executable, "-c", f"{program}; import sys; sys.stdout.flush(); os.kill(os.getpid(), 9)"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    about = eval(killed.stdout)
+    assert killed.returncode == -signal.SIGKILL
+    until(lambda: not Path(f"/proc/{about['pid']}").exists(), what="the supervisor has ended")
+    assert list(tmp_path.iterdir()) == [], "nor is its data left"
+
+
+@pytest.mark.parametrize("run", [trio.run, lambda function: asyncio.run(function())], ids=["trio", "asyncio"])
+def test_the_same_in_an_event_loop(run):
+    async def use():
+        async with turnstile.AsyncCluster(shards=1, topics=["a"]) as cluster:
+            await cluster.set(per_ip=1)
+            await cluster.quota("user=alice", producer_byte_rate=10)
+            with connect(address(cluster), "127.1.0.1") as one, connect(address(cluster), "127.1.0.1") as other:
+                assert (admitted(one), admitted(other)) == (True, False)
+                assert (await cluster.refusals()).total == 1 and await cluster.connections() == 1
+            assert (await cluster.explain(user="alice"))["client"]["quotas"] == {"producer_byte_rate": 10}
+            await cluster.kill_shard()
+            await cluster.reset()
+            assert (await cluster.refusals()).total == 0 and await cluster.throttled() == {}
+            pids.append(cluster.sync.admin.get("/v1/cluster")["pid"])
+
+    pids: list[int] = []
+    run(use)
+    assert len(pids) == 1 and not Path(f"/proc/{pids[0]}").exists()
+
+
+def test_a_suite_for_testcontainers_changes_its_import():
+    with turnstile.KafkaContainer("confluentinc/cp-kafka:7.6.0").with_kraft() as kafka:
+        server = kafka.get_bootstrap_server()
+        assert server == f"{kafka.get_container_host_ip()}:{kafka.get_exposed_port(9093)}"
+        producer = Producer({"bootstrap.servers": server, "log_level": 0})
+        producer.produce("t", b"one")
+        assert producer.flush(10) == 0
+
+
+@pytest.mark.timed
+def test_ready_within_a_second_and_reset_within_50_ms():
+    started, resets = [], []
+    for _ in range(3):
+        began = time.monotonic()
+        with turnstile.Cluster():
+            started.append(time.monotonic() - began)
+    with turnstile.Cluster() as cluster:
+        for _ in range(5):
+            with connect(address(cluster)) as sock:
+                assert admitted(sock)
+            cluster.set(per_ip=5)
+            began = time.monotonic()
+            cluster.reset()
+            resets.append(time.monotonic() - began)
+    assert min(started) < 1.0 and sorted(resets)[2] < 0.05, (started, resets)

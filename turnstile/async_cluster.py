@@ -1,0 +1,94 @@
+"""`Cluster` for trio and asyncio: each call waits in a worker thread, so that the event loop goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from anyio import CancelScope
+from anyio.to_thread import run_sync
+
+from turnstile.cluster import Cluster, Refusals, Throttled
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def _waited(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await run_sync(partial(function, *args, **kwargs))
+
+
+class AsyncCluster:
+    """A `Cluster` whose methods are awaited; arguments, results and errors are the same.
+
+    `sync` is that cluster, for attributes that need no waiting.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """As `Cluster`."""
+        self.sync = Cluster(**options)
+
+    async def __aenter__(self) -> AsyncCluster:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> AsyncCluster:
+        """See Cluster.start. A start that is cancelled leaves no process."""
+        with CancelScope(shield=True):
+            await _waited(self.sync.start)
+        return self
+
+    async def stop(self) -> None:
+        """See Cluster.stop; it is not cut short by a cancellation."""
+        with CancelScope(shield=True):
+            await _waited(self.sync.stop)
+
+    @property
+    def bootstrap(self) -> str:
+        """See Cluster.bootstrap."""
+        return self.sync.bootstrap
+
+    async def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """See Cluster.set."""
+        await _waited(self.sync.set, settings, **named)
+
+    async def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
+        """See Cluster.quota."""
+        await _waited(self.sync.quota, entity, **rates)
+
+    async def user(self, name: str, password: str | None) -> None:
+        """See Cluster.user."""
+        await _waited(self.sync.user, name, password)
+
+    async def reset(self) -> None:
+        """See Cluster.reset."""
+        await _waited(self.sync.reset)
+
+    async def kill_shard(self, shard: int = 0, broker: int = 0) -> None:
+        """See Cluster.kill_shard."""
+        await _waited(self.sync.kill_shard, shard, broker)
+
+    async def refusals(self) -> Refusals:
+        """See Cluster.refusals."""
+        return await _waited(self.sync.refusals)
+
+    async def throttled(self) -> dict[str, Throttled]:
+        """See Cluster.throttled."""
+        return await _waited(self.sync.throttled)
+
+    async def connections(self, ip: str | None = None) -> int:
+        """See Cluster.connections."""
+        return await _waited(self.sync.connections, ip)
+
+    async def explain(
+        self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None
+    ) -> dict[str, Any]:
+        """See Cluster.explain."""
+        return await _waited(self.sync.explain, ip=ip, user=user, client_id=client_id)

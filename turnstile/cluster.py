@@ -1,0 +1,314 @@
+"""A cluster for a Python program: started by `with`, asked and changed while it runs, gone at the end.
+
+C1  When `start` returns, every shard accepts connections; when a change returns, it is enforced on every shard.
+C2  When `stop` returns, no process of the cluster is left, and no file unless `data_dir` was given. If this process is
+    killed, the cluster ends too: it reads the end of its standard input.
+C3  `refusals` and `throttled` count from the last `reset` on, or from the start.
+
+The cluster is the one that `turnstile up` starts, in processes of its own; nothing of it runs in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from turnstile.admin_client import AdminClient, AdminError
+from turnstile.settings import as_entity, as_setting, as_text
+
+_STOP_WITHIN_S = 15.0
+_RESTART_WITHIN_S = 10.0
+
+
+class ClusterError(Exception):
+    """The cluster did not start, or is not running; `str()` says why."""
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Refused connections. `by_ip` has the addresses refused most: {address: {reason: count}}."""
+
+    total: int
+    admitted: int
+    by_reason: Mapping[str, int] = field(default_factory=dict)
+    by_ip: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Throttled:
+    """Requests that a client quota delayed, and the milliseconds of delay they were told in all."""
+
+    requests: int
+    throttle_ms: int
+
+
+class Cluster:
+    """Brokers of a Kafka-compatible cluster on free ports of 127.0.0.1.
+
+    `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
+    `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
+    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. All of them hold again after `reset`.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        quotas: Mapping[str, Mapping[str, float]] | None = None,
+        topics: Mapping[str, int] | Iterable[str] = (),
+        users: Mapping[str, str] | None = None,
+        brokers: int = 1,
+        shards: int = 2,
+        listeners: Iterable[str] = (),
+        data_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._quotas = dict(quotas or {})
+        self._users = dict(users or {})
+        self._command = [sys.executable, "-P", "-m", "turnstile.cli.main", "up", "--json", "--end-with-stdin"]
+        # -P: a folder of the caller's that is called broker or shards is not ours.
+        self._command += ["--brokers", str(brokers), "--shards", str(shards), "--admin-port", "0"]
+        chosen = [word for listener in listeners for word in ("--listener", listener)]
+        self._command += chosen or ["--port", "0"]
+        for name, value in (limits or {}).items():
+            self._command += ["--set", f"{as_setting(name)}={as_text(value)}"]
+        for name, count in (topics if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)).items():
+            self._command += ["--topic", f"{name}:{count}"]
+        if data_dir is not None:
+            self._command += ["--data-dir", os.fspath(data_dir)]
+        self._process: subprocess.Popen[str] | None = None
+        self._errors: IO[str]
+        self._admin: AdminClient
+        self._before: dict[str, int] = {}
+        self._listeners: dict[str, list[str]] = {}
+        self.data_dir: Path
+        """Where logs, offsets and the journal lie while the cluster runs."""
+
+    # Start and end
+
+    def start(self) -> Cluster:
+        """Returns when the cluster answers. Raises ClusterError, AdminError for a quota or user that can't be."""
+        if self._process is not None:
+            return self
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        started = _json(line)
+        if "admin" not in started:
+            why = _json(line + self._process.stdout.read()).get("error")
+            self._process.kill()
+            said = self._end()
+            raise ClusterError(why or said or "the cluster ended before it answered")
+        self.data_dir = Path(started["data_dir"])
+        self._admin = AdminClient(started["admin"], who="turnstile.Cluster")
+        self._listeners = {}
+        for each in started["listeners"]:
+            self._listeners.setdefault(each["name"], []).append(each["address"])
+        try:
+            self._add_quotas_and_users()
+        except BaseException:
+            self.stop()
+            raise
+        self._before = self._counted()
+        return self
+
+    def stop(self) -> None:
+        """Ends the cluster, in order; kills it if that takes too long."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._end()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _end(self) -> str:
+        """Waits until the cluster has ended; returns what it said."""
+        process, self._process = self._process, None
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        said = self._said()
+        self._errors.close()
+        return said
+
+    def _said(self) -> str:
+        """What the cluster wrote to its standard error, without the name of the command."""
+        self._errors.seek(0)
+        return self._errors.read().strip().removeprefix("turnstile: ")
+
+    # Where it is
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses of all brokers on the first listener, as `bootstrap.servers` takes them. Raises ClusterError."""
+        self._running()
+        return ",".join(next(iter(self._listeners.values())))
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The same on another listener. Raises ClusterError, KeyError."""
+        self._running()
+        return ",".join(self._listeners[listener.upper()])
+
+    @property
+    def admin(self) -> AdminClient:
+        """Everything else that the cluster can be asked. Raises ClusterError."""
+        self._running()
+        return self._admin
+
+    def _running(self) -> None:
+        if self._process is None:
+            raise ClusterError("the cluster is not running: start it, or use it in a `with` block")
+        if self._process.poll() is not None:
+            raise ClusterError(f"the cluster has ended: {self._said() or f'exit code {self._process.returncode}'}")
+
+    # Change it
+
+    def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
+
+        Raises AdminError, with one sentence for each setting that can't be.
+        """
+        wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
+        upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
+        remove = [name for name, value in wanted.items() if value is None]
+        self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
+
+    def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
+        """Quotas of an entity, in force when this returns: quota("user=alice", producer_byte_rate=1e6). None removes one.
+
+        Raises AdminError.
+        """
+        given = {key: float(rate) for key, rate in rates.items() if rate is not None}
+        remove = [key for key, rate in rates.items() if rate is None]
+        change = {"entity": as_entity(entity), "set": given, "remove": remove}
+        self.admin.put("/v1/quotas", {"alter": [change]})
+
+    def user(self, name: str, password: str | None) -> None:
+        """A user of listeners with SASL; None removes it. Raises AdminError."""
+        self.admin.put("/v1/users", {"name": name, "password": password})
+
+    def reset(self) -> None:
+        """The cluster as it was when it started, in milliseconds: no record, no group, no connection, nothing counted."""
+        self.admin.post("/v1/reset")
+        self._add_quotas_and_users()
+        self._before = self._counted()
+
+    def kill_shard(self, shard: int = 0, broker: int = 0) -> None:
+        """kill -9 of a shard process; returns when its successor accepts connections. Raises ClusterError, AdminError."""
+        before = self._shard(broker, shard)
+        os.kill(before["pid"], signal.SIGKILL)
+        deadline = time.monotonic() + _RESTART_WITHIN_S
+        while time.monotonic() < deadline:
+            now = self._shard(broker, shard)
+            if now["epoch"] != before["epoch"] and now["state"] == "up":
+                return
+            time.sleep(0.005)
+        raise ClusterError(f"shard {shard} of broker {broker} did not come back within {_RESTART_WITHIN_S:.0f} s")
+
+    def _shard(self, broker: int, shard: int) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = self.admin.get("/v1/shards")["shards"]
+        found = [row for row in rows if (row["broker"], row["shard"]) == (broker, shard)]
+        if not found:
+            raise ClusterError(f"there is no shard {shard} of broker {broker}")
+        return found[0]
+
+    def _add_quotas_and_users(self) -> None:
+        for entity, rates in self._quotas.items():
+            self.quota(entity, **rates)
+        for name, password in self._users.items():
+            self.user(name, password)
+
+    # Ask it
+
+    def refusals(self) -> Refusals:
+        """Connections refused since the last reset, and why."""
+        now = self._counted()
+        reasons = {
+            name.removeprefix("refused "): now[name] - self._before.get(name, 0)
+            for name in now
+            if name.startswith("refused ")
+        }
+        rows = self.admin.get("/v1/refusals", by="ip")["refusals"]
+        return Refusals(
+            total=sum(reasons.values()),
+            admitted=now["admitted"] - self._before.get("admitted", 0),
+            by_reason={reason: count for reason, count in reasons.items() if count},
+            by_ip={row["ip"]: row["reasons"] for row in rows},
+        )
+
+    def throttled(self) -> dict[str, Throttled]:
+        """Delayed requests since the last reset by the name of their quota, such as `producer_byte_rate`."""
+        now, before = self._counted(), self._before
+        found = {}
+        for name in now:
+            if name.startswith("requests "):
+                kind = name.removeprefix("requests ")
+                requests, delay = (now[each] - before.get(each, 0) for each in (name, f"ms {kind}"))
+                if requests:
+                    found[kind] = Throttled(requests, delay)
+        return found
+
+    def connections(self, ip: str | None = None) -> int:
+        """Connections open now, of all addresses or of one."""
+        if ip is None:
+            return sum(row["connections"] for row in self.admin.get("/v1/shards")["shards"])
+        pools = self.admin.get("/v1/tokens")["pools"]
+        return sum(pool["in_use"] for pool in pools if (pool["kind"], pool["key"]) == ("ip", ip))
+
+    def explain(
+        self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None
+    ) -> dict[str, Any]:
+        """Which limits hold for an address or a client, where each comes from, and how much of it is used now."""
+        found: dict[str, Any] = self.admin.get("/v1/explain", **{"ip": ip, "user": user, "client-id": client_id})
+        return found
+
+    def _counted(self) -> dict[str, int]:
+        """The cluster's counters, which a reset leaves alone."""
+        totals = self.admin.get("/v1/live")["totals"]
+        return {
+            "admitted": totals["admitted"],
+            **{f"refused {reason}": count for reason, count in totals["refused"].items()},
+            **{f"requests {kind}": each["requests"] for kind, each in totals["throttled"].items()},
+            **{f"ms {kind}": each["throttle_ms"] for kind, each in totals["throttled"].items()},
+        }
+
+    # As testcontainers' KafkaContainer has it
+
+    def get_bootstrap_server(self) -> str:
+        """`bootstrap`."""
+        return self.bootstrap
+
+
+def _json(text: str) -> dict[str, Any]:
+    """The object in a text, {} for what is no JSON."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+__all__ = ["AdminError", "Cluster", "ClusterError", "Refusals", "Throttled"]
