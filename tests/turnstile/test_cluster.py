@@ -60,7 +60,8 @@ def test_a_client_produces_and_consumes(cluster):
 def test_a_limit_holds_when_set_returns_and_refusals_say_why(cluster):
     cluster.set(per_ip=2, overrides={"127.1.0.9": 3, "2001:db8::1": 1})
     socks = [connect(address(cluster), ip) for ip in ["127.1.0.1"] * 4 + ["127.1.0.9"] * 4]
-    assert [admitted(sock) for sock in socks] == [True, True, False, False, True, True, True, False]
+    answers = list(map(admitted, socks))  # which of an address gets in, its shards decide
+    assert (sum(answers[:4]), sum(answers[4:])) == (2, 3)
     refusals = cluster.refusals()
     assert (refusals.total, refusals.admitted, refusals.by_reason) == (3, 5, {"ip_cap": 3})
     assert refusals.by_ip == {"127.1.0.1": {"ip_cap": 2}, "127.1.0.9": {"ip_cap": 1}}
