@@ -279,10 +279,11 @@ def _bystander(port: int, pipe: Connection) -> None:
     took: list[float] = []
     started = False
     while True:
-        for sock in socks:
+        for place in range(len(socks)):
             began = time.perf_counter()
-            sock.sendall(machine.API_VERSIONS)
-            _read(sock)
+            while not _answered(socks[place]):  # its shard was ended: the next one answers
+                socks[place].close()
+                socks[place] = socket.create_connection(("127.0.0.1", port), timeout=120)
             waited_ms = (time.perf_counter() - began) * 1000
             took.append(waited_ms)
             while (waited_ms := waited_ms - EVERY_MS) > 0:
@@ -293,6 +294,16 @@ def _bystander(port: int, pipe: Connection) -> None:
         if pipe.poll(EVERY_MS / 1000):
             break
     pipe.send(sorted(took)[int(len(took) * 0.99)])
+
+
+def _answered(sock: socket.socket) -> bool:
+    """Asks ApiVersions; whether the answer came."""
+    try:
+        sock.sendall(machine.API_VERSIONS)
+        _read(sock)
+    except OSError:
+        return False
+    return True
 
 
 def _watch(pid: int, peak: list[float], ends: threading.Event) -> None:
