@@ -230,7 +230,6 @@ class Tokens:
         """The links to a peer broke, and its process may live: what it was granted stays out, what it granted stays here,
         and versions wait, until it is up again or down."""
         self._peers.lost(peer)
-        self._owed.pop(peer, None)
         self._ledger.lost(peer)
         self._waiting.home_changed(peer)
 
@@ -238,7 +237,6 @@ class Tokens:
         """A peer's process has ended. What it held is free; what is cached of its pools stays good, unless a change is under
         way."""
         self._peers.down(peer)
-        self._owed.pop(peer, None)
         self._ledger.down(peer)
         self._waiting.home_changed(peer)
         if self._applied:

@@ -175,8 +175,6 @@ LINES: list[tuple[type, str, str, str, str, int]] = [
     (Waiting, "expire", "if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):", "if True:", "3", 0),
     (Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8", 0),
     (Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8", 0),
-    (Tokens, "peer_down", "self._owed.pop(peer, None)", "pass", "1/5", 0),
-    (Tokens, "peer_lost", "self._owed.pop(peer, None)", "pass", "1/5", 0),
     (Waiting, "home_changed", "peer if peer != home else None", "peer", "2", 0),
     (Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5", 0),
     (Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5", 0),

@@ -70,10 +70,10 @@ class Oracle:
         rule that lets wait, it is refused only while the home is not up."""
         node, home = connection.node, self.world.home(decision.pool)
         _, _, since_s = connection.asked[decision.pool]
-        since_s = max(since_s, node.home_changed_s.get(home, 0.0))
+        since_s = max(since_s, node.changed_s.get(home, 0.0))
         waited_s = self.world.now_s - since_s
         require(waited_s > DEADLINE_S - 1e-6, "3", f"unavailable after {waited_s} s")
-        is_up = home == node.shard or home in node.known
+        is_up = home == node.shard or (home in node.known and home not in node.changing)
         require(not (decision.rule.wait and is_up), "3", "unavailable, but the rule lets it wait and its home is up")
 
     # After every pass
@@ -85,6 +85,8 @@ class Oracle:
         if node.alive:
             node.tokens.check()
             self._follow(node)
+            node.changed_s.update(dict.fromkeys(node.changing, self.world.now_s))
+            node.changing.clear()
             self._counts(node, snapshots[shard])
             self._loosens(node, snapshots[shard])
         for home in self.world.nodes:

@@ -35,11 +35,12 @@ class Schedule:
         self.cancels = draw.choice([0.0, 0.1])
         self.arrivals = draw.choice([0.3, 0.6])
         self.closes = draw.choice([0.2, 0.5])
-        self.forced = draw.choice([0.0, 0.0, 0.0, 0.05])
+        self.forced = draw.choice([0.0, 0.0, 0.05, 0.2])
         self.haste = draw.choice([1, 3, 10])  # events a shard reads in one pass, at most
         self.cuts = draw.choice([0.0, 0.0, 0.03, 0.1]) if shards > 1 else 0.0
         self.stalls = draw.choice([0.0, 0.0, 0.03])
         self.rated = draw.choice([0.0, 0.0, 0.3])  # of the arrivals, how many wait for a rate before their last pool
+        self.resumes = draw.choice([0.02, 0.3])
         self.slow = {draw.randrange(shards)} if draw.random() < 0.2 else set()  # shards that read one event in a pass
         self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
         self.patience_s = draw.choice(
@@ -110,36 +111,54 @@ class Schedule:
             self.oracle.look(node.shard)
 
     def _pass(self, shard: int) -> None:
-        """One pass of one shard's loop."""
+        """One pass of one shard's loop: some of what may happen in one, in any order."""
+        steps = [self._read, self._read, self._configure, self._admit, self._end_some, self._tick]
+        self.draw.shuffle(steps)
+        for step in steps:
+            step(shard)
+        self.world.end_pass(shard)
+        self.oracle.look(shard)
+
+    def _read(self, shard: int) -> None:
         world, draw = self.world, self.draw
-        node = world.nodes[shard]
-        for _ in range(draw.randrange((1 if shard in self.slow else self.haste) + 1)):
+        most = draw.randrange((1 if shard in self.slow else self.haste) + 1)
+        only = draw.randrange(world.shards) if draw.random() < 0.3 else None  # one link has more to read than others
+        for _ in range(most):
             peers = world.waiting_events(shard)
             if peers:
-                world.deliver(draw.choice(peers), shard)
-        if world.strays and draw.random() < 0.2:
+                world.deliver(only if only in peers else draw.choice(peers), shard)
+        if world.strays and draw.random() < 0.1:
             world.deliver_stray(draw.randrange(len(world.strays)))
+
+    def _configure(self, shard: int) -> None:
+        world, draw = self.world, self.draw
         if draw.random() < self.again:
             world.push_again(shard)
-        if node.pushed and draw.random() < 0.4:
+        if world.nodes[shard].pushed and draw.random() < 0.4:
             world.apply(shard, skip=draw.random() < 0.3, how=draw.choice(["exact", "exact", "kinds", "unknown"]))
+
+    def _admit(self, shard: int) -> None:
+        world, draw = self.world, self.draw
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):
                 pools = draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])])
                 world.arrive(shard, pools, rated=draw.random() < self.rated)
         if draw.random() < self.forced:
             world.force(shard, draw.choice(["broker", self.listener]))
-        for connection in list(node.connections):
+
+    def _end_some(self, shard: int) -> None:
+        world, draw = self.world, self.draw
+        for connection in list(world.nodes[shard].connections):
             if connection.state == "open" and draw.random() < self.closes * 0.4:
                 world.close(connection)
             elif connection.state in ("pending", "suspended") and draw.random() < self.cancels:
                 world.cancel(connection)
-            elif connection.state == "suspended" and draw.random() < 0.3:
+            elif connection.state == "suspended" and draw.random() < self.resumes:
                 world.resume(connection)
-        if draw.random() < 0.2:
-            world.tick(shard)
-        world.end_pass(shard)
-        self.oracle.look(shard)
+
+    def _tick(self, shard: int) -> None:
+        if self.draw.random() < 0.2:
+            self.world.tick(shard)
 
     # To rest
 

@@ -108,7 +108,8 @@ class Node:
         self.done = -1
         self.known: dict[int, tuple[int, int]] = {}  # epoch and link number of each peer that is up, as told
         self.met: dict[int, int] = {}  # the epoch of each peer that was ever up
-        self.home_changed_s: dict[int, float] = {}  # when each peer last came up, was lost or died, as told
+        self.changed_s: dict[int, float] = {}  # when each peer last came up, was lost or died, as told before this pass
+        self.changing: set[int] = set()  # the same, in this pass
         self.pushed: deque[int] = deque()
         self.connections: dict[SimulatedConnection, None] = {}  # pending, suspended or open here
         self.restarted = 0  # of its tokens, when it was last looked at
@@ -163,7 +164,8 @@ class World:
         node = self.nodes[shard]
         self.epochs += 1
         node.alive, node.epoch, node.version, node.done = True, self.epochs, 0, -1
-        node.known, node.met, node.connections, node.home_changed_s = {}, {}, {}, {}
+        node.known, node.met, node.connections, node.changed_s = {}, {}, {}, {}
+        node.changing.clear()
         node.restarted = 0
         node.may_cache.clear()
         node.pushed.clear()
@@ -293,7 +295,7 @@ class World:
             node.tokens.receive(source, what)
             return
         node.may_cache -= {pool for pool in node.may_cache if self.home(pool) == source}
-        node.home_changed_s[source] = self.now_s
+        node.changing.add(source)
         if kind == "up":
             node.known[source] = what
             node.met[source] = what[0]
