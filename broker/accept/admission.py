@@ -231,6 +231,9 @@ class Admission:
         return None
 
     def _ip_rate(self, pending: PendingConnection) -> Event | None:
+        if pending.step is Step.IP_RATE:  # a change may revoke its slot meanwhile: it is not open yet
+            self._tokens.suspend(pending.take_tokens_off(), pending)
+            pending.suspended = True
         wait_ms = self._rates.record(pending.pools[-1], pending, now_ms=self._now_ms())
         return None if wait_ms is None else self._ip_recorded(pending, wait_ms)
 
@@ -249,7 +252,7 @@ class Admission:
 
     def _hold(self, pending: PendingConnection) -> Event | None:
         """The slot is free again, and what was recorded is taken back."""
-        self._tokens.release(pending.take_tokens_off())
+        self._give_tokens_back(pending)
         self._rates.count(self.listener, -1, now_ms=self._now_ms())
         self._counters.ip_delayed(self.listener, pending.delay_ms)
         pending.hold(self._held.hold(pending, pending.delay_ms))
@@ -263,10 +266,16 @@ class Admission:
         return self._take(pending, self._forced_pools if pending.forced else self._slot_pools)
 
     def _ip_tokens(self, pending: PendingConnection) -> Event | None:
-        return self._take(pending, pending.pools[-1:])
+        """Its slot is held, or taken again, by the same request: refused, it has neither."""
+        pending.suspended = False
+        return self._taken(pending, self._but_forced(pending), self._tokens.resume(pending.pools[-1:], pending))
 
     def _all_tokens(self, pending: PendingConnection) -> Event | None:
-        return self._take(pending, (*self._forced_pools, pending.pools[-1]) if pending.forced else pending.pools)
+        return self._take(pending, self._but_forced(pending))
+
+    def _but_forced(self, pending: PendingConnection) -> tuple[str, ...]:
+        """The pools of which it has to ask for a token."""
+        return (*self._forced_pools, pending.pools[-1]) if pending.forced else pending.pools
 
     def _late_tokens(self, pending: PendingConnection) -> Event | None:
         """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""
@@ -280,9 +289,13 @@ class Admission:
         self.advance(pending, Event.REFUSE)
 
     def _take(self, pending: PendingConnection, pools: tuple[str, ...]) -> Event | None:
-        decision = self._tokens.take(pools, pending)
+        return self._taken(pending, pools, self._tokens.take(pools, pending))
+
+    def _taken(
+        self, pending: PendingConnection, pools: tuple[str, ...], decision: Admitted | Refused | None
+    ) -> Event | None:
         if decision is ADMITTED:
-            pending.tokens += pools
+            pending.tokens = pools
             return Event.PASSED
         if decision is not None:
             return self._answered(pending, decision)
@@ -304,8 +317,16 @@ class Admission:
         if isinstance(decision, Refused):
             pending.refusal = refusal_by_pool(decision)
             return Event.REFUSE
-        pending.tokens += pending.wanted
+        pending.tokens = pending.wanted
         return Event.PASSED
+
+    def _give_tokens_back(self, pending: PendingConnection) -> None:
+        if pending.suspended:
+            pending.suspended = False
+            self._tokens.cancel(pending)
+        tokens = pending.take_tokens_off()
+        if tokens:
+            self._tokens.release(tokens)
 
     # Ends
 
@@ -318,9 +339,7 @@ class Admission:
         self._open(pending.fd, number, ip, port, pending.pools)
 
     def _refuse(self, pending: PendingConnection) -> None:
-        tokens = pending.take_tokens_off()
-        if tokens:
-            self._tokens.release(tokens)
+        self._give_tokens_back(pending)
         os.close(pending.fd)
         self._outcomes.refused(pending.number, pending.ip, pending.port, pending.refusal, self._waited_ms(pending))
 

@@ -39,6 +39,7 @@ class PendingConnection:
     forced = False
     wanted: tuple[str, ...] = ()  # the tokens it asked for
     tokens: tuple[str, ...] = ()  # the pools of which it holds a token
+    suspended = False  # its tokens are with Tokens.suspend, and may be revoked
     pool = ""  # the pool it waits for, under `rule`
     rule: CapRule = UNLIMITED
     asked_ns = 0

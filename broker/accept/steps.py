@@ -5,7 +5,7 @@
     LISTENER_RATE  a unit of the broker's and the listener's creation rate; the larger delay, while the listener stops
     SLOT           a token of the listener's and the broker's pool; its listener stops while a rule lets it wait (KIP-402)
     IP_RATE        a unit of the creation rate of the address
-    IP_TOKENS      a token of the pool of the address
+    IP_TOKENS      a token of the pool of the address, and the slot again if a change revoked it
     TOKENS         the tokens of SLOT and IP_TOKENS in one request: nothing has to be asked in between
     HELD           the delay of an address over its rate; the socket is not read
     IP_RATE_AGAIN  the same unit after that delay, with turnstile.ip.rate.recheck

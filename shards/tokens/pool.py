@@ -9,7 +9,7 @@ All pools of a shard are in one PoolTable, so that a decision costs one look-up 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple, Protocol
 
 from shards.limits.caps import CapRule
@@ -89,6 +89,7 @@ class PoolTable:
     def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
         self.rule_of = rule_of
         self.pools: dict[str, Pool] = {}
+        self._few: dict[str, Pool] = {}  # but for those of addresses, of which there may be a million
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools
@@ -98,14 +99,30 @@ class PoolTable:
     def add(self, pool: Pool) -> None:
         """Makes a pool known; it will be visited after one turn of the wheel."""
         self.pools[pool.key] = pool
+        if not pool.key.startswith("ip:"):
+            self._few[pool.key] = pool
         self._wheel[-1].append(pool)
+
+    def forget(self, pool: Pool) -> None:
+        """A pool of which there is nothing to remember; it was just visited."""
+        del self.pools[pool.key]
+        self._few.pop(pool.key, None)
+
+    def matching(self, names: Collection[str]) -> list[Pool]:
+        """The pools of these keys ("ip:10.0.0.1") and of these kinds ("ip": all addresses, "broker": all of them)."""
+        found = {name: self.pools[name] for name in names if name in self.pools}
+        kinds = {name for name in names if ":" not in name}
+        if kinds:
+            candidates = self.pools if "ip" in kinds else self._few
+            found.update((key, pool) for key, pool in candidates.items() if key.partition(":")[0] in kinds)
+        return list(found.values())
 
     def keep(self, pool: Pool) -> None:
         """Puts a pool that was just visited back on the wheel."""
         self._wheel[-1].append(pool)
 
     def due(self, now_s: float, turn_s: float) -> list[Pool]:
-        """The pools whose turn it is; the caller keeps them, or deletes them from `pools`."""
+        """The pools whose turn it is; the caller keeps or forgets each."""
         if self._next_turn_s is None:
             self._next_turn_s = now_s + turn_s / self.TICKS
         found: list[Pool] = []

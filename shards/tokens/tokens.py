@@ -249,7 +249,7 @@ class Tokens:
             if pool.key in self._waiting.queues or self._sweep(pool):
                 self._table.keep(pool)
             else:
-                del self._table.pools[pool.key]
+                self._table.forget(pool)
         self._waiting.expire(now_s, self._deadline_s)
 
     def flush(self) -> None:
@@ -324,15 +324,14 @@ class Tokens:
     def _change_rules(self, changed: Collection[str] | None) -> None:
         """Gives every pool its rule, and only then lets anybody be decided by them."""
         pools: list[Pool] = []
-        for pool in self._table.pools.values():
-            if changed is None or pool.key in changed or pool.key.partition(":")[0] in changed:
-                rule = self._rule_of(pool.key)
-                if rule != pool.rule:
-                    pools.append(pool)
-                    if isinstance(pool, HomePool):
-                        self._ledger.change(pool, rule)
-                    elif isinstance(pool, HolderPool):
-                        self._cache.change(pool, rule)
+        for pool in self._table.pools.values() if changed is None else self._table.matching(changed):
+            rule = self._rule_of(pool.key)
+            if rule != pool.rule:
+                pools.append(pool)
+                if isinstance(pool, HomePool):
+                    self._ledger.change(pool, rule)
+                elif isinstance(pool, HolderPool):
+                    self._cache.change(pool, rule)
         for pool in pools:
             if isinstance(pool, HomePool):
                 self._ledger.enforce(pool)

@@ -88,6 +88,7 @@ class Tokens(Answers):
     def __init__(self, log):
         super().__init__(log)
         self.held, self.rules = [], {}
+        self.suspended, self.resumed = {}, {}
 
     def take(self, pools, waiter):
         decision = self.ask("take", " ".join(pools), waiter, ADMITTED)
@@ -98,19 +99,37 @@ class Tokens(Answers):
         return decision
 
     def release(self, pools):
+        if not pools:
+            return
         self._log.append(f"release {' '.join(pools)}")
         for pool in pools:
             self.held.remove(pool)
 
+    def suspend(self, pools, waiter):
+        self.suspended[waiter] = pools
+
+    def resume(self, more, waiter):
+        self.resumed[waiter] = self.suspended.pop(waiter)
+        decision = self.take(more, waiter)
+        if isinstance(decision, Refused):
+            self.release(self.resumed[waiter])
+        return decision
+
     def cancel(self, waiter):
-        if waiter in self.waiters.values():
+        if waiter in self.suspended:
+            self.release(self.suspended.pop(waiter))
+        elif waiter in self.waiters.values():
             self.cancelled.append(waiter)
+            self.release(self.resumed.pop(waiter, ()))
 
     def decide(self, pools, decision=ADMITTED):
         """The home's answer."""
         waiter = self.waiters.pop(" ".join(pools))
+        slot = self.resumed.pop(waiter, ())
         if decision is ADMITTED:
             self.held += pools
+        else:
+            self.release(slot)
         waiter.decided(decision)
 
 

@@ -56,3 +56,19 @@ def test_a_late_tick_catches_up_one_turn_and_no_more() -> None:
 
 def test_the_decision_to_admit_is_readable() -> None:
     assert repr(ADMITTED) == "ADMITTED"
+
+
+def test_pools_are_found_by_key_and_by_kind() -> None:
+    table = PoolTable(lambda key: UNLIMITED)
+    for key in ("broker", "broker:all", "listener:A", "ip:10.0.0.1", "ip:10.0.0.2"):
+        table.add(Pool(key, UNLIMITED))
+
+    def found(*names: str) -> list[str]:
+        return sorted(pool.key for pool in table.matching(names))
+
+    assert found("broker") == ["broker", "broker:all"]
+    assert found("ip:10.0.0.2", "ip:10.0.0.3") == ["ip:10.0.0.2"]
+    assert found("ip", "listener") == ["ip:10.0.0.1", "ip:10.0.0.2", "listener:A"]
+    assert found("quota") == []
+    table.forget(table.pools["broker:all"])
+    assert found("broker") == ["broker"]

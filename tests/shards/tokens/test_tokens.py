@@ -1,4 +1,4 @@
-"""token_checks.py: what the accept path sees of one shard; how shards work together is in tests/simulation."""
+"""tokens.py: what the accept path sees of one shard; how shards work together is in tests/simulation."""
 
 from __future__ import annotations
 
@@ -253,3 +253,105 @@ def test_hooks_hear_what_a_home_grants_and_reclaims() -> None:
     tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 9, 1, 1]]))
     tokens.flush()
     assert heard == [(HERE, 1, 1, False)]
+
+
+def test_each_home_has_the_whole_deadline_to_answer() -> None:
+    other = next(f"ip:10.0.1.{n}" for n in range(100) if home_of(f"ip:10.0.1.{n}", 2) == 1)
+    shard = Shard(**{AWAY: CapRule(2, "max.connections", wait=True), other: CAP})
+    shard.tokens.peer_up(1, 2)
+    waiter = RecordingTokenWaiter()
+    shard.tokens.take((AWAY, other), waiter)
+    for now_s in (0.0, 60.0):
+        shard.tokens.tick(now_s)
+    shard.said()
+    shard.hears(("grant", AWAY, 1, False, 1))
+    shard.said()
+    for now_s in (60.25, 61.0):
+        shard.tokens.tick(now_s)
+        shard.said()
+    assert waiter.decision is None
+    shard.tokens.tick(61.25)
+    shard.said()
+    assert waiter.decision == Refused(other, CAP, 0, unavailable=True)
+
+
+def test_a_suspended_connection_goes_on_with_what_it_holds(shard: Shard) -> None:
+    waiter = RecordingTokenWaiter()
+    assert shard.tokens.take((HERE,), waiter) is ADMITTED
+    shard.tokens.suspend((HERE,), waiter)
+    assert shard.tokens.resume(("broker",), waiter) is ADMITTED
+    assert shard.tokens.totals().in_use == 2
+    shard.tokens.release((HERE, "broker"))
+    assert shard.tokens.totals().in_use == 0
+
+
+def test_a_suspended_connection_that_is_refused_or_cancelled_holds_nothing(shard: Shard) -> None:
+    waiter = RecordingTokenWaiter()
+    shard.rules["broker"] = CapRule(0, NAME)
+    for end in (lambda: shard.tokens.resume(("broker",), waiter), lambda: shard.tokens.cancel(waiter)):
+        assert shard.tokens.take((HERE,), waiter) is ADMITTED
+        shard.tokens.suspend((HERE,), waiter)
+        end()
+        assert shard.tokens.totals().in_use == 0
+        shard.said()
+
+
+def test_a_cut_revokes_the_tokens_of_a_suspended_connection_before_it_is_done(shard: Shard) -> None:
+    """Two open, one suspended, and the cap is cut to two: once that is done, the third is not admitted."""
+    shard.rules[HERE] = CapRule(3, NAME)
+    shard.tokens.apply(1, lambda: None)
+    shard.hears(("sync", 1), ("synced", 1))
+    shard.said()
+    waiter = RecordingTokenWaiter()
+    for each in (RecordingTokenWaiter(), RecordingTokenWaiter(), waiter):
+        assert shard.tokens.take((HERE,), each) is ADMITTED
+    shard.tokens.suspend((HERE,), waiter)
+    shard.rules[HERE] = CAP
+    done: list[int] = []
+    shard.tokens.apply(2, lambda: done.append(2))
+    shard.hears(("sync", 2), ("synced", 2))
+    shard.said()
+    assert done == [2] and shard.tokens.totals().in_use == 2
+    assert shard.tokens.resume(("broker",), waiter) == Refused(HERE, CAP, 2)
+
+
+def test_a_change_of_something_else_makes_no_new_pool_wait(shard: Shard) -> None:
+    """The slowest shard has not applied it: a pool that is new is granted all the same."""
+    shard.rules[next_home()] = CAP
+    shard.tokens.apply(1, lambda: None, ())
+    shard.said()
+    assert shard.tokens.take((HERE,), RecordingTokenWaiter()) is ADMITTED
+    shard.hears(("borrow", next_home(), 1, 1, 1, 1))
+    assert ("grant", next_home(), 1, False, 1) in shard.said()
+
+
+def next_home() -> str:
+    """A pool at home on shard 0 that is not known yet."""
+    return next(f"ip:10.0.9.{n}" for n in range(100) if home_of(f"ip:10.0.9.{n}", 2) == 0)
+
+
+def test_tokens_of_a_home_that_is_lost_stay_good_and_are_reported_when_it_is_back() -> None:
+    shard = Shard()
+    shard.rules[AWAY] = CapRule(100, NAME)
+    shard.tokens.peer_up(1, 2)
+    waiter = RecordingTokenWaiter()
+    shard.tokens.take((AWAY,), waiter)
+    shard.hears(("sync", 0), ("grant", AWAY, 5, True, 1))
+    shard.said()
+    shard.tokens.peer_lost(1)
+    assert shard.tokens.take((AWAY,), RecordingTokenWaiter()) is ADMITTED
+    shard.said()
+    shard.tokens.peer_up(1, 2)
+    assert shard.said()[:2] == [("report", AWAY, 2), ("sync", 0)]
+    assert shard.tokens.snapshot().held == {1: {AWAY: 2}}
+
+
+def test_a_version_waits_for_a_shard_that_is_lost_and_not_for_one_that_is_dead(shard: Shard) -> None:
+    done: list[int] = []
+    shard.tokens.apply(1, lambda: done.append(1), ())
+    shard.tokens.peer_lost(1)
+    shard.said()
+    assert not done
+    shard.tokens.peer_down(1)
+    shard.said()
+    assert done == [1]
