@@ -1,11 +1,16 @@
 """Starting, stopping and the mistakes people make with it."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
+import pytest
 from harness import TURNSTILE, Cluster, _alive, admitted, connect, running, until
+
+from turnstile.admin_client import AdminClient, AdminRefused
 
 
 def run_up(*options):
@@ -66,8 +71,6 @@ def test_kill_9_of_the_supervisor_leaves_no_process_behind(tmp_path):
 def test_detached_it_answers_when_up_returns_and_ends_with_down(tmp_path):
     run = run_up("--detach", "--port", "0", "--json", "--data-dir", str(tmp_path / "d"))
     assert run.returncode == 0, run.stderr
-    import json
-
     started = json.loads(run.stdout)
     env = {**os.environ, "TURNSTILE_ADMIN": started["admin"]}
     status = subprocess.run([TURNSTILE, "status"], env=env, capture_output=True, text=True, timeout=30)
@@ -100,3 +103,59 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path):
     assert cluster.process.wait(timeout=20) == 0
     cluster.stop()
     assert not any(map(_alive, processes))
+
+
+@pytest.mark.parametrize("most_bytes", [0, 100, 2000, 20_000])
+def test_a_full_disk_is_one_sentence(tmp_path, most_bytes):
+    """RLIMIT_FSIZE is a disk that takes so much of each file."""
+    command = [TURNSTILE, "up", "--admin-port", "0", "--port", "0", "--data-dir", str(tmp_path / "d")]
+    limited = ["prlimit", f"--fsize={most_bytes}", *command]
+    run = subprocess.run(limited, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1 and "Traceback" not in run.stderr, run.stderr
+    assert "File too large" in run.stderr or "full" in run.stderr or "disk" in run.stderr
+
+
+def test_what_a_cluster_keeps_is_for_its_owner_alone(tmp_path):
+    previous = os.umask(0o022)
+    try:
+        with running(tmp_path / "d", "--topic", "t:1") as cluster:
+            cluster.set("kafka_connections_max", 5)
+            kept = [path for path in (tmp_path / "d").rglob("*") if not path.is_symlink()]
+            assert len(kept) > 5
+            assert [path for path in kept if path.stat().st_mode & 0o077] == []
+    finally:
+        os.umask(previous)
+
+
+def test_the_token_of_the_admin_api_is_in_no_list_of_processes(tmp_path):
+    (tmp_path / "token").write_text("s3cret\n")
+    with running(tmp_path / "d", "--admin-token-file", str(tmp_path / "token")) as cluster:
+        with pytest.raises(AdminRefused, match="token"):
+            cluster.get("/v1/shards")
+        with_token = AdminClient(cluster.admin, "s3cret")
+        assert len(with_token.get("/v1/shards")["shards"]) == 2
+        commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in cluster.processes()]
+        assert b"s3cret" not in b"".join(commands)
+
+
+def test_an_empty_token_file_is_wrong_usage(tmp_path):
+    (tmp_path / "token").write_text("\n")
+    run = run_up("--admin-token-file", str(tmp_path / "token"))
+    assert run.returncode == 2 and "no token on its first line" in run.stderr
+
+
+def test_a_listener_whose_clients_can_create_users_is_named_where_it_is_started(tmp_path):
+    listeners = ("--listener", "OPEN=127.0.0.1:0", "--listener", "LOGIN=127.0.0.1:0,sasl")
+    with running(tmp_path / "d", *listeners) as cluster:
+        (note,) = cluster.started["notes"]
+    assert note == "clients of OPEN need no login, and can create the users that LOGIN asks for"
+    with running(tmp_path / "e", *listeners[2:]) as cluster:
+        assert cluster.started["notes"] == []
+
+
+def test_a_cluster_that_cannot_start_says_why_as_json(tmp_path):
+    (tmp_path / "file").write_text("")
+    run = run_up("--json", "--port", "0", "--data-dir", str(tmp_path / "file" / "below"))
+    assert run.returncode == 1
+    assert "data directory" in json.loads(run.stdout)["error"]
