@@ -166,7 +166,7 @@ class _Launch:
         endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards, backlog=backlog)
         for endpoint in endpoints:
             context_of(endpoint)  # a certificate that can't be used is said before anything is started
-        admin = bind_tcp(*asked.admin, "the admin API", shared=False)
+        admin = bind_tcp(*asked.admin, "the admin API", shared=False, option="--admin-port")
         admin.listen(128)
         plan = ClusterPlan(
             brokers=asked.brokers,

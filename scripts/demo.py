@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -78,7 +79,7 @@ def step(text: str) -> None:
 
 
 def say_command(arguments: list[str]) -> None:
-    console.print(f"[cyan]$ turnstile {' '.join(arguments)}[/cyan]")
+    console.print(f"[cyan]$ turnstile {shlex.join(arguments)}[/cyan]")
 
 
 def start(arguments: list[str]) -> dict[str, Any]:
@@ -109,6 +110,7 @@ def storm(admin: AdminClient, arguments: list[str]) -> None:
         [TURNSTILE, *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,  # no terminal: the load draws no progress bar into the lines printed here
         text=True,
         env={**os.environ, "COLUMNS": str(console.width)},
     )
@@ -125,8 +127,10 @@ def storm(admin: AdminClient, arguments: list[str]) -> None:
             load.wait(1)
         except subprocess.TimeoutExpired:
             continue
-    assert load.stdout is not None
-    print(load.stdout.read())
+    out, err = load.communicate()
+    print(out)
+    if err:
+        print(err, file=sys.stderr)
 
 
 def tell_progress(admin: AdminClient, elapsed_s: float) -> None:

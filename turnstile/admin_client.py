@@ -41,9 +41,10 @@ class AdminClient:
     """Calls of one cluster's admin API. Each call has a connection of its own; within `with`, all share one."""
 
     def __init__(self, url: str, token: str | None = None, *, who: str = "", timeout_s: float = 15.0) -> None:
-        """`url`: http://HOST:PORT, or HOST:PORT. `who` is what the history of changes names the caller."""
+        """`url`: http://HOST:PORT, or HOST:PORT. `who` is what the history of changes names the caller. `timeout_s`: of
+        connecting, and of each wait for a part of an answer."""
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._headers = {"content-type": "application/json", "x-turnstile-who": who or f"turnstile ({_user()})"}
         if token:
             self._headers["authorization"] = f"Bearer {token}"
@@ -110,7 +111,7 @@ class AdminClient:
         if not host or url.scheme not in ("http", "https"):
             raise AdminUnreachable(f"{self.url} is not the URL of an admin API, such as {DEFAULT_ADMIN}")
         secure = url.scheme == "https"
-        return (HTTPSConnection if secure else HTTPConnection)(host, port, timeout=self._timeout_s)
+        return (HTTPSConnection if secure else HTTPConnection)(host, port, timeout=self.timeout_s)
 
     def _json(self, content: bytes) -> Any:
         try:

@@ -53,6 +53,14 @@ class AdminApi:
     async def status(self, request: Request) -> Response:
         return JSONResponse(redpanda.status(self._coordinator.state, self._admin.versions()))
 
+    async def broker_overrides(self, request: Request) -> Response:
+        found = self._admin.broker_overrides()
+        told = {
+            str(broker): {name: redpanda.as_json(broker_setting(name), value) for name, value in values.items()}
+            for broker, values in found.items()
+        }
+        return JSONResponse({"overrides": told})
+
     async def history(self, request: Request) -> Response:
         most = number(request, "limit", 100, 1, 1000)
         before = number(request, "before", 2**53, 1, 2**53)

@@ -18,8 +18,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import trio
+
 from broker.admin.redpanda import EVERY_BROKER, as_json, cluster_config
 from broker.admin.sampler import Member, Sampler
+from broker.admin.throttled import throttled_clients
 from broker.journal.schema import REASONS
 from broker.serve.sasl import SCRAM, Credential
 from broker.shard_counters import Layout, ShardCounters
@@ -27,6 +30,7 @@ from broker.top_talkers import merge_top
 from shards.config.coordinator import Coordinator
 from shards.limits.broker_config import given
 from shards.limits.config_def import LIMITS, broker_setting, listener_of
+from shards.limits.config_types import Value
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import entity_of_key, key_of_entity
 
@@ -163,8 +167,16 @@ class Admin:
     async def live(self, since: float) -> dict[str, Any]:
         """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""
         window = self.sampler.window(2.0)
-        top = merge_top((await self.coordinator.ask_all("describe_refusals")).values(), 12)
-        opened = _opened((await self.coordinator.ask_all("describe_connections")).values())
+        asked: dict[str, list[Any]] = {}
+
+        async def ask(method: str) -> None:
+            asked[method] = list((await self.coordinator.ask_all(method)).values())
+
+        async with trio.open_nursery() as nursery:
+            for method in ("describe_refusals", "describe_connections", "describe_gauges"):
+                nursery.start_soon(ask, method)
+        top = merge_top(asked["describe_refusals"], 12)
+        opened = _opened(asked["describe_connections"])
         return {
             "at": time.time(),
             "uptime_s": round(time.monotonic() - self._started_s, 1),
@@ -177,6 +189,7 @@ class Admin:
                 {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)}
                 for ip, n, error, told in top
             ],
+            "throttled": throttled_clients(asked["describe_gauges"], 12),
             "limits": self.limits(),
         }
 
@@ -196,22 +209,30 @@ class Admin:
     # ---- configuration
 
     def limits(self) -> list[dict[str, Any]]:
-        """Every setting that limits clients, in force or not, and every quota."""
+        """Every setting that limits clients, in force or not; then those that single brokers have of their own.
+
+        `broker`: the id of the broker, null for the whole cluster.
+        """
         state = self.coordinator.state
         found = given(EVERY_BROKER, state.static, state.settings)
-        rows = []
-        for name in (*LIMITS, *sorted(name for name in found if listener_of(name))):
-            setting = broker_setting(name)
-            value = found.get(name, setting.default)
-            rows.append({
-                "name": name,
-                "value": as_json(setting, value),
-                "text": "" if value is None else setting.kind.spell(value),
-                "set": name in found and value != setting.default,
-                "vocabulary": setting.vocabulary,
-                "doc": setting.doc,
-            })  # fmt: skip
+        names = (*LIMITS, *sorted(name for name in found if listener_of(name)))
+        rows = [_limit(name, found.get(name, broker_setting(name).default), name in found, None) for name in names]
+        for broker, values in self.broker_overrides().items():
+            rows += [
+                _limit(name, value, True, broker)
+                for name, value in values.items()
+                if name in LIMITS or listener_of(name)
+            ]
         return rows
+
+    def broker_overrides(self) -> dict[int, dict[str, Value]]:
+        """The live values that single brokers have of their own, by broker id."""
+        settings = self.coordinator.state.settings
+        found: dict[int, dict[str, Value]] = {}
+        for broker in sorted({int(key.partition("/")[0]) for key in settings if not key.startswith("/")}):
+            own = {key: text for key, text in settings.items() if key.startswith(f"{broker}/")}
+            found[broker] = given(broker, {}, own, unreadable=lambda fault: None)
+        return found
 
     def quotas(self) -> list[dict[str, Any]]:
         """Every entity that has a quota, and its values."""
@@ -253,6 +274,19 @@ class Admin:
         inter_broker = values["inter.broker.listener.name"]
         uptime_s = time.monotonic() - self._started_s
         return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker)
+
+
+def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> dict[str, Any]:
+    setting = broker_setting(name)
+    return {
+        "name": name,
+        "broker": broker,
+        "value": as_json(setting, value),
+        "text": "" if value is None else setting.kind.spell(value),
+        "set": is_set and (broker is not None or value != setting.default),
+        "vocabulary": setting.vocabulary,
+        "doc": setting.doc,
+    }
 
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ What only shards know (quota rates of users, accept rates of IPs) they report as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -214,6 +215,8 @@ def _add_reported(page: _Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for (broker, _), reported in gauges.items():
         for name, labels, value in reported:
+            if math.isnan(value):
+                value = 0.0  # the average of nothing
             key = (name, tuple(sorted({**labels, "broker": str(broker)}.items())))
             found[key] = found.get(key, 0.0) + value
     for (name, named), value in sorted(found.items()):

@@ -4,6 +4,7 @@
     PUT  /v1/cluster_config[?dry_run=true][&broker=N]    {"upsert": {}, "remove": []} -> {"config_version": N};
                                                          400 {name: sentence}
     GET  /v1/cluster_config/schema, /status              as rpk reads them
+    GET  /v1/cluster_config/broker_overrides             {"overrides": {broker id: {name: value}}}
     GET  /v1/config/history[?limit=N][&before=VERSION]   {"history": [{"version", "at", "who", "changes"}]}
     GET  /v1/quotas                                      {"quotas": [{"entity": {}, "values": {}}]}
     PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]}
@@ -70,6 +71,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/cluster_config", api.put_config, methods=["PUT"]),
         Route("/v1/cluster_config/schema", api.schema),
         Route("/v1/cluster_config/status", api.status),
+        Route("/v1/cluster_config/broker_overrides", api.broker_overrides),
         Route("/v1/config/history", api.history),
         Route("/v1/quotas", api.get_quotas, methods=["GET"]),
         Route("/v1/quotas", api.put_quotas, methods=["PUT"]),

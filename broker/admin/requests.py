@@ -5,6 +5,7 @@ R1  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that 
 
 from __future__ import annotations
 
+import difflib
 import json
 from typing import Any
 
@@ -13,9 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from shards.limits.errors import ConfigInvalid
+from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 
 MAX_BODY = 4 << 20
 BODY_WITHIN_S = 30.0
+_KEYS = (*IP_KEYS, *CLIENT_KEYS)
 WHO = "x-turnstile-who"
 
 
@@ -52,7 +55,12 @@ def quota_changes(body: Any) -> list[list[Any]]:
         changes = [(dict(a["entity"]), dict.fromkeys(a.get("remove", ())), dict(a.get("set", {}))) for a in alter]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigInvalid("the body", None, shape) from None
-    for _, _, values in changes:
+    for _, removed, values in changes:
+        for key in (*removed, *values):
+            if key not in _KEYS:
+                near = difflib.get_close_matches(str(key), _KEYS, 1)
+                rather = f"did you mean {near[0]}?" if near else f"quotas are {', '.join(_KEYS)}."
+                raise ConfigInvalid(str(key), None, f"is not a quota; {rather}")
         for key, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 # JSON's null would be read as a removal further on, and "remove" is how to ask for one.

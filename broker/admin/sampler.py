@@ -105,6 +105,7 @@ class Sampler:
             "borrows": total("borrows"),
             "reclaims": total("reclaims"),
             "malformed": total("malformed"),
+            "throttled": {kind: total(f"throttled_{kind}") for kind in KINDS},
             "requests": total("requests"),
             "bytes_in": total("bytes_in"),
             "bytes_out": total("bytes_out"),
@@ -159,4 +160,5 @@ class Sampler:
             "cached": self.total(after, "tokens_cached"),
             "decisions": {path: per_s(f"decisions_{path}") for path in PATHS},
             "requests": per_s("requests"),
+            "throttled": {kind: rate for kind in KINDS if (rate := per_s(f"throttled_{kind}"))},
         }

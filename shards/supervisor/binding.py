@@ -42,8 +42,9 @@ def bind_clients(
     return endpoints, sockets
 
 
-def bind_tcp(host: str, port: int, what: str, *, shared: bool) -> socket.socket:
-    """A bound TCP socket, not yet listening. Raises CannotStart naming `what`, the address and the reason."""
+def bind_tcp(host: str, port: int, what: str, *, shared: bool, option: str = "--port or --listener") -> socket.socket:
+    """A bound TCP socket, not yet listening. Raises CannotStart naming `what`, the address, the reason, and the command
+    line's `option` for another port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,14 +56,14 @@ def bind_tcp(host: str, port: int, what: str, *, shared: bool) -> socket.socket:
         sock.bind((host, port))
     except (OSError, OverflowError) as fault:
         sock.close()
-        raise CannotStart(f"cannot listen on {host}:{port} for {what}: {_why(fault)}") from None
+        raise CannotStart(f"cannot listen on {host}:{port} for {what}: {_why(fault, option)}") from None
     return sock
 
 
-def _why(fault: OSError | OverflowError) -> str:
+def _why(fault: OSError | OverflowError, option: str) -> str:
     match getattr(fault, "errno", None):
         case errno.EADDRINUSE:
-            return "the port is in use; choose another with --port, or stop what listens there"
+            return f"the port is in use; choose another with {option}, or stop what listens there"
         case errno.EADDRNOTAVAIL:
             return "this machine has no such address"
         case errno.EACCES:

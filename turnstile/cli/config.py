@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -107,7 +107,7 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, as_j
 @broker_option
 @with_cluster
 def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: bool) -> None:
-    """Show the settings that limit clients, and every other one that is set.
+    """Show the settings that limit clients, every other one that is set, and what single brokers have of their own.
 
     \b
     turnstile config list
@@ -121,14 +121,15 @@ def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: b
         ignored = [name for name in shown if not schema.get(name, {}).get("emulated", True)]
         show_json({**shown, "not_emulated": ignored} if ignored else shown)
         return
-    names = [name for name in values if everything or name in given or _is_limit(name)]
+    overrides = cluster.get("/v1/cluster_config/broker_overrides")["overrides"] if broker is None else {}
     rows = [("NAME", "VALUE", "", "WHAT IT DOES")]
-    for name in names:
-        doc = schema.get(name, {}).get("description", "Of one listener.")
-        doc = doc.partition(". ")[0].rstrip(".")
-        if not schema.get(name, {}).get("emulated", True) and not doc.startswith("Not emulated"):
-            doc = f"Not emulated. {doc}"
-        rows.append((name, readable(values[name]), "set" if name in given else "", doc))
+    rows += [
+        (name, readable(value), "set" if name in given else "", _what_it_does(schema, name))
+        for name, value in values.items()
+        if everything or name in given or _is_limit(name)
+    ]
+    for number, own in overrides.items():
+        rows += [(name, readable(v), f"broker {number}", _what_it_does(schema, name)) for name, v in own.items()]
     show_table(rows)
 
 
@@ -196,6 +197,15 @@ def _not_emulated(cluster: AdminClient, names: Iterable[str]) -> list[str]:
     """Those of the settings that nothing obeys."""
     schema = cluster.get("/v1/cluster_config/schema")["properties"]
     return [name for name in names if not schema.get(name, {}).get("emulated", True)]
+
+
+def _what_it_does(schema: Mapping[str, Any], name: str) -> str:
+    """The first sentence of a setting's description."""
+    row = schema.get(name, {})
+    sentence: str = row.get("description", "Of one listener.").partition(". ")[0].rstrip(".")
+    if not row.get("emulated", True) and not sentence.startswith("Not emulated"):
+        return f"Not emulated. {sentence}"
+    return sentence
 
 
 def _is_limit(name: str) -> bool:

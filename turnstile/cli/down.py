@@ -27,7 +27,7 @@ def down(cluster: AdminClient, as_json: bool) -> None:
     if as_json:
         show_json({"ended": True, "pid": pid})
     else:
-        click.echo(f"The cluster at {cluster.url} has ended.")
+        click.echo(f"Stopped the cluster at {cluster.url}.")
 
 
 def _alive(pid: int) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 import click
 
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
+
+_ANSWER_WITHIN_S = 2.0
 
 
 @click.command()
@@ -19,22 +22,32 @@ from turnstile.cli.cluster_command import with_cluster
 @click.option("--once", is_flag=True, help="Show one view and end; what happens anyway when the output is no terminal.")
 @with_cluster
 def top(cluster: AdminClient, interval: float, once: bool, as_json: bool) -> None:
-    """Watch rates, refusals and tokens as they happen; Ctrl-C ends it.
+    """Watch rates, refusals, throttles and tokens as they happen; q or Ctrl-C ends it.
+
+    A cluster that is being restarted is waited for.
 
     \b
     turnstile top
     turnstile top --once
     turnstile top --json            one JSON line every interval, for programs
     """
+
+    def ask(**query: float) -> dict[str, Any]:
+        live: dict[str, Any] = cluster.get("/v1/live", **query)
+        return live
+
     if as_json:
         while True:
-            click.echo(json.dumps(cluster.get("/v1/live", since=time.time() - interval - 1)))
+            click.echo(json.dumps(ask(since=time.time() - interval - 1)))
             if once:
                 return
             time.sleep(interval)
-    from turnstile.cli import top_screen as display
-
     if once or not sys.stdout.isatty():
-        display.show_once(cluster.get("/v1/live"))
+        from turnstile.cli.top_screen import show_once
+
+        show_once(ask())
     else:
-        display.watch(lambda: cluster.get("/v1/live"), interval)
+        from turnstile.cli.top_loop import watch
+
+        cluster.timeout_s = _ANSWER_WITHIN_S  # while it waits, no key is read
+        watch(ask, interval)

@@ -1,30 +1,35 @@
-"""What `turnstile top` draws from one answer of /v1/live: pure, but for the loop at the end."""
+"""What `turnstile top` draws from one answer of /v1/live."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from broker.printable import printable
 from turnstile.cli.config import readable
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
 _GAP = 3
+_CLIENT = 40  # characters of a client's name
+_SHORT = {
+    "producer_byte_rate": "produce",
+    "consumer_byte_rate": "fetch",
+    "request_percentage": "request",
+    "controller_mutation_rate": "mutation",
+}
 
 
-def render(live: dict[str, Any], console: Console) -> RenderableType:
-    """One view for this console; from 80 columns on nothing is cut off."""
+def render(live: dict[str, Any], console: Console, trouble: str = "") -> RenderableType:
+    """One view for this console; from 80 columns on nothing is cut off. `trouble` is said instead of the shards up."""
     bars = max(10, min(_SPARK, console.width - 24))
-    tables = [_refusals(live), _top_ips(live), _tokens(live)]
-    return Group(_header(live), _rates(live, bars), *_packed(tables, console), _shards(live), _limits(live))
+    tables = [_refusals(live), _top_ips(live), _throttled(live), _tokens(live)]
+    return Group(_header(live, trouble), _rates(live, bars), *_packed(tables, console), _shards(live), _limits(live))
 
 
 def spark(values: list[float], width: int = _SPARK) -> str:
@@ -43,21 +48,27 @@ def amount(value: float) -> str:
     return f"{value / 1e9:.1f}G"
 
 
-def _header(live: dict[str, Any]) -> Text:
+def _header(live: dict[str, Any], trouble: str) -> Text:
     up = [shard for shard in live["shards"] if shard["state"] == "up"]
     minutes, seconds = divmod(int(live["uptime_s"]), 60)
     text = Text.assemble(
         ("Turnstile", "bold"),
         f"  up {minutes}m{seconds:02}s  version {live['version']}  ",
-        (f"{len(up)} of {len(live['shards'])} shards up", "green" if len(up) == len(live["shards"]) else "bold red"),
-        f"  listeners {', '.join(live['listeners'])}",
+        (trouble, "bold red")
+        if trouble
+        else (
+            f"{len(up)} of {len(live['shards'])} shards up",
+            "green" if len(up) == len(live["shards"]) else "bold red",
+        ),
+        f"  listeners {printable(', '.join(live['listeners']))}",
     )
     return text
 
 
 def _rates(live: dict[str, Any], bars: int) -> Table:
     series = live["series"]
-    last: dict[str, Any] = series[-1] if series else {"admitted": 0, "refused": {}, "closed": 0, "requests": 0}
+    nothing: dict[str, Any] = {"admitted": 0, "refused": {}, "closed": 0, "requests": 0, "throttled": {}}
+    last = series[-1] if series else nothing
     grid = Table.grid(padding=(0, 2))
     rows = (
         ("open", [point["connections"] for point in series], live["totals"]["connections"], "cyan", ""),
@@ -65,6 +76,7 @@ def _rates(live: dict[str, Any], bars: int) -> Table:
         ("refused", [sum(p["refused"].values()) for p in series], sum(last["refused"].values()), "red", "/s"),
         ("closed", [point["closed"] for point in series], last["closed"], "dim", "/s"),
         ("requests", [point["requests"] for point in series], last["requests"], "blue", "/s"),
+        ("throttled", [sum(p["throttled"].values()) for p in series], sum(last["throttled"].values()), "magenta", "/s"),
     )
     for name, values, now, style, unit in rows:
         grid.add_row(
@@ -90,8 +102,25 @@ def _top_ips(live: dict[str, Any]) -> Table:
         why = ", ".join(sorted(row["reasons"], key=lambda reason: -row["reasons"][reason])[:2])
         table.add_row(row["ip"], amount(row["count"]), why)
     if not live["top_refused"]:
-        table.add_row(Text("nobody", style="dim"), "", "")
+        table.add_row(Text("none", style="dim"), "", "")
     return table
+
+
+def _throttled(live: dict[str, Any]) -> Table:
+    table = _table("throttled clients", ("client", ""), ("quota", ""), ("throttle", "r"))
+    for row in live["throttled"][:8]:
+        client = printable(client_text(row["user"], row["client_id"]))
+        table.add_row(
+            Text(client[:_CLIENT]), _SHORT.get(row["quota"], row["quota"]), f"{amount(row['throttle_ms'])} ms"
+        )
+    if not live["throttled"]:
+        table.add_row(Text("none", style="dim"), "", "")
+    return table
+
+
+def client_text(user: str, client_id: str) -> str:
+    """A client as its quota tells it apart: by user, by client id, by both."""
+    return " ".join(text for text in (user and f"user {user}", client_id and f"client {client_id}") if text) or "any"
 
 
 def _tokens(live: dict[str, Any]) -> Table:
@@ -127,7 +156,11 @@ def _shards(live: dict[str, Any]) -> Table:
 
 
 def _limits(live: dict[str, Any]) -> Panel:
-    shown = [f"{row['name']} = {readable(row['value'])}" for row in live["limits"] if row["set"]]
+    shown = [
+        f"{row['name']} = {readable(row['value'])}" + ("" if row["broker"] is None else f" (broker {row['broker']})")
+        for row in live["limits"]
+        if row["set"]
+    ]
     text = "   ".join(shown) if shown else "none set: turnstile config set kafka_connections_max_per_ip 50"
     return Panel(Text(text), title="limits in force", title_align="left", box=box.ROUNDED, border_style="dim")
 
@@ -163,15 +196,3 @@ def show_once(live: dict[str, Any]) -> None:
     """One view on stdout."""
     console = Console()
     console.print(render(live, console))
-
-
-def watch(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
-    """Draw until Ctrl-C. What `ask` raises ends it, and leaves the last view on the screen."""
-    console = Console()
-    with Live(render(ask(), console), console=console, auto_refresh=False, vertical_overflow="crop") as drawn:
-        try:
-            while True:
-                time.sleep(interval_s)
-                drawn.update(render(ask(), console), refresh=True)
-        except KeyboardInterrupt:
-            return

@@ -156,6 +156,17 @@ async def test_a_pools_tokens_are_put_together_from_its_home_and_its_holders(api
     assert tokens["truncated"]
 
 
+async def test_a_shard_that_owes_an_answer_shows_at_once_and_restarts_are_told(api, monkeypatch):
+    monkeypatch.setattr(api.admin, "_unresponsive", lambda: {(0, 1)})
+    monkeypatch.setattr(api.admin, "_restarts", lambda member: (3, 1.26) if member == (1, 0) else (0, None))
+    api.cluster.lose((1, 0))
+    rows = (await api.get("/v1/shards"))["shards"]
+    assert [row["state"] for row in rows] == ["up", "unresponsive", "down"]
+    assert [(row["restarts"], row["restart_in_s"]) for row in rows] == [(0, None), (0, None), (3, 1.3)]
+    status, body = await api.ask("GET", "/healthz")
+    assert (status, body["states"]) == (503, {"broker 0 shard 1": "unresponsive", "broker 1 shard 0": "down"})
+
+
 async def test_shards_and_health_follow_who_is_connected(api):
     assert await api.get("/healthz") == {"status": "ok"}
     api.cluster.lose((0, 1))
@@ -220,6 +231,29 @@ async def test_live_tells_how_many_a_refused_address_has_open_if_it_can(api):
     ]
     api.cluster.answers["describe_connections"] = lambda member: {"open": 200, "ips": 150, "top": [["10.0.0.1", 2]]}
     assert (await api.get("/v1/live"))["top_refused"][1]["open"] is None
+
+
+async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(api):
+    alice = {"user": "alice", "client_id": ""}
+    idle = {"user": "", "client_id": "idle"}
+    api.cluster.answers["describe_gauges"] = lambda member: [
+        ["kafka_server_produce_byte_rate", alice, 100.0],
+        ["kafka_server_produce_throttle_time", alice, 250.0 + member[1]],
+        ["kafka_server_fetch_throttle_time", idle, float("nan")],
+        ["kafka_server_produce_queue_size", {}, 3],
+    ]
+    api.admin.counters[0, 0].throttled("producer_byte_rate", 250)
+    await api.put("/v1/cluster_config?broker=1", {"upsert": {"max.connections": 7}})
+    live = await api.get("/v1/live")
+    assert live["throttled"] == [
+        {"user": "alice", "client_id": "", "quota": "producer_byte_rate", "throttle_ms": 251.0, "value": 300.0}
+    ]
+    assert live["totals"]["throttled"]["producer_byte_rate"] == 1
+    own = [(row["broker"], row["value"]) for row in live["limits"] if row["name"] == "max.connections" and row["set"]]
+    assert own == [(1, 7)]
+    assert (await api.get("/v1/cluster_config/broker_overrides"))["overrides"] == {"1": {"max.connections": 7}}
+    page = await api.get("/metrics")
+    assert "NaN" not in page
 
 
 async def test_live_tells_what_a_display_shows(api):

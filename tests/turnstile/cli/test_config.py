@@ -138,6 +138,34 @@ async def test_a_token_is_asked_for_and_taken(start_api):
     assert (await trio.to_thread.run_sync(call, "--token", "s3cret")).exit_code == 0
 
 
+async def test_what_a_single_broker_has_of_its_own_is_listed(run):
+    await run(config, "set", "max.connections", "7", "--broker", "1")
+    listed = (await run(config, "list")).stdout
+    assert ["max.connections", "7", "broker", "1"] in [line.split()[:4] for line in listed.splitlines()]
+    gone = await run(config, "set", "max.connections", "7", "--broker", "7", exit_code=1)
+    assert gone.stderr == "there is no broker 7 (0 to 1).\n"
+
+
+async def test_with_json_a_failure_is_json_too(run):
+    for words in (["set", "kafka_connections_max", "many"], ["get", "nope"], ["list", "--admin", "http://127.0.0.1:1"]):
+        failed = await run(config, *words, "--json", exit_code=1)
+        assert json.loads(failed.stdout).keys() == {"error"}
+        assert failed.stderr == ""
+    missing = await run(quota, "unset", "user=nobody", "--json", exit_code=1)
+    assert json.loads(missing.stdout) == {"error": "user=nobody has no quota"}
+
+
+async def test_a_quota_that_is_none_is_answered_with_the_one_that_was_meant(run):
+    wrong = await run(quota, "set", "user=alice", "producer_rate=5", exit_code=1)
+    assert wrong.stderr == "producer_rate is not a quota; did you mean producer_byte_rate?\n"
+
+
+async def test_what_clients_chose_cannot_steer_the_terminal(run):
+    await run(quota, "set", "user=\x1b[2Jeve", "producer_byte_rate=5")
+    shown = (await run(quota, "list")).stdout + (await run(config, "history")).stdout
+    assert "\x1b" not in shown and "\\x1b[2Jeve" in shown
+
+
 def test_a_command_imports_nothing_heavy_before_it_runs():
     program = (
         "import sys, turnstile.cli.config, turnstile.cli.quota, turnstile.cli.top\n"

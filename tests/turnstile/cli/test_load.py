@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import trio
 from click.testing import CliRunner
 
 from turnstile.cli.load import load
@@ -40,3 +41,16 @@ def test_wrong_usage_is_exit_code_2_and_a_sentence(arguments, says):
 
 def test_nothing_listens_is_exit_code_1_and_a_sentence():
     assert "Nothing answers at 127.0.0.1:1: Connection refused" in said("--bootstrap", "127.0.0.1:1", code=1)
+
+
+async def test_an_admin_api_with_a_token_is_asked_with_it_or_the_load_says_so(start_api):
+    api = await start_api(token="s3cret")
+
+    def run(*more):
+        arguments = ["--bootstrap", "127.0.0.1:1", "--connections", "1", "--admin", api.url, *more]
+        return CliRunner().invoke(load, arguments, env={"TURNSTILE_ADMIN_TOKEN": None})
+
+    without = await trio.to_thread.run_sync(run)
+    assert (without.exit_code, "needs its token; give it with --token" in without.stderr) == (1, True)
+    with_token = await trio.to_thread.run_sync(lambda: run("--token", "s3cret"))
+    assert "Nothing answers at 127.0.0.1:1" in with_token.stderr

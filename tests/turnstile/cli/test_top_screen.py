@@ -1,41 +1,10 @@
 """What `turnstile top` draws: everything there is, and nothing cut off at 80 columns."""
 
 import pytest
+from live_view import LIVE
 from rich.console import Console
 
 from turnstile.cli.top_screen import amount, render, spark
-
-POINT = {
-    "connections": 7, "admitted": 3.0, "closed": 1.0, "refused": {"shard_unavailable": 12_345.6, "ip_cap": 1.0},
-    "requests": 64_885.2,
-}  # fmt: skip
-LIVE = {
-    "version": 7,
-    "uptime_s": 3725.0,
-    "listeners": ["EXTERNAL", "INTERNAL"],
-    "series": [POINT] * 90,
-    "totals": {
-        "connections": 12_345,
-        "refused": {"shard_unavailable": 1_234_567, "ip_cap": 5, "fd_limit": 0},
-        "tokens": {"in_use": 123_456, "cached": 9, "pools": 1_000_000},
-        "decisions": {"home": 1, "cached": 2, "rpc": 1},
-        "waiting": 3,
-        "held": 0,
-        "muted": 0,
-    },
-    "top_refused": [{"ip": "2001:db8:ffff:ffff::1", "count": 9, "reasons": {"ip_cap": 8, "ip_rate": 1}}],
-    "shards": [
-        {
-            "broker": 0, "shard": shard, "state": state, "pid": 1_234_567, "connections": 10_000, "config_version": 7,
-            "admitted_per_s": 1234.5, "refused_per_s": 9999.0, "tokens": {"in_use": 55_555, "cached": 4},
-        }
-        for shard, state in ((0, "up"), (1, "starting"))
-    ],
-    "limits": [
-        {"name": "max.connections", "value": 100, "set": True},
-        {"name": "max.connections.per.ip", "value": 2**31 - 1, "set": False},
-    ],
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
@@ -46,20 +15,29 @@ def test_nothing_is_cut_off(width):
         text = console.export_text()
     assert "…" not in text
     for part in ("shard_unavailable", "2001:db8:ffff:ffff::1", "1 of 2 shards up", "starting", "max.connections = 100",
-                 "12.3k/s", "64.9k/s", "123.5k", "decided cached", "50%", "waiting"):  # fmt: skip
+                 "12.3k/s", "64.9k/s", "123.5k", "user \\x1b[31malice client app", "31.4k ms",
+                 "max.connections = 50 (broker 2)", "decided cached", "50%", "waiting"):  # fmt: skip
         assert part in text, part
     assert "max.connections.per.ip" not in text
     assert "fd_limit" not in text
 
 
 def test_a_cluster_that_did_nothing_yet_is_drawn_too():
-    idle = {**LIVE, "series": [], "top_refused": [], "limits": []}
+    idle = {**LIVE, "series": [], "top_refused": [], "throttled": [], "limits": []}
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     with console.file:
         console.print(render(idle, console))
         text = console.export_text()
-    assert "nobody" in text
+    assert "none" in text
     assert "turnstile config set" in text
+
+
+def test_trouble_is_said_over_the_last_view():
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(render(LIVE, console, "no answer, trying again"))
+        text = console.export_text()
+    assert "no answer, trying again" in text and "shards up" not in text and "shard_unavailable" in text
 
 
 def test_bars_reach_from_nothing_to_the_most():

@@ -172,6 +172,15 @@ def test_ctrl_c_prints_what_there_is(broker):
     assert driver.returncode == 1
 
 
+def test_a_cluster_that_counts_otherwise_is_no_success():
+    with fake_broker("miscount") as (bootstrap, admin):
+        command = [sys.executable, "-c", "from turnstile.cli.load import load; load()"]
+        arguments = ["--bootstrap", bootstrap, "--admin", admin.url, "--connections", "5", "--sources", "127.1.0.0/28"]
+        done = subprocess.run([*command, *arguments, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["reconciled"] is False
+    assert done.returncode == 1
+
+
 def test_the_json_has_the_shape_others_rely_on(broker):
     said = as_json(storm(broker, ClientGroup(clients=8, sources=ADMITTED)))
     assert {
