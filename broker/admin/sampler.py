@@ -105,7 +105,6 @@ class Sampler:
             "borrows": total("borrows"),
             "reclaims": total("reclaims"),
             "malformed": total("malformed"),
-            "throttled": {kind: total(f"throttled_{kind}") for kind in KINDS},
             "requests": total("requests"),
             "bytes_in": total("bytes_in"),
             "bytes_out": total("bytes_out"),

@@ -248,7 +248,7 @@ async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(ap
     assert live["throttled"] == [
         {"user": "alice", "client_id": "", "quota": "producer_byte_rate", "throttle_ms": 251.0, "value": 300.0}
     ]
-    assert live["totals"]["throttled"]["producer_byte_rate"] == 1
+    assert live["totals"]["throttled"]["producer_byte_rate"]["requests"] == 1
     own = [(row["broker"], row["value"]) for row in live["limits"] if row["name"] == "max.connections" and row["set"]]
     assert own == [(1, 7)]
     assert (await api.get("/v1/cluster_config/broker_overrides"))["overrides"] == {"1": {"max.connections": 7}}
