@@ -1,0 +1,85 @@
+"""The pytest plugin, installed with the package: a cluster for the session, reset for each test that asks for it.
+
+    @pytest.mark.limits(per_ip=5)
+    @pytest.mark.quota("client-id=app", producer_byte_rate=1000)
+    def test_the_sixth_client_is_told(turnstile):
+        run_my_clients(turnstile.bootstrap)
+        assert turnstile.refusals().by_reason == {"ip_cap": 1}
+
+Under pytest-xdist each worker has a cluster of its own, on ports of its own. A test that fails shows what the cluster
+refused and throttled during it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from turnstile.cluster import Cluster
+
+_USED = pytest.StashKey["Cluster"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks, for --strict-markers and --markers."""
+    config.addinivalue_line("markers", "limits(**settings): limits of the `turnstile` fixture's cluster in this test")
+    config.addinivalue_line("markers", "quota(entity, **rates): a client quota in this test, such as user=alice")
+
+
+@pytest.fixture(scope="session")
+def turnstile_options() -> dict[str, Any]:
+    """Options of the session's cluster, those of `turnstile.Cluster`; override it in a conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def turnstile_cluster(turnstile_options: dict[str, Any]) -> Iterator[Cluster]:
+    """The cluster of the session (of each worker, under pytest-xdist), as the tests before have left it."""
+    from turnstile.cluster import Cluster
+
+    with Cluster(**turnstile_options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def turnstile(request: pytest.FixtureRequest, turnstile_cluster: Cluster) -> Cluster:
+    """The session's cluster as it was when it started, with the limits and quotas of the test's marks."""
+    turnstile_cluster.reset()
+    for mark in reversed([*request.node.iter_markers("limits")]):  # the closest is set last, and wins
+        turnstile_cluster.set(*mark.args, **mark.kwargs)
+    for mark in reversed([*request.node.iter_markers("quota")]):
+        turnstile_cluster.quota(*mark.args, **mark.kwargs)
+    request.node.stash[_USED] = turnstile_cluster
+    return turnstile_cluster
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds a section to the report of a test that has failed."""
+    report = yield
+    cluster = item.stash.get(_USED, None)
+    if report.when == "call" and report.failed and cluster is not None:
+        report.sections.append(("turnstile", _account(cluster)))
+    return report
+
+
+def _account(cluster: Cluster) -> str:
+    """What the cluster refused and throttled since the test began, a line each."""
+    from turnstile.admin_client import AdminError
+    from turnstile.cluster import ClusterError
+
+    try:
+        refusals, throttled, open_now = cluster.refusals(), cluster.throttled(), cluster.connections()
+    except (AdminError, ClusterError) as fault:
+        return str(fault)
+    lines = [f"{refusals.admitted} connections admitted, {open_now} open, {refusals.total} refused"]
+    for ip, reasons in refusals.by_ip.items():
+        lines.append(f"refused {ip}: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
+    for name, each in throttled.items():
+        lines.append(f"throttled by {name}: {each.requests} requests, {each.throttle_ms} ms in all")
+    return "\n".join(lines)
