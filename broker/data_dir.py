@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import fcntl
 import os
+import secrets
 import tempfile
 import uuid
 from pathlib import Path
@@ -51,3 +52,11 @@ def cluster_id(data_dir: Path) -> str:
     if not path.exists():
         path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
     return path.read_text().strip()
+
+
+def scram_secret(data_dir: Path) -> bytes:
+    """Of which the salts of unknown users are made (broker/serve/sasl.py): made once for a data directory, shown to no client."""
+    path = data_dir / "scram-secret"
+    if not path.exists():
+        path.write_text(secrets.token_hex(32) + "\n")
+    return bytes.fromhex(path.read_text().strip())

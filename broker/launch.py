@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from broker.data_dir import cluster_id, hold, make_data_dir
+from broker.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.serve.tls import context_of
 from broker.shard_counters import Layout, ShardCounters
 from broker.start_reports import await_ready, disk_fault, end_reports, reporting
@@ -173,6 +173,7 @@ class _Launch:
             shards=asked.shards,
             data_dir=self.data_dir,
             cluster_id=cluster_id(self.data_dir),
+            scram_secret=scram_secret(self.data_dir),
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,

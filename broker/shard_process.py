@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -27,7 +27,9 @@ from broker.open_connections import OpenConnections
 from broker.outcomes import Outcomes
 from broker.serve.authentication import Authentication
 from broker.serve.dispatch import Dispatcher
+from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
+from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.tls import context_of
@@ -92,9 +94,11 @@ class ShardProcess:
         )
         self.gauges = ShardGauges(self.context, self.muted)
         self.subscriber = Subscriber(self.context.image, self._enforce)
+        self._users = Users(self._find_user, plan.scram_secret)
         self._configured = trio.Event()
         self.mesh: Mesh  # from here on: made in `serve`
         self.kafka: Kafka
+        self._keys: KeyDerivation
         self._meshing: trio.Nursery
 
     def _make_context(self, epoch: int) -> ShardContext:
@@ -204,6 +208,7 @@ class ShardProcess:
     def _join_mesh(self, nursery: trio.Nursery) -> None:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._meshing = nursery
+        spawn = Spawn(nursery.start_soon)
         mesh = self.mesh = Mesh(self.hello, self.context.poller, nursery)
         self.context.poller.at_end_of_pass(self._end_of_pass)
         mesh.on_message = self.acceptors.receive
@@ -221,9 +226,8 @@ class ShardProcess:
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
-        self.kafka = Kafka(
-            self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, Spawn(nursery.start_soon)
-        )
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, spawn)
+        self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
@@ -293,5 +297,9 @@ class ShardProcess:
             )
             self.acceptors.open(outcomes, sock, serving.open)
 
+    def _find_user(self, name: str) -> Mapping[str, Any] | None:
+        return self.context.image.users.get(name)
+
     def _authentication(self) -> Authentication:
-        return Authentication(self.context.image, self.context.counters, self.context.timers)
+        context = self.context
+        return Authentication(context.image, context.counters, context.timers, self._users, self._keys)

@@ -19,7 +19,7 @@ from broker.protocol.requests import (
     ScramCredentialUpsertion,
 )
 from broker.serve.call import Call, Route
-from broker.serve.sasl import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM, Credential
+from broker.serve.sasl import MAX_ITERATIONS, MAX_SALT_BYTES, MIN_ITERATIONS, SCRAM, Credential
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Spawn
 
@@ -91,6 +91,10 @@ class _Users:
             fault = self._fault(each.name, each.mechanism, its_iterations, repeated)
             if fault is not None:
                 faults.setdefault(each.name, fault)
+        for each in request.upsertions:
+            if len(each.salt) > MAX_SALT_BYTES:
+                message = f"Salt must not be longer than {MAX_SALT_BYTES} bytes"
+                faults.setdefault(each.name, (codes.UNACCEPTABLE_CREDENTIAL, message))
         return faults
 
     def _fault(

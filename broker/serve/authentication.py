@@ -7,17 +7,19 @@ without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
-from broker.serve.sasl import AuthenticationFailed, Mechanism, mechanism_of
+from broker.serve.key_derivation import KeyDerivation
+from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, Users, mechanism_of
 from broker.shard_counters import ShardCounters
 from broker.timers import Timers
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.deferred import Deferred, MaybeDeferred, then
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 
@@ -40,10 +42,14 @@ def routes() -> list[Route]:
 class Authentication:
     """One connection's way to a name; `channel.authentication` is None once it has one."""
 
-    def __init__(self, image: ClusterImage, counters: ShardCounters, timers: Timers) -> None:
+    def __init__(
+        self, image: ClusterImage, counters: ShardCounters, timers: Timers, users: Users, keys: KeyDerivation
+    ) -> None:
         self._image = image
         self._counters = counters
         self._timers = timers
+        self._users = users
+        self._keys = keys
         self._mechanism: Mechanism | None = None
         self.bare = False  # tokens come without Kafka headers
 
@@ -64,7 +70,7 @@ class Authentication:
         enabled = self._image.get("sasl.enabled.mechanisms")
         error = codes.NONE
         if request.mechanism in enabled:
-            self._mechanism = mechanism_of(request.mechanism, self._image.users.get)
+            self._mechanism = mechanism_of(request.mechanism, self._users)
             self.bare = call.api_version == 0
         else:
             error = codes.UNSUPPORTED_SASL_MECHANISM
@@ -77,26 +83,50 @@ class Authentication:
             )
             return wire.encode_response(call, response)
 
-        try:
-            answer = self._step(channel, token)
-        except AuthenticationFailed as fault:
-            return self._fail(channel, respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""))
-        return respond(codes.NONE, None, answer)
+        return self._prove(
+            channel,
+            token,
+            lambda answer: respond(codes.NONE, None, answer),
+            lambda fault: respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""),
+        )
 
     def _answer_bare(self, channel: Channel, token: bytes) -> MaybeDeferred[bytes | None]:
-        try:
-            answer = self._step(channel, token)
-        except AuthenticationFailed:
-            return self._fail(channel, None)
-        return len(answer).to_bytes(4, "big") + answer
+        return self._prove(channel, token, lambda answer: len(answer).to_bytes(4, "big") + answer, lambda fault: None)
 
-    def _step(self, channel: Channel, token: bytes) -> bytes:
-        assert self._mechanism is not None
-        answer = self._mechanism.answer(token)
-        if self._mechanism.user is not None:
-            channel.user = self._mechanism.user
+    def _prove(
+        self,
+        channel: Channel,
+        token: bytes,
+        succeeded: Callable[[bytes], bytes],
+        failed: Callable[[AuthenticationFailed], bytes | None],
+    ) -> MaybeDeferred[bytes | None]:
+        """One token of the client's proof, and the response to it that `succeeded` or `failed` makes."""
+        mechanism = self._mechanism
+        assert mechanism is not None
+        try:
+            answer = mechanism.answer(token)
+        except AuthenticationFailed as fault:
+            return self._fail(channel, failed(fault))
+        if not isinstance(answer, KeyRequest):
+            self._name(channel, mechanism)
+            return succeeded(answer)
+        request = answer
+
+        def derived(key: bytes) -> MaybeDeferred[bytes | None]:
+            try:
+                answer = mechanism.derived(key)
+            except AuthenticationFailed as fault:
+                return self._fail(channel, failed(fault))
+            self._keys.remember(request, key)
+            self._name(channel, mechanism)
+            return succeeded(answer)
+
+        return then(self._keys.derive(request), derived)
+
+    def _name(self, channel: Channel, mechanism: Mechanism) -> None:
+        if mechanism.user is not None:
+            channel.user = mechanism.user
             channel.authentication = None
-        return answer
 
     def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
         """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""

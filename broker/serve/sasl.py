@@ -1,10 +1,12 @@
 """SASL mechanisms as pure state machines: PLAIN (RFC 4616) and SCRAM-SHA-256/512 (RFC 5802, 7677), the server's side.
 
 Passwords are kept as SCRAM credentials only: salted, hashed, never the password itself. PLAIN is checked against the
-same credential, by making of the password what SCRAM would make of it.
+same credential, by deriving from the password what SCRAM would; the caller does that, as it takes milliseconds
+(key_derivation.py).
 
 Invariants
-A1  AuthenticationFailed says the same whether the user is unknown or the password wrong, after the same work.
+A1  An unknown user is answered as a known one with a wrong password: with the same messages, after the same work, and
+    with a salt that is the same each time and on every shard, as a stored one is.
 A2  A mechanism that has named a `user` was shown proof of that user's secret.
 """
 
@@ -15,16 +17,16 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 PLAIN = "PLAIN"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = (PLAIN, *SCRAM)
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
-
-Users = Callable[[str], Mapping[str, Any] | None]
-"""A user's credentials by mechanism, as `Credential.stored` makes them; None for nobody."""
+MAX_SALT_BYTES = 1024
+"""Kafka has no bound but that of a request; its own tools make 26 bytes, librdkafka 64."""
+_SALT_BYTES = 26
 
 
 class AuthenticationFailed(Exception):
@@ -41,7 +43,7 @@ class Credential(NamedTuple):
 
     @classmethod
     def of_password(cls, mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> Credential:
-        salt = secrets.token_bytes(16)
+        salt = _salt_of(secrets.token_bytes(_SALT_BYTES))
         salted = hashlib.pbkdf2_hmac(SCRAM[mechanism], password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salted, salt, iterations)
 
@@ -68,19 +70,54 @@ class Credential(NamedTuple):
         return {**encoded, "iterations": self.iterations}
 
 
-@cache
-def _nobody(mechanism: str) -> Credential:
-    """Checked for users that are not there, so that a guess takes as long as for one that is (A1)."""
-    return Credential.of_password(mechanism, secrets.token_hex(16))
+@dataclass(frozen=True, slots=True)
+class Users:
+    """`find(name)` is a user's credentials by mechanism, as `Credential.stored` makes them, or None. `secret`: the
+    cluster's own, of which the salts of unknown users are made."""
+
+    find: Callable[[str], Mapping[str, Any] | None]
+    secret: bytes
+
+    def credential(self, name: str, mechanism: str) -> Credential:
+        """The user's, or one that no password matches."""
+        stored = (self.find(name) or {}).get(mechanism)
+        return Credential.parse(stored) if stored is not None else self._unknown(name, mechanism)
+
+    def mechanism_of(self, name: str) -> str:
+        """The first SCRAM mechanism for which the user has a credential."""
+        known = self.find(name) or {}
+        return next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
+
+    def _unknown(self, name: str, mechanism: str) -> Credential:
+        digest = hmac.digest(self.secret, f"{mechanism} {name}".encode(), "sha512")
+        unmatched = bytes(hashlib.new(SCRAM[mechanism]).digest_size)
+        return Credential(_salt_of(digest), MIN_ITERATIONS, unmatched, unmatched)
+
+
+def _salt_of(random: bytes) -> bytes:
+    """26 characters of base 32, as Kafka's ScramFormatter makes its salts."""
+    return base64.b32hexencode(random)[:_SALT_BYTES].lower()
+
+
+class KeyRequest(NamedTuple):
+    """PBKDF2 is to be done: of `password` with `salt`, `iterations` times `digest` ("sha256")."""
+
+    digest: str
+    password: bytes
+    salt: bytes
+    iterations: int
 
 
 class Mechanism(Protocol):
-    """`user` is None until the client has proven to be it."""
+    """`user` is None until the client has proven to be it. Both methods raise AuthenticationFailed."""
 
     user: str | None
 
-    def answer(self, token: bytes) -> bytes:
-        """The server's token to the client's. Raises AuthenticationFailed."""
+    def answer(self, token: bytes) -> bytes | KeyRequest:
+        """The server's token to the client's; or a key is needed first."""
+
+    def derived(self, key: bytes) -> bytes:
+        """The server's token, by the key that was asked for."""
 
 
 def mechanism_of(name: str, users: Users) -> Mechanism:
@@ -94,8 +131,11 @@ class Plain:
     def __init__(self, users: Users) -> None:
         self.user: str | None = None
         self._users = users
+        self._claimed = ""
+        self._mechanism = ""
+        self._kept: Credential | None = None
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes) -> KeyRequest:
         try:
             authorization, user, password = token.decode().split("\0")
         except ValueError:
@@ -106,14 +146,18 @@ class Plain:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        known = self._users(user) or {}
-        name = next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
-        kept = Credential.parse(known[name]) if name in known else _nobody(name)
-        salted = hashlib.pbkdf2_hmac(SCRAM[name], password.encode(), kept.salt, kept.iterations)
-        shown = Credential.of_salted(name, salted, kept.salt, kept.iterations)
+        self._claimed = user
+        self._mechanism = self._users.mechanism_of(user)
+        kept = self._kept = self._users.credential(user, self._mechanism)
+        return KeyRequest(SCRAM[self._mechanism], password.encode(), kept.salt, kept.iterations)
+
+    def derived(self, key: bytes) -> bytes:
+        kept = self._kept
+        assert kept is not None
+        shown = Credential.of_salted(self._mechanism, key, kept.salt, kept.iterations)
         if not hmac.compare_digest(shown.stored_key, kept.stored_key):
             raise AuthenticationFailed("Authentication failed: Invalid username or password")
-        self.user = user
+        self.user = self._claimed
         return b""
 
 
@@ -137,6 +181,9 @@ class Scram:
         except (ValueError, KeyError):
             raise AuthenticationFailed(f"Invalid {self._mechanism} message") from None
 
+    def derived(self, key: bytes) -> bytes:
+        raise AssertionError("SCRAM asks for no key: its client derives it")
+
     def _first(self, text: str) -> bytes:
         """`n,[a=authzid],n=user,r=nonce[,extensions]` -> `r=,s=,i=`"""
         binding, authorization, bare = text.split(",", 2)
@@ -148,8 +195,7 @@ class Scram:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        kept = (self._users(self._claimed) or {}).get(self._mechanism)
-        self._credential = Credential.parse(kept) if kept is not None else _nobody(self._mechanism)
+        self._credential = self._users.credential(self._claimed, self._mechanism)
         self._nonce = fields["r"] + secrets.token_urlsafe(18)
         salt = base64.b64encode(self._credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={self._credential.iterations}"

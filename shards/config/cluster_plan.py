@@ -43,6 +43,7 @@ class ClusterPlan:
     shards: int
     data_dir: Path
     cluster_id: str
+    scram_secret: bytes  # of which the salts of unknown users are made; the same on every shard
     endpoints: list[ListenerEndpoint]
     admin: tuple[str, int]
     admin_token: str | None = None

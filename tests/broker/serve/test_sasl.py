@@ -5,18 +5,22 @@ import hashlib
 import hmac
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, mechanism_of
+from broker.serve.key_derivation import MOST, KeyDerivation
+from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, KeyRequest, Users, mechanism_of
+from shards.mesh.deferred import Deferred, Spawn
 
-USERS = {"alice": {name: Credential.of_password(name, "secret").stored() for name in SCRAM}}
+STORED = {"alice": {name: Credential.of_password(name, "secret").stored() for name in SCRAM}}
+USERS = Users(STORED.get, b"the cluster's own")
 
 
 def scram(mechanism, user, password):
     """A client of RFC 5802; returns the server's exchange, or raises what it raised."""
     digest = SCRAM[mechanism]
-    exchange = mechanism_of(mechanism, USERS.get)
+    exchange = mechanism_of(mechanism, USERS)
     bare = f"n={user},r=clientnonce"
     first = exchange.answer(f"n,,{bare}".encode()).decode()
     fields = dict(part.split("=", 1) for part in first.split(","))
@@ -45,19 +49,25 @@ def test_scram_says_the_same_of_a_wrong_password_and_of_nobody(mechanism, user, 
         scram(mechanism, user, password)
 
 
+def plain(token):
+    """A client of RFC 4616; the key is derived at once."""
+    exchange = mechanism_of("PLAIN", USERS)
+    request = exchange.answer(token)
+    assert exchange.user is None
+    assert exchange.derived(hashlib.pbkdf2_hmac(*request)) == b""
+    return exchange
+
+
 def test_plain_is_checked_against_the_same_credential():
-    exchange = mechanism_of("PLAIN", USERS.get)
-    assert exchange.answer(b"\0alice\0secret") == b"" and exchange.user == "alice"
+    assert plain(b"\0alice\0secret").user == "alice"
 
 
 @pytest.mark.parametrize(
     "token", [b"\0alice\0wrong", b"\0nobody\0secret", b"alice", b"\0\0", b"bob\0alice\0secret", b"\xff\0a\0b"]
 )
 def test_plain_refuses(token):
-    exchange = mechanism_of("PLAIN", USERS.get)
     with pytest.raises(AuthenticationFailed):
-        exchange.answer(token)
-    assert exchange.user is None
+        plain(token)
 
 
 @given(
@@ -66,7 +76,7 @@ def test_plain_refuses(token):
     )
 )
 def test_whatever_is_said_only_a_refusal_comes_out(tokens):
-    exchange = mechanism_of("SCRAM-SHA-256", USERS.get)
+    exchange = mechanism_of("SCRAM-SHA-256", USERS)
     try:
         for token in tokens:
             exchange.answer(token)
@@ -75,8 +85,60 @@ def test_whatever_is_said_only_a_refusal_comes_out(tokens):
     assert exchange.user is None
 
 
+def challenge(user, mechanism="SCRAM-SHA-256", users=USERS):
+    """Salt and iterations, which anyone may ask for."""
+    first = mechanism_of(mechanism, users).answer(f"n,,n={user},r=clientnonce".encode()).decode()
+    fields = dict(part.split("=", 1) for part in first.split(","))
+    return base64.b64decode(fields["s"]), int(fields["i"])
+
+
+def test_the_challenge_of_an_unknown_user_tells_it_from_no_other():
+    """The same each time and on every shard, another one for each user and mechanism, and of the usual form."""
+    of_another_shard = Users({}.get, USERS.secret)
+    assert challenge("mallory") == challenge("mallory") == challenge("mallory", users=of_another_shard)
+    asked = [challenge(user, mechanism) for user in ("mallory", "trent") for mechanism in SCRAM]
+    assert len(set(asked)) == 4
+    for salt, iterations in (*asked, challenge("alice")):
+        assert (len(salt), iterations) == (26, 4096) and set(salt) <= set(b"0123456789abcdefghijklmnopqrstuv")
+    assert challenge("mallory", users=Users({}.get, b"another cluster's")) != challenge("mallory")
+
+
+def request_of(password):
+    return KeyRequest("sha256", password.encode(), b"salt", 4096)
+
+
+async def test_a_key_is_derived_away_from_the_loop_and_kept_only_for_a_right_password(nursery):
+    keys = KeyDerivation(Spawn(nursery.start_soon))
+    wrong, right = keys.derive(request_of("wrong")), keys.derive(request_of("right"))
+    assert isinstance(wrong, Deferred) and isinstance(right, Deferred) and not right.resolved
+    with trio.fail_after(5):
+        assert await right == hashlib.pbkdf2_hmac(*request_of("right"))
+        await wrong
+    keys.remember(request_of("right"), right.result())
+    assert keys.derive(request_of("right")) == right.result()
+    assert isinstance(keys.derive(request_of("wrong")), Deferred)
+
+
+async def test_an_abandoned_derivation_holds_up_no_other(nursery):
+    keys = KeyDerivation(Spawn(nursery.start_soon))
+    for number in range(50):
+        keys.derive(request_of(f"guess {number}")).cancel()
+    with trio.fail_after(5):
+        await keys.derive(request_of("patient"))
+
+
+async def test_only_the_latest_keys_are_kept(nursery):
+    keys = KeyDerivation(Spawn(nursery.start_soon))
+    for number in range(MOST + 1):
+        keys.remember(request_of(f"password {number}"), b"key")
+    assert keys.derive(request_of("password 1")) == b"key"
+    first = keys.derive(request_of("password 0"))
+    assert isinstance(first, Deferred)
+    first.cancel()
+
+
 def test_nothing_stored_is_the_password():
     assert (
-        "secret" not in str(USERS)
-        and Credential.parse(USERS["alice"]["SCRAM-SHA-256"]).stored() == USERS["alice"]["SCRAM-SHA-256"]
+        "secret" not in str(STORED)
+        and Credential.parse(STORED["alice"]["SCRAM-SHA-256"]).stored() == STORED["alice"]["SCRAM-SHA-256"]
     )

@@ -1,0 +1,54 @@
+"""PBKDF2 for passwords that clients show (SASL PLAIN), away from the event loop: it takes milliseconds by design.
+
+K1  At most one derivation of a shard runs at a time, in a thread: hashlib lets other threads run meanwhile. The others
+    wait in the order in which they came, one for each connection at most.
+K2  What is kept is the derived key of a password that was right, under a keyed digest: not the password. The latest MOST
+    are kept; a wrong guess costs the full derivation each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from functools import partial
+
+import trio
+
+from broker.serve.sasl import KeyRequest
+from shards.mesh.deferred import MaybeDeferred, Spawn
+
+MOST = 1024
+
+
+class KeyDerivation:
+    """Derives keys for all connections of a shard."""
+
+    def __init__(self, spawn: Spawn) -> None:
+        self._spawn = spawn
+        self._one_at_a_time = trio.CapacityLimiter(1)
+        self._secret = secrets.token_bytes(32)
+        self._kept: dict[bytes, bytes] = {}
+
+    def derive(self, request: KeyRequest) -> MaybeDeferred[bytes]:
+        """The salted password: at once when it was right a short while ago. Cancelling ends the wait for a turn."""
+        kept = self._kept.get(self._name(request))
+        return kept if kept is not None else self._spawn(self._derive(request), cancellable=True)
+
+    def remember(self, request: KeyRequest, key: bytes) -> None:
+        """The password was the right one."""
+        name = self._name(request)
+        self._kept.pop(name, None)
+        self._kept[name] = key
+        if len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+
+    async def _derive(self, request: KeyRequest) -> bytes:
+        work = partial(hashlib.pbkdf2_hmac, request.digest, request.password, request.salt, request.iterations)
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._one_at_a_time)
+
+    def _name(self, request: KeyRequest) -> bytes:
+        """The salt is one user's: another user with the same password has another name. Lengths keep fields apart."""
+        digest, password, salt, iterations = request
+        fields = f"{digest} {iterations} {len(salt)} ".encode() + salt + password
+        return hmac.digest(self._secret, fields, "sha256")
