@@ -1,7 +1,14 @@
 """`max.connections` (KIP-402) on real processes: a full broker lets wait, and the inter-broker listener gets in."""
 
+import os
+import signal
+from contextlib import ExitStack, suppress
+
 import pytest
 from harness import admitted, connect, running, until
+
+from broker.journal.reader import events
+from shards.tokens.homes import home_of
 
 LISTENERS = (
     "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",
@@ -146,3 +153,69 @@ def test_a_limit_that_refuses_holds_for_the_inter_broker_listener_too(cluster, c
     clients.close(*socks)
     until(lambda: clients.counted() == 0, what="all tokens are back")
     assert all(map(admitted, clients.more(6, "INTERNAL")))
+
+
+def test_who_waits_for_its_listeners_slot_leaves_the_brokers_to_the_other_listener(tmp_path):
+    listeners = ("--listener", "EXTERNAL=127.0.0.1:0", "--listener", "OTHER=127.0.0.1:0")
+    with running(tmp_path / "data", *listeners, shards=3) as cluster:
+        cluster.set("listener.name.external.max.connections", 2)
+        cluster.set("kafka_connections_max", 10)
+        clients = Clients(cluster)
+        assert all(map(admitted, clients.more(2)))
+        waiting = clients.more(9)  # one at least on each shard, most likely
+        ask(waiting)
+        other = clients.more(9, "OTHER")
+        assert sum(map(admitted, other)) == 8
+        assert not answered(waiting)
+        clients.close(*clients.open[:2])
+        until(lambda: answered(waiting), what="one that waited")
+        clients.close(*list(clients.open))
+
+
+def test_a_stopped_shard_pauses_no_listener_for_a_pool_that_lets_nobody_wait(tmp_path):
+    """Each address at home there is refused after a second, while its listener goes on with the next ones."""
+    stopped = next(shard for shard in range(3) if shard not in (home_of("broker", 3), home_of("listener:EXTERNAL", 3)))
+    options = ("--set", "max.connections=1000", "--set", "kafka_connections_max_per_ip=5")
+    with running(tmp_path / "data", *LISTENERS[:2], *options, shards=3) as cluster:
+        pid = cluster.shard_pid(stopped)
+        addresses = [f"127.2.{number // 200}.{number % 200 + 1}" for number in range(90)]
+        elsewhere = [ip for ip in addresses if home_of(f"ip:{ip}", 3) != stopped]
+        with ExitStack() as stack:
+            os.kill(pid, signal.SIGSTOP)
+            stack.callback(os.kill, pid, signal.SIGCONT)
+            socks = {ip: stack.enter_context(connect(cluster.listeners["EXTERNAL"][0], ip)) for ip in addresses}
+            ask(socks.values())
+            decided = set()
+
+            def look():
+                for ip in socks.keys() - decided:
+                    try:
+                        if answered([socks[ip]]):
+                            decided.add(ip)
+                    except (AssertionError, ConnectionResetError):  # refused
+                        decided.add(ip)
+                return (
+                    len(decided) >= len(addresses) // 3 and len(decided.intersection(elsewhere)) >= len(elsewhere) // 3
+                )
+
+            until(look, within_s=3, what="those that the other shards have accepted are decided")
+
+
+def test_at_the_end_of_a_shard_none_of_those_that_wait_gets_in(tmp_path):
+    with running(tmp_path / "data", *LISTENERS, shards=3) as cluster:
+        cluster.set("max.connections", 4)
+        clients = Clients(cluster)
+        assert all(map(admitted, clients.more(4)))
+        waiting = clients.more(12)
+        ask(waiting)
+        until(lambda: cluster.metric("turnstile_waiting") > 0, what="some wait")
+        cluster.stop()
+        for sock in waiting:
+            with suppress(ConnectionResetError):
+                assert sock.recv(1) == b"", "closed without an answer"
+        journaled = list(events(cluster.data_dir / "journal"))
+        admitted_then = [event for event in journaled if event["kind"] == "admitted"]
+        refused = [event for event in journaled if event["kind"] == "refused"]
+        assert len(admitted_then) == 4
+        assert refused and {event["reason"] for event in refused} == {"shard_unavailable"}
+        clients.close(*list(clients.open))
