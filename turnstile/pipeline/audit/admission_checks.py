@@ -16,7 +16,7 @@ from turnstile.pipeline.events.journal_events import INCARNATION
 from turnstile.pipeline.events.sequence import Gap, first_gaps
 from turnstile.pipeline.events.timeline import Timeline
 
-SORTS = ("stale", "sure", "unsure")
+KINDS = ("stale", "sure", "unsure")
 
 
 class Admissions:
@@ -25,10 +25,10 @@ class Admissions:
     def __init__(self, paired: DataFrame, timeline: Timeline, missing: Sequence[Gap]) -> None:
         self._versions = _floor(timeline)
         self._judged = _judged(paired, self._versions, missing)
-        sums = [F.count_if(sort).alias(sort) for sort in SORTS]
+        sums = [F.count_if(kind).alias(kind) for kind in KINDS]
         rows = self._judged.groupBy("broker").agg(F.count("*").alias("connections"), *sums).collect()
         self.connections = sum(row["connections"] for row in rows)
-        self._counts = {sort: Counter({row["broker"]: row[sort] for row in rows if row[sort]}) for sort in SORTS}
+        self._counts = {kind: Counter({row["broker"]: row[kind] for row in rows if row[kind]}) for kind in KINDS}
 
     def acknowledged(self) -> Check:
         """Invariant 5: once a change is acknowledged, nothing is decided under an older version."""
@@ -50,20 +50,20 @@ class Admissions:
     def conserved(self) -> Check:
         """Every token is taken once and given back at most once, and not before it was taken."""
         name = "conservation"
-        for sort, verdict in (("sure", EXCEEDED), ("unsure", UNKNOWN)):
-            if self._counts[sort]:
+        for kind, verdict in (("sure", EXCEEDED), ("unsure", UNKNOWN)):
+            if self._counts[kind]:
                 order = [F.coalesce("closed_ns", "admitted_ns"), *map(F.col, (*INCARNATION, "conn"))]
-                shown = self._first(sort, order, [*INCARNATION, "conn", "ip", "admissions", "closes"])
+                shown = self._first(kind, order, [*INCARNATION, "conn", "ip", "admissions", "closes"])
                 first = shown[0]
                 detail = (
                     f"connection {first['broker']}/{first['shard']}/{first['epoch']}/{first['conn']} of {first['ip']} has "
                     f"{first['admissions']} admissions and {first['closes']} closes"
                 )
-                return Check(name, verdict, detail, shown, self._counts[sort])
+                return Check(name, verdict, detail, shown, self._counts[kind])
         return Check(name, HELD, "every token was taken once and given back at most once", [])
 
-    def _first(self, sort: str, order: Sequence[Column], columns: Sequence[str]) -> list[dict[str, Any]]:
-        rows = self._judged.where(F.col(sort)).orderBy(*order).limit(sweep.SHOWN)
+    def _first(self, kind: str, order: Sequence[Column], columns: Sequence[str]) -> list[dict[str, Any]]:
+        rows = self._judged.where(F.col(kind)).orderBy(*order).limit(sweep.SHOWN)
         return [row.asDict() for row in rows.select(*columns).collect()]
 
 
@@ -78,7 +78,7 @@ def _floor(timeline: Timeline) -> list[tuple[int, int]]:
 
 
 def _judged(paired: DataFrame, floor: Sequence[tuple[int, int]], missing: Sequence[Gap]) -> DataFrame:
-    """`paired` with a column for each of SORTS, and `acknowledged`, the version that all had when it was admitted."""
+    """`paired` with a column for each of KINDS, and `acknowledged`, the version that all had when it was admitted."""
     if floor:
         steps = F.array(*(F.struct(F.lit(at).alias("at"), F.lit(version).alias("version")) for at, version in floor))
         acknowledged = F.array_max(

@@ -49,7 +49,7 @@ def audit(journal: JournalEvents) -> AuditResult:
         *token_checks.checks(events, held, timeline, found, missing, journal.unreadable),
     ]
     paired.unpersist()
-    return AuditResult(checks, sum(each.count for each in seen))
+    return AuditResult(checks, sum(each.events for each in seen))
 
 
 def intervals(paired: DataFrame, ends: Sequence[tuple[int, int, int, int]], missing: Sequence[Gap]) -> DataFrame:

@@ -10,7 +10,7 @@ each acceptor (one per shard and listener) may add one per window, and PARKED wi
 started again may have forgotten what it recorded, and a reset cluster has forgotten all of it. Redpanda's bucket
 holds one second's worth and refills for the rest, and lets wait for 100 ms.
 
-That is a bound, and no more; recorded.py judges units one by one.
+That is a bound, and no more; rate_unit_checks.py judges units one by one.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ _SCHEMA = pyarrow.schema(
 
 
 class RateKind(NamedTuple):
-    """A sort of rate limit: its check's name, and the columns that its window is shared over."""
+    """A kind of rate limit: its check's name, and the columns that its window is shared over."""
 
     name: str
     kind: str

@@ -35,7 +35,7 @@ SENTENCE = {
     GRANTED: "every grant was within the cap that its home knew",
     USED: "no shard had more open than it was granted",
 }
-_MOVED = "pool string, `to` int, `from` int, tokens long, reported boolean, lost map<string,long>"  # a move's detail, by sort
+_MOVED = "pool string, `to` int, `from` int, tokens long, reported boolean, lost map<string,long>"  # a move's detail, by kind
 _KEYS: dict[str, Callable[[], Column]] = {
     "broker": lambda: F.lit("broker"),
     "listener": lambda: F.concat(F.lit("listener:"), "listener"),
@@ -108,7 +108,7 @@ def _whole(found: Survey, missing: Sequence[Gap], unreadable: Sequence[Unreadabl
 
 
 def moves(events: DataFrame) -> DataFrame:
-    """broker, home, epoch (of the home), at_ns, version, pool, peer, tokens (+ out, - back), sort: grant, report, return, lost.
+    """broker, home, epoch (of the home), at_ns, version, pool, peer, tokens (+ out, - back), kind: grant, report, return, lost.
 
     One row per event and pool, of pools of connections.
     """
@@ -118,7 +118,7 @@ def moves(events: DataFrame) -> DataFrame:
     ).withColumn("told", F.from_json("detail", _MOVED))
     one = F.array(F.struct(F.col("told.pool").alias("key"), F.col("told.tokens").alias("value")))
     each = mine.withColumn("each", F.explode(F.coalesce(F.map_entries("told.lost"), one)))
-    sort = (
+    kind = (
         F.when(is_grant, F.when(F.col("told.reported"), "report").otherwise("grant"))
         .when(F.col("told.lost").isNotNull(), "lost")
         .otherwise("return")
@@ -132,7 +132,7 @@ def moves(events: DataFrame) -> DataFrame:
         F.col("each.key").alias("pool"),
         F.coalesce("told.to", "told.from").alias("peer"),
         F.when(is_grant, F.col("each.value")).otherwise(-F.col("each.value")).alias("tokens"),
-        sort.alias("sort"),
+        kind.alias("kind"),
     ).where(F.col("pool").isNotNull() & F.col("peer").isNotNull() & F.col("tokens").isNotNull())
 
 
@@ -173,8 +173,8 @@ def beyond(
     )
     base = F.last(F.when(F.col("is_anew"), F.col("sum") - F.col("tokens")), True).over(until)
     booked = summed.withColumn("tokens", F.col("sum") - F.coalesce(base, F.lit(0)))
-    is_grant = F.col("is_own") & (F.col("sort") == "grant")
-    is_use = ~F.col("is_own") & (is_admission | (F.col("sort") == "return")) & (F.col("open") > F.col("tokens"))
+    is_grant = F.col("is_own") & (F.col("kind") == "grant")
+    is_use = ~F.col("is_own") & (is_admission | (F.col("kind") == "return")) & (F.col("open") > F.col("tokens"))
     asked = booked.where(is_grant | is_use).select(
         F.when(is_grant, GRANTED).otherwise(USED).alias("check"),
         "broker",
@@ -192,14 +192,14 @@ def beyond(
 
 def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: Iterable[str]) -> DataFrame:
     """Moves and connections by pool and shard: broker, pool, shard, is_own (the pool is at home there), at_ns, rank, epoch (of
-    the home, of moves), sort, begins, is_lost, tokens, change, version.
+    the home, of moves), kind, begins, is_lost, tokens, change, version.
 
     `rank` orders what happens at one instant so that less is out: returns and closes come before grants at a home, grants
     before admissions and those before returns elsewhere.
     """
-    sort = F.col("sort")
+    kind = F.col("kind")
     mine = moved.where(F.col("broker").isin(*homes))
-    begins = sort.isin("grant", "report")
+    begins = kind.isin("grant", "report")
     common = ("broker", "pool")
     at_home = mine.select(
         *common,
@@ -208,7 +208,7 @@ def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: I
         "at_ns",
         F.when(begins, 1).otherwise(0).alias("rank"),
         "epoch",
-        "sort",
+        "kind",
         F.lit(True).alias("begins"),
         F.lit(False).alias("is_lost"),
         F.when(F.col("peer") == F.col("home"), F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
@@ -222,11 +222,11 @@ def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: I
         "at_ns",
         F.when(begins, 1).otherwise(3).alias("rank"),
         "epoch",
-        "sort",
+        "kind",
         begins.alias("begins"),
-        (sort == "lost").alias("is_lost"),
+        (kind == "lost").alias("is_lost"),
         # What a dead shard had counts until its successor is granted something: its last events may come after this.
-        F.when(sort == "lost", F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
+        F.when(kind == "lost", F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
         F.lit(0).alias("change"),
         "version",
     )
@@ -245,7 +245,7 @@ def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: I
         "at_ns",
         F.when(F.col("change") > 0, 2).otherwise(0).alias("rank"),
         F.lit(None).cast("long").alias("epoch"),
-        F.lit("").alias("sort"),
+        F.lit("").alias("kind"),
         F.lit(False).alias("begins"),
         F.lit(None).cast("boolean").alias("is_lost"),
         F.lit(0).cast("long").alias("tokens"),

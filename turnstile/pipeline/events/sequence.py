@@ -29,7 +29,7 @@ class Gap(NamedTuple):
 def gaps(events: DataFrame, seen: list[Process]) -> list[Gap]:
     """Every gap. Only processes whose events don't add up are looked at one by one."""
     found = [Gap(*each[:3], 0, each.low - 1, 0) for each in seen if each.low > 0]
-    holed = [each for each in seen if each.high - each.low + 1 != each.count]
+    holed = [each for each in seen if each.high - each.low + 1 != each.events]
     if holed:
         found += _inner(events, [each[:3] for each in holed])
     return sorted(found)

@@ -11,14 +11,14 @@ from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
 
 
 class Process(NamedTuple):
-    """An incarnation that wrote events: its least and greatest `seq`, how many there are, when the first and last were."""
+    """An incarnation that wrote events: its least and greatest `seq`, how many `events` there are, when the first and last were."""
 
     broker: int
     shard: int
     epoch: int
     low: int
     high: int
-    count: int
+    events: int
     first_ns: int
     last_ns: int
 
@@ -71,7 +71,7 @@ def survey(events: DataFrame) -> Survey:
         each = Process(*row[:3], *row[5:10])
         grants += row["grants"]
         before = processes.get(each[:3], each)
-        count = each.count if before is each else before.count + each.count
+        count = each.events if before is each else before.events + each.events
         processes[each[:3]] = Process(
             *each[:3],
             min(before.low, each.low),
@@ -94,16 +94,16 @@ def _told(events: DataFrame) -> tuple[list[ConfigEvent], set[tuple[int, int, int
     rows = events.where(
         F.col("detail").isNotNull() & (is_lost | ((F.col("kind") == "config") & (F.col("version") > 0)))
     )
-    sorts = {
+    told = {
         "acknowledged": F.get_json_object("detail", "$.acknowledged"),
         "full": F.get_json_object("detail", "$.full"),
         "is_coordinator": F.col("broker") < 0,
         "lost": F.when(is_lost, F.col("detail")),
     }
-    # Every shard writes the same change; the earliest of each version and sort is enough.
+    # Every shard writes the same change; the earliest of each version and kind is enough.
     first = (
-        rows.withColumns(sorts)
-        .groupBy("version", *sorts)
+        rows.withColumns(told)
+        .groupBy("version", *told)
         .agg(F.min_by(F.struct("mono_ns", "broker", "detail"), "mono_ns").alias("event"))
     )
     configs, lost = [], set()

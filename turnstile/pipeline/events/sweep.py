@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy
 import pyarrow
@@ -23,6 +24,7 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.timeline import Timeline
 
+Array = numpy.ndarray[Any, Any]
 SLICE_ROWS = 1_000_000
 SAMPLE_PER_SLICE = 2000
 CELLS = 4096
@@ -56,7 +58,7 @@ def sliced(steps: DataFrame, *, rows: int, slice_rows: int = SLICE_ROWS) -> tupl
     if count == 1:
         return steps.withColumn("slice", F.lit(0)), 1
     share = min(1.0, count * SAMPLE_PER_SLICE / rows)
-    sample = steps.sample(share, seed=1).select("at_ns", "broker", "ip").persist()
+    sample = steps.sample(share, 1).select("at_ns", "broker", "ip").persist()
     inner = [number / count for number in range(1, count)]
     bounds = sorted({int(bound) for bound in sample.approxQuantile("at_ns", inner, 0.2 / count)})
     name = F.concat_ws("/", "broker", "ip")
@@ -183,7 +185,7 @@ def _check_kind(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, timeline:
     )
 
 
-def _codes(steps: pyarrow.Table, kind: str) -> tuple[numpy.ndarray, list[tuple[int, str]]]:
+def _codes(steps: pyarrow.Table, kind: str) -> tuple[Array, list[tuple[int, str]]]:
     """A number per row for its pool, and the (broker, key) of each number."""
     broker = steps["broker"].to_numpy()
     if kind == "broker":
@@ -196,7 +198,7 @@ def _codes(steps: pyarrow.Table, kind: str) -> tuple[numpy.ndarray, list[tuple[i
     return codes, [(int(number) // len(names), names[int(number) % len(names)]) for number in both]
 
 
-def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> numpy.ndarray:
+def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> Array:
     """What each pool carries into this slice, by number."""
     if not carry.num_rows:
         return numpy.zeros(len(pools), dtype="i8")
@@ -210,9 +212,7 @@ def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> n
     return numpy.array([table.get(pool, 0) for pool in pools], dtype="i8")
 
 
-def _allowed(
-    timeline: Timeline, kind: str, pools: list[tuple[int, str]], codes: numpy.ndarray, at_ns: numpy.ndarray
-) -> numpy.ndarray:
+def _allowed(timeline: Timeline, kind: str, pools: list[tuple[int, str]], codes: Array, at_ns: Array) -> Array:
     """The cap allowed at each row; limits are asked once per (pool, period) that occurs."""
     starts = numpy.array([period.start_ns for period in timeline.periods], dtype="i8")
     periods = numpy.maximum(numpy.searchsorted(starts, at_ns, side="right") - 1, 0)

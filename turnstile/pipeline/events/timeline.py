@@ -107,7 +107,7 @@ class Timeline:
         ordered = sorted(configs, key=lambda event: event.at_ns)
         self.unknown: list[str] = []
         self._listeners = tuple(listeners)
-        self._sorts = {"refusing": True, "slots": True}
+        self._stopping = {"refusing": True, "slots": True}
         self._states = _states(ordered, self.unknown)
         self._limits: dict[tuple[int, int], VersionLimits] = {}
         self._own = _own_settings(self._states)
@@ -143,7 +143,7 @@ class Timeline:
         if not self.periods:
             return UNLIMITED
         versions = self.periods[period].versions
-        return max(self.limits(version, broker).cap(kind, key, **self._sorts) for version in versions)
+        return max(self.limits(version, broker).cap(kind, key, **self._stopping) for version in versions)
 
     def unsettled(self, at_ns: int, version: int) -> list[int]:
         """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
@@ -158,9 +158,9 @@ class Timeline:
         """The same, but no broker's pool is limited by kafka_connections_max."""
         return self._with(refusing=False)
 
-    def _with(self, **sorts: bool) -> "Timeline":
+    def _with(self, **stopping: bool) -> "Timeline":
         other = copy(self)
-        other._sorts = {**self._sorts, **sorts}
+        other._stopping = {**self._stopping, **stopping}
         return other
 
     @property

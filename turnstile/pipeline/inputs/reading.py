@@ -22,7 +22,7 @@ FORMATS = (*TEXT_FORMATS, "csv", "parquet", "journal")
 
 
 class Input(NamedTuple):
-    """A log that was read: its connections (ARRIVALS, cached), how many there are, when the first and the last were
+    """A log that was read: its connections (ARRIVALS, cached), how many there are in `total`, when the first and the last were
     opened (epoch microseconds), and how many rows were put aside, by reason.
 
     `connections` and `bad` are whole rows (CONNECTIONS, and source, reason, raw), read again when they are asked for.
@@ -30,7 +30,7 @@ class Input(NamedTuple):
 
     arrived: DataFrame
     connections: DataFrame
-    count: int
+    total: int
     first_us: int
     last_us: int
     bad: DataFrame

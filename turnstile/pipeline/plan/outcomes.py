@@ -19,7 +19,6 @@ from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.task_sums import TELLS, Incident, Part, TaskSums
 
 ROWS_PER_TASK = 1_000_000
-Table = pyarrow.Table
 Batches = Iterator[pyarrow.RecordBatch]
 
 
@@ -41,7 +40,7 @@ def outcomes(
     return told.groupBy("what", "candidate", "name", "number").agg(F.sum("n").alias("n"))
 
 
-def caps(candidate: Candidate, names: Sequence[str]) -> numpy.ndarray | None:
+def caps(candidate: Candidate, names: Sequence[str]) -> what_if.Array | None:
     """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
     limits = candidate.connection_limits()
     if limits.same_for_all_ips:
@@ -97,33 +96,36 @@ def _by_broker(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], inc
 def _by_gate(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incident: Incident | None) -> DataFrame:
     by_number = dict(candidates)
 
-    def decide(table: Table) -> Table:
-        number = table["candidate"][0].as_py()
-        table = _sorted(table.drop(["candidate"]).to_batches(), by_ip=False)
+    def decide(rows: pyarrow.Table) -> pyarrow.Table:
+        number = rows["candidate"][0].as_py()
+        table = _sorted(rows.drop(["candidate"]).to_batches(), by_ip=False)
+        assert table is not None  # a group has rows
         part = _part(table)
         listeners = pyarrow.compute.dictionary_encode(table["listener"].combine_chunks())
-        refused, delayed = [], []
+        refused: list[int] = []
+        delayed: list[int] = []
         for each in what_if.whole(
             by_number[number], part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
             listeners.dictionary.to_pylist(),
         ):  # fmt: skip
-            (refused if each.is_refused else delayed).append(each.index)
+            (refused if each.is_refused else delayed).append(each.row)
         tally = TaskSums(part, incident)
         tally.refused(number, numpy.array(refused, dtype="i8"))
         tally.delayed(number, numpy.array(delayed, dtype="i8"))
         tally.affected(number, numpy.array([*refused, *delayed], dtype="i8"))
-        return Table.from_batches([tally.batch()])
+        return pyarrow.Table.from_batches([tally.batch()])
 
     numbers = rows.sparkSession.createDataFrame([(number,) for number in by_number], "candidate int")
     each = rows.select("ip", "opened_us", "closed_us", "listener", "row").crossJoin(F.broadcast(numbers))
     return each.groupBy("candidate").applyInArrow(decide, TELLS)
 
 
-def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> Table | None:
+def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> pyarrow.Table | None:
     """A partition as one table in order of arrival, with `ip` dictionary-coded; None when it is empty."""
-    table = Table.from_batches(batches) if (batches := list(batches)) else None
-    if table is None or not table.num_rows:
+    every = list(batches)
+    if not sum(batch.num_rows for batch in every):
         return None
+    table = pyarrow.Table.from_batches(every)
     ips = pyarrow.compute.dictionary_encode(table["ip"].combine_chunks())
     keys = [table["row"].to_numpy(), table["opened_us"].to_numpy()]
     order = numpy.lexsort((*keys, ips.indices.to_numpy()) if by_ip else tuple(keys))
@@ -131,7 +133,7 @@ def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> Table | N
     return pyarrow.table({"ip": pyarrow.chunked_array([ips]), **columns}).take(pyarrow.array(order)).combine_chunks()
 
 
-def _part(table: Table) -> Part:
+def _part(table: pyarrow.Table) -> Part:
     ips = table["ip"].chunk(0)
     closed_us = pyarrow.compute.fill_null(table["closed_us"], int(what_if.NEVER))
     return Part(

@@ -76,7 +76,7 @@ def plan(
     incident: LogPeriod | None = None,
 ) -> LimitPlan:
     """Replay a log against every candidate, or against a ladder of per-IP caps when there is none."""
-    total = source.count
+    total = source.total
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
     told = Told(outcomes(source.arrived, chosen, total, incident.of(source) if incident else None))
     greedy = told.greedy()

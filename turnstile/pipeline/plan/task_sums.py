@@ -31,6 +31,10 @@ class Part(NamedTuple):
     closed_us: Array
     never: int
 
+    def name_of(self, row: int) -> str:
+        """The address of a connection."""
+        return self.names[int(self.ips[row])]
+
 
 class Incident(NamedTuple):
     """From low_us until before high_us, in a log of `span_s` seconds."""
@@ -85,7 +89,7 @@ class TaskSums:
         ips = numpy.flatnonzero(numpy.bincount(self._part.ips[indices], minlength=len(self._part.names)))
         if len(ips):
             self._tell("ips", candidate, n=[len(ips)])
-            networks = sorted({network(self._part.names[ip]) for ip in ips})
+            networks = sorted({network(self._part.names[ip]) for ip in ips.tolist()})
             self._tell("network", candidate, name=networks, n=numpy.ones(len(networks), "i8"))
 
     def broker(self, levels: Array) -> None:
@@ -105,11 +109,11 @@ class TaskSums:
             numbers, counts = numpy.unique(values, return_counts=True)
             self._tell(what, number=numbers, n=counts)
         busiest = ends - starts == (ends - starts).max()
-        first = min(starts[busiest].tolist(), key=lambda start: part.names[part.ips[start]])
-        self._tell("busiest", name=[part.names[part.ips[first]]], n=[(ends - starts).max()])
+        first = min(starts[busiest].tolist(), key=part.name_of)
+        self._tell("busiest", name=[part.name_of(first)], n=[(ends - starts).max()])
         enough = numpy.partition(peaks, -MOST)[-MOST] if len(peaks) > MOST else 0
         greedy = numpy.flatnonzero(peaks >= enough).tolist()
-        greedy.sort(key=lambda each: (-peaks[each], part.names[part.ips[starts[each]]]))
+        greedy.sort(key=lambda each: (-peaks[each], part.name_of(int(starts[each]))))
         for each in greedy[:MOST]:
             self._greedy(slice(starts[each], ends[each]), levels)
 
@@ -120,7 +124,7 @@ class TaskSums:
 
     def _greedy(self, rows: slice, levels: Array) -> None:
         """One address: its levels, how long its connections last in the middle, how many never closed, its fullest hour."""
-        name = self._part.names[self._part.ips[rows.start]]
+        name = self._part.name_of(rows.start)
         numbers, counts = numpy.unique(levels[rows], return_counts=True)
         self._tell("of_level", name=[name] * len(numbers), number=numbers, n=counts)
         lasted = self._lasted(rows)
@@ -134,7 +138,8 @@ class TaskSums:
     def _lasted(self, rows: slice) -> Array:
         opened_us, closed_us = self._part.opened_us[rows], self._part.closed_us[rows]
         is_closed = closed_us != self._part.never
-        return closed_us[is_closed] - opened_us[is_closed]
+        lasted: Array = closed_us[is_closed] - opened_us[is_closed]
+        return lasted
 
     def _tell(self, what: str, candidate: int | None = None, *, name: Any = None, number: Any = None, n: Any) -> None:
         count = len(n)
@@ -171,7 +176,8 @@ def _rounded(values: Array) -> Array:
     """To seven leading bits, so that a log of any size has few different ones."""
     _, exponents = numpy.frexp(values.astype("f8"))
     drop = numpy.maximum(exponents.astype("i8") - 7, 0)
-    return values >> drop << drop
+    rounded: Array = values >> drop << drop
+    return rounded
 
 
 def _one(column: pyarrow.ChunkedArray) -> pyarrow.Array:

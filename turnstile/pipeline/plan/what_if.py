@@ -30,9 +30,9 @@ _CHUNK = 100_000
 
 
 class Decision(NamedTuple):
-    """What a candidate does to connection `index`, when that isn't admitting it at once."""
+    """What a candidate does to the connection in a row, when that isn't admitting it at once."""
 
-    index: int
+    row: int
     is_refused: bool
     reason: str
 
@@ -138,7 +138,7 @@ def by_address(
     """
     free = levels(opened_us, closed_us, addresses)
     by_rate: dict[int | None, Array] = {None: free}
-    for rate in {candidate.ip_rate for _, candidate in candidates} - {None}:
+    for rate in {candidate.ip_rate for _, candidate in candidates if candidate.ip_rate is not None}:
         passed = _each_within_rate(addresses, opened_us, rate)
         by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, addresses, passed)
 

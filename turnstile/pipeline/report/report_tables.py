@@ -49,6 +49,7 @@ def build(journal: JournalEvents) -> Built:
         F.count_if(F.col("kind") == "throttled").alias("throttled"),
         F.max(F.unix_micros("ts") * 1000 - F.col("mono_ns")).alias("offset_ns"),
     ).first()
+    assert facts is not None  # an aggregate without keys is one row
     span = (facts["last"] or 0) - (facts["first"] or 0)
     bucket_s = max(1.0, round(span / BUCKETS))
     timeline = survey(events).timeline()
@@ -112,12 +113,14 @@ def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
     Connections of a process that died count until its last event, as in the audit.
     """
     held = intervals(pairs(events), survey(events).ends(), [])
-    last_ns = events.agg(F.max("mono_ns")).first()[0] or 0
+    offset_us = F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000).alias("offset_us")
+    facts = events.agg(F.max("mono_ns").alias("last_ns"), offset_us).first()
+    assert facts is not None  # an aggregate without keys is one row
+    last_ns, offset = facts["last_ns"] or 0, facts["offset_us"] or 0
     open_ns = F.sum(F.coalesce("end_ns", F.lit(last_ns)) - F.col("start_ns"))
     busiest = held.groupBy("ip").agg(open_ns.alias("open_ns")).orderBy(F.desc("open_ns"), "ip").limit(SHOWN_IPS)
     steps = changes(held.join(F.broadcast(busiest), "ip", how="leftsemi"))
-    offset_us = events.agg(F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000)).first()[0] or 0
-    placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset_us) / 1e6 / bucket_s) * bucket_s)
+    placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset) / 1e6 / bucket_s) * bucket_s)
     per_bucket = placed.groupBy("ip", "at").agg(F.sum("change").alias("net"))
     before = Window.partitionBy("ip").orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
     carry = per_bucket.withColumn("carry", F.coalesce(F.sum("net").over(before), F.lit(0))).drop("net")
