@@ -202,7 +202,7 @@ def make_log(folder: Path, connections: int) -> Path:
 
 
 def make_journal(folder: Path, log: Path) -> Path:
-    """The journal of one broker with four shards that admitted all of the log, with a cap that nobody reaches."""
+    """The journal of one broker with four shards that admitted all of the log, with a cap that is never reached."""
     journal = folder / "journal"
     journal.mkdir()
     seq = [0] * 4

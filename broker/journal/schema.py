@@ -1,8 +1,8 @@
-"""The journal's columns, once, as plain data: needs neither pyarrow nor PySpark, so anybody may import it.
+"""The journal's columns, once, as plain data: needs neither pyarrow nor PySpark, so any module may import it.
 
 An event belongs to one (broker, shard, epoch): a process incarnation. `seq` counts its events from 0 without a gap; a
-missing number means events that were lost, and whoever reads the journal must answer "unknown" there instead of
-guessing. `mono_ns` is CLOCK_MONOTONIC, one clock for all processes of a machine; `ts` is that plus a fixed offset per
+missing number means events that were lost, and a reader must answer "unknown" there instead of guessing.
+`mono_ns` is CLOCK_MONOTONIC, one clock for all processes of a machine; `ts` is that plus a fixed offset per
 spool segment, so the two never disagree about an order within a segment.
 
 A token is journaled as taken (`admitted`) after it was taken, and as released (`closed`) before it is released. An
@@ -33,7 +33,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("ip", "string", "client address; v4-mapped IPv6 as IPv4"),
     Column("port", "int", "client port"),
     Column("listener", "string", "listener name"),
-    Column("reason", "string", "refused: one of REASONS; closed: who ended it"),
+    Column("reason", "string", "refused: one of REASONS; closed: which side ended it"),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
     Column("api", "string", "throttled: name of the request, e.g. Produce"),

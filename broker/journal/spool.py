@@ -110,7 +110,7 @@ def spool_folder(journal: Path) -> Path:
 def create_segment(journal: Path, header: Header) -> int:
     """Create a live segment holding its header, locked for this process; returns the file descriptor.
 
-    The lock is taken before the file gets its name, so nobody can find it unlocked. Raises OSError.
+    The lock is taken before the file gets its name, so no other process can find it unlocked. Raises OSError.
     """
     folder = spool_folder(journal)
     hidden = folder / f".{header.stem}.new"
@@ -129,7 +129,7 @@ def create_segment(journal: Path, header: Header) -> int:
 
 
 def finish_segment(journal: Path, stem: str) -> None:
-    """Rename a live segment to finished. Missing is fine: somebody else finished it. Raises OSError otherwise."""
+    """Rename a live segment to finished. A missing one is fine: another process finished it. Raises OSError otherwise."""
     folder = spool_folder(journal)
     try:
         os.rename(folder / (stem + LIVE), folder / (stem + DONE))

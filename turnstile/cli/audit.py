@@ -50,7 +50,7 @@ def _print_audit(result: AuditResult) -> None:
         )
         for each in check.evidence[:10] if check.verdict == "exceeded" else ():
             click.echo(" " * 30 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
-    verdict = click.style(result.verdict, fg=colour[result.verdict], bold=True)
+    verdict = click.style(result.verdict, fg=colour.get(result.verdict, "yellow"), bold=True)
     click.echo(f"\n{verdict}: {result.events:,} events")
 
 

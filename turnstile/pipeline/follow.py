@@ -43,8 +43,8 @@ def per_minute(events: DataFrame) -> DataFrame:
     """RESULTS: refused and throttled events of a (streaming or whole) journal per minute, IP and reason."""
     mine = events.where(F.col("kind").isin("refused", "throttled")).withWatermark("ts", LATE)
     why = F.coalesce("reason", "limit", F.lit("")).alias("reason")
-    who = F.coalesce("ip", F.lit("")).alias("ip")
-    counts = mine.groupBy(F.window("ts", "1 minute").alias("window"), who, "kind", why).agg(
+    address = F.coalesce("ip", F.lit("")).alias("ip")
+    counts = mine.groupBy(F.window("ts", "1 minute").alias("window"), address, "kind", why).agg(
         F.count("*").alias("events"), F.sum(F.coalesce("throttle_ms", F.lit(0))).alias("throttle_ms")
     )
     return counts.select(F.col("window.start").alias("minute"), "ip", "kind", "reason", "events", "throttle_ms")

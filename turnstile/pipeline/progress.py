@@ -1,4 +1,4 @@
-"""How far a Spark job is, on stderr, when somebody watches."""
+"""How far a Spark job is, on stderr, when that is a terminal."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""The converter: every segment becomes one part, whatever instant somebody dies at."""
+"""The converter: every segment becomes one part, also when a writer or a converter dies."""
 
 import os
 import threading

@@ -82,7 +82,7 @@ class Broker:
     def run(self, plant: Callable[["Broker"], None] | None = None) -> "Broker":
         """To a little after the last change, with `plant` called at a random moment when there is a version before."""
         end_ns = self.plan[-1].acknowledged_ns + 10 * SECOND_NS
-        planted_ns = self.random.randint(self.plan[1].acknowledged_ns, self.plan[-1].acknowledged_ns)
+        planted_ns = self.random.randint(self.plan[1].acknowledged_ns, self.plan[-1].stored_ns - 4 * SECOND_NS)
         self._steps(planted_ns)
         if plant is not None:
             plant(self)
@@ -101,14 +101,43 @@ class Broker:
         self.events.append(event)
         return event
 
-    def admit(self, ip: str, listener: str = "EXTERNAL") -> Event:
-        """Let in, whatever the caps say."""
-        shard = self.random.choice(list(self.epochs))
+    def admit(self, ip: str, listener: str = "EXTERNAL", *, shard: int | None = None) -> Event:
+        """Let in beyond any cap."""
+        shard = self.random.choice(list(self.epochs)) if shard is None else shard
         self.conn += 1
         columns = {"conn": self.conn, "ip": ip, "port": 1000, "listener": listener, "version": self.version(shard)}
         event = self.add("admitted", shard, held_ms=0.1, **columns)
         self.open.append(event)
         return event
+
+    def refuse(self, why: str, ip: str, name: str, listener: str = "EXTERNAL", **columns: Any) -> Event:
+        """Refused by one of the caps of Version, in the version that has the tightest of those that may be in force."""
+        version = min(self._possible(), key=lambda each: each.caps[name])
+        limit = {"total": "kafka_connections_max", "ip": "kafka_connections_max_per_ip"}
+        self.conn += 1
+        said = {"limit": limit.get(name, "kafka_connections_max_overrides"), "limit_value": float(version.caps[name])}
+        said |= {
+            "reason": why,
+            "conn": self.conn,
+            "ip": ip,
+            "port": 1000,
+            "listener": listener,
+            "version": version.number,
+        }
+        return self.add("refused", self.random.choice(list(self.epochs)), held_ms=0.1, **{**said, **columns})
+
+    def churn(self, count: int, ip: str | None = None) -> None:
+        """So many come and go at once, one after the other."""
+        for number in range(count):
+            self.close(self.admit(ip or f"10.5.0.{number}"))
+
+    def quiet(self) -> None:
+        """Every shard shows that it is alive, with nothing before and after for so long that all that is in use is known."""
+        self.close_all()
+        self.now_ns += 7 * SECOND_NS
+        for shard in self.epochs:
+            self.close(self.admit("10.3.0.1", shard=shard))
+        self.now_ns += 7 * SECOND_NS
 
     def close(self, event: Event, reason: str = "client") -> None:
         same = {name: event[name] for name in ("conn", "ip", "port", "listener")}
@@ -165,9 +194,13 @@ class Broker:
         caps = {name: min(each.caps[name] for each in self._possible()) for name in self.plan[0].caps}
         of_ip = OWN if ip == OWN else NETWORK if ip.startswith("10.1.") else "ip"
         in_listener = sum(event["listener"] == listener for event in self.open)
-        if sum(event["ip"] == ip for event in self.open) >= caps[of_ip] or in_listener >= caps[listener]:
+        if in_listener >= caps[listener] or (listener == "EXTERNAL" and len(self.open) >= caps["slots"]):
+            return  # it waits
+        if sum(event["ip"] == ip for event in self.open) >= caps[of_ip]:
+            self.refuse("ip_cap", ip, of_ip, listener)
             return
-        if len(self.open) >= (caps["total"] if listener == "INTERNAL" else caps["slots"]):
+        if len(self.open) >= caps["total"]:
+            self.refuse("broker_cap", ip, "total", listener)
             return
         self.admit(ip, listener)
         elsewhere = [event for event in self.open if event["listener"] == "EXTERNAL"]
@@ -185,7 +218,7 @@ class Broker:
 
 
 def coordinator(plan: list[Version], lost: Iterable[Event]) -> list[Event]:
-    """What it writes: each version stored and acknowledged, and who died."""
+    """What it writes: each version stored and acknowledged, and which shards died."""
     events = list(lost)
     for version in plan:
         for at_ns, acknowledged in ((version.stored_ns, False), (version.acknowledged_ns, True)):
@@ -207,7 +240,7 @@ def numbered(events: list[Event]) -> list[Event]:
     return made
 
 
-# ---- violations of caps and tokens; each begins with nobody there
+# ---- violations of caps and tokens; each begins with nothing open
 
 
 def over_an_address(ip: str, cap: str) -> Callable[[Broker], None]:
@@ -238,7 +271,7 @@ def over_the_broker(broker: Broker) -> None:
 
 
 def over_the_slots(broker: Broker) -> None:
-    """Somebody comes in from outside although others got in on the inter-broker listener, long ago."""
+    """A client is let in although connections of the inter-broker listener fill the slots, for long."""
     broker.close_all()
     for number in range(4):
         broker.admit(f"10.4.0.{number}", "INTERNAL")
@@ -290,6 +323,35 @@ def closed_from_elsewhere(broker: Broker) -> None:
     broker.close({**event, "ip": "10.3.0.2"})
 
 
+def refused_with_room(reason: str, ip: str, cap: str, fewer: int) -> Callable[[Broker], None]:
+    """A connection is refused while so many fewer than the cap are, or may be, open."""
+
+    def plant(broker: Broker) -> None:
+        broker.quiet()
+        least = min(version.caps[cap] for version in broker.plan)
+        broker.churn(least - fewer, ip if reason == "ip_cap" else None)
+        broker.refuse(reason, ip, cap)
+        broker.quiet()
+
+    return plant
+
+
+def refused_naming(**columns: Any) -> Callable[[Broker], None]:
+    """The broker is full, but the refusal names something else."""
+
+    def plant(broker: Broker) -> None:
+        broker.close_all()
+        broker.churn(12)
+        broker.refuse("broker_cap", "10.3.0.1", "total", **columns)
+
+    return plant
+
+
+def refused_under_an_old_version(broker: Broker) -> None:
+    sure = max(each.number for each in broker.plan if each.acknowledged_ns < broker.now_ns)
+    refused_naming(version=broker.random.randint(1, sure - 1))(broker)
+
+
 PLANTS: dict[str, tuple[Callable[[Broker], None], str]] = {
     "address": (over_an_address(PLAIN, "ip"), "ip_cap"),
     "address with its own": (over_an_address(OWN, OWN), "ip_cap"),
@@ -304,6 +366,16 @@ PLANTS: dict[str, tuple[Callable[[Broker], None], str]] = {
     "closed before admitted": (closed_before_admitted, "conservation"),
     "never admitted": (never_admitted, "conservation"),
     "closed from elsewhere": (closed_from_elsewhere, "conservation"),
+    "refused by the broker, with room": (refused_with_room("broker_cap", "10.3.0.1", "total", 1), "refused_with_cause"),
+    "refused by an empty broker": (refused_with_room("broker_cap", "10.3.0.1", "total", 9), "refused_with_cause"),
+    "refused an address with room": (refused_with_room("ip_cap", PLAIN, "ip", 1), "refused_with_cause"),
+    "refused an address with its own": (refused_with_room("ip_cap", OWN, OWN, 1), "refused_with_cause"),
+    "refused under an old version": (refused_under_an_old_version, "refused_as_configured"),
+    "refused under a version to come": (refused_naming(version=4), "refused_as_configured"),
+    "refused under no version": (refused_naming(version=None), "refused_as_configured"),
+    "refused by another setting": (refused_naming(limit="kafka_connections_max_per_ip"), "refused_as_configured"),
+    "refused by another value": (refused_naming(limit_value=10.0), "refused_as_configured"),
+    "refused by a listener's cap": (refused_naming(reason="listener_cap"), "refused_as_configured"),
 }
 
 # ---- events that are missing, of a broker's numbered ones

@@ -57,7 +57,7 @@ class Planned(Schedule):
             start = len(books.journal)
             self.world.push(rules)
             if not self.phases:
-                self._settle_down()  # nobody is let in before there is a configuration
+                self._settle_down()  # no connection is let in before there is a configuration
             for _ in range(PASSES * self.world.shards):
                 self._something()
             for node in self.world.nodes:

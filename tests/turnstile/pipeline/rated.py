@@ -13,6 +13,7 @@ from crowd import SECOND_NS, numbered
 from storms import COORDINATOR
 
 from shards.config.image import ClusterImage
+from shards.limits.bucket import ConnectionBucket
 from shards.rates.rates import Rates
 
 MS = 1_000_000
@@ -40,7 +41,7 @@ CHANGES: tuple[list[list[Any]], ...] = (
         ["setting", "/kafka_connection_rate_limit_overrides", "10.0.0.1:5"],
     ],
 )
-STORED_NS = tuple(number * 30 * SECOND_NS for number in range(1, 4))
+STORED_NS = tuple(number * 100 * SECOND_NS for number in range(1, 4))
 ACKNOWLEDGED_NS = tuple(at_ns + SECOND_NS for at_ns in STORED_NS)
 
 Event = dict[str, Any]
@@ -59,6 +60,7 @@ class RatedBroker:
         self.now_ns = STORED_NS[0] + 1
         self._image = ClusterImage(number)
         self._blocked_ms: dict[str, int] = {}
+        self._buckets: dict[tuple[int, int], ConnectionBucket] = {}
         self.rates = Rates(
             0,
             1,
@@ -84,7 +86,7 @@ class RatedBroker:
             if version == phase and plant is not None:
                 self._steps(at_ns)
                 plant(self)
-            self._steps(STORED_NS[version - 1] + 25 * SECOND_NS)
+            self._steps(STORED_NS[version - 1] + 40 * SECOND_NS)
         return self
 
     def add(self, kind: str, shard: int, **columns: Any) -> None:
@@ -93,7 +95,7 @@ class RatedBroker:
         self.events.append({**event, "ts": 1_600_000_000_000_000 + self.now_ns // 1000, **columns})
 
     def admit(self, ip: str, listener: str, *, shard: int | None = None) -> None:
-        """Let in and gone, whatever the rates say."""
+        """Let in and gone, beyond any rate."""
         shard = self.random.randrange(SHARDS) if shard is None else shard
         self.conn += 1
         columns = {"conn": self.conn, "ip": ip, "port": 1000, "listener": listener}
@@ -103,7 +105,7 @@ class RatedBroker:
     def record(self, key: str) -> int:
         """A unit from the home, once its listener accepts again: how long it says to wait."""
         self.now_ns = max(self.now_ns, self._blocked_ms.get(key.removeprefix("listener:"), 0) * MS)
-        wait_ms = self.rates.record(key, None, now_ms=self.now_ms)  # type: ignore[arg-type]  # nobody ever has to wait for it
+        wait_ms = self.rates.record(key, None, now_ms=self.now_ms)  # type: ignore[arg-type]  # with one shard there is no answer to wait for
         assert wait_ms is not None
         return wait_ms
 
@@ -119,18 +121,45 @@ class RatedBroker:
     def _steps(self, end_ns: int) -> None:
         while self.now_ns < end_ns:
             self.now_ns += self.random.randint(1, 3 * SECOND_NS)
-            for _ in range(self.random.choice((1, 1, 6)) if self.version == 1 else 1):
+            for _ in range(
+                self.random.choice((1, 1, 6)) if self.version == 1 else self.random.choice((1,) * 9 + (14,))
+            ):
                 self._arrive(self.random.choice(IPS), self.random.choice(LISTENERS))
 
+    def refuse(self, reason: str, ip: str, listener: str, shard: int, held_ms: int) -> None:
+        """A connection that came `held_ms` before now is refused by a rate."""
+        limits = {1: ("connection_creation_rate", 2.0), 2: ("kafka_connection_rate_limit", 5.0)}
+        limit, value = limits.get(self.version, ("kafka_connection_rate_limit_overrides", 5.0))
+        self.conn += 1
+        columns = {"conn": self.conn, "ip": ip, "port": 1000, "listener": listener, "version": self.version}
+        self.add("refused", shard, reason=reason, limit=limit, limit_value=value, held_ms=float(held_ms), **columns)
+
+    def quiet(self) -> None:
+        """Both shards show that they are alive, and nothing else happens for seven seconds before and after."""
+        self.now_ns += 7 * SECOND_NS
+        for shard in range(SHARDS):
+            self.admit("10.7.0.1", "OTHER", shard=shard)
+        self.now_ns += 7 * SECOND_NS
+
     def _arrive(self, ip: str, listener: str) -> None:
-        """Waits as long as it has to, and is held for ever when its address is over its quota."""
+        """Waits as long as it has to, and is held and refused when its address is over its quota."""
+        shard = self.random.randrange(SHARDS)
+        if self.version > 1 and (self.version == 2 or ip == "10.0.0.1"):
+            bucket = self._buckets.setdefault((self.version, shard), ConnectionBucket(5, now_ms=self.now_ms))
+            wait_ms = bucket.take(now_ms=self.now_ms)
+            self.now_ns += (100 if wait_ms is None else wait_ms) * MS
+            if wait_ms is None:
+                self.refuse("core_rate", ip, listener, shard, 100)
+                return
         if self.rates.limits_listeners:
             self.now_ns += self.record(f"listener:{listener}") * MS
         if self.rates.has_quota(ip) and self.record(f"ip:{ip}"):
             self.rates.count(listener, -1, now_ms=self.now_ms)
             self.rates.flush(now_ms=self.now_ms)
+            self.now_ns += SECOND_NS
+            self.refuse("ip_rate", ip, listener, shard, 1000)
         else:
-            self.admit(ip, listener)
+            self.admit(ip, listener, shard=shard)
 
 
 def coordinator() -> list[Event]:
@@ -175,6 +204,17 @@ def unit_beyond(key: str) -> Plant:
     return plant
 
 
+def refused_without_cause(reason: str) -> Plant:
+    """A connection is refused by a rate that no client came near."""
+
+    def plant(broker: RatedBroker) -> None:
+        broker.quiet()
+        broker.refuse(reason, "10.0.0.1", "OTHER", 0, 100)
+        broker.quiet()
+
+    return plant
+
+
 PLANTS: dict[str, tuple[Plant, int, str]] = {
     "address": (burst(10, "EXTERNAL", "10.0.0.1"), 1, "ip_rate"),
     "listener": (burst(38, "EXTERNAL"), 1, "listener_rate"),
@@ -184,4 +224,7 @@ PLANTS: dict[str, tuple[Plant, int, str]] = {
     "unit of an address": (unit_beyond("ip:10.0.0.1"), 1, "ip_rate_units"),
     "unit of a listener": (unit_beyond("listener:EXTERNAL"), 1, "listener_rate_units"),
     "unit of a broker": (unit_beyond("listener:OTHER"), 1, "listener_rate_units"),
+    "refused by an address's rate": (refused_without_cause("ip_rate"), 1, "refused_with_cause"),
+    "refused by a core's rate": (refused_without_cause("core_rate"), 2, "refused_with_cause"),
+    "refused by an override": (refused_without_cause("core_rate"), 3, "refused_with_cause"),
 }

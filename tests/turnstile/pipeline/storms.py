@@ -27,6 +27,7 @@ class Storm:
         self.shards = shards
         self.ips = [f"10.0.0.{number}" for number in range(1, ips + 1)]
         self.caps = {"kafka_connections_max_per_ip": per_ip, "kafka_connections_max": total}
+        self.before: dict[str, int] | None = None  # while a change is under way
         self.version = 1
         self.epochs = [shard + 1 for shard in range(shards)]
         self.epoch = shards + 1
@@ -64,12 +65,14 @@ class Storm:
         self.version += 1
         self.config(COORDINATOR)
         after = dict(self.caps)
+        self.before = before
         for shard in range(self.shards):
             self.config(shard)
             # Until all have it, the tighter of both is what a real cluster surely keeps.
             self.caps = {each: min(before[each], after[each]) for each in after}
             self.arrive()
             self.caps = after
+        self.before = None
         self.config(COORDINATOR, acknowledged=True)
 
     def arrive(self) -> None:
@@ -86,13 +89,17 @@ class Storm:
             "version": self.version,
         }
         if of_ip >= self.caps["kafka_connections_max_per_ip"]:
-            self.add("refused", shard, reason="ip_cap", limit="kafka_connections_max_per_ip",
-                     limit_value=float(self.caps["kafka_connections_max_per_ip"]), **columns)  # fmt: skip
+            self.refuse(shard, "ip_cap", "kafka_connections_max_per_ip", columns)
         elif len(self.open) >= self.caps["kafka_connections_max"]:
-            self.add("refused", shard, reason="broker_cap", limit="kafka_connections_max",
-                     limit_value=float(self.caps["kafka_connections_max"]), **columns)  # fmt: skip
+            self.refuse(shard, "broker_cap", "kafka_connections_max", columns)
         else:
             self.open.append(self.add("admitted", shard, held_ms=0.1, **columns))
+
+    def refuse(self, shard: int, reason: str, limit: str, columns: dict[str, Any]) -> None:
+        """In the version whose cap it is: while a change is under way, the tighter one."""
+        if self.before is not None and self.before[limit] == self.caps[limit]:
+            columns["version"] -= 1
+        self.add("refused", shard, reason=reason, limit=limit, limit_value=float(self.caps[limit]), **columns)
 
     def leave(self) -> None:
         """One connection closes."""

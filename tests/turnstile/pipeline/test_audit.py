@@ -122,6 +122,8 @@ def test_slices_count_as_the_whole(spark: Any) -> None:
     cut, slices = sweep.sliced(steps, rows=table.num_rows, slice_rows=20)
     found = sweep.excesses(cut, slices, timeline, ["ip", "broker"]).collect()
     assert slices > 3
-    whole = sum(sweep._check_kind(table, pyarrow.table({}), kind, timeline).num_rows for kind in ("ip", "broker"))
+    whole = sum(
+        sweep.beyond(timeline, sweep.counts(table, pyarrow.table({}), kind)).num_rows for kind in ("ip", "broker")
+    )
     assert len(found) == whole > 0
     assert numpy.isin([row["kind"] for row in found], ["ip", "broker"]).all()

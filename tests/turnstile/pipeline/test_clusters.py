@@ -86,7 +86,7 @@ def slots(cluster: Cluster, source: random.Random, shards: int) -> None:
             cluster.set(SLOTS, source.choice((8, 12, 20)))
             kill(cluster, shard)
             cluster.until_decided(20)  # the storms go on under this change
-        cluster.unset(SLOTS)  # who waits for a slot gets in
+        cluster.unset(SLOTS)  # connections that wait for a slot get in
 
 
 def rates(cluster: Cluster, source: random.Random, shards: int) -> None:

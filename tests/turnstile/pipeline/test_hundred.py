@@ -17,6 +17,7 @@ from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.journal_events import read
 
 SEEDS = 100
+FINDINGS = ("exceeded", "not justified")
 
 
 def found(result: AuditResult, check: str) -> set[int]:
@@ -44,7 +45,7 @@ def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> N
     for check, expected in planted.items():
         assert found(result, check) == expected, check
     for check in result.checks:
-        assert (check.verdict == "exceeded") == (check.name in planted), check
+        assert (check.verdict in FINDINGS) == (check.name in planted), check
         assert check.name not in planted or len(check.evidence) == 10
         assert {each["broker"] for each in check.evidence} <= planted.get(check.name, set())
 
@@ -101,7 +102,7 @@ def test_every_rate_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
     result = audit(read(spark, [tmp_path]))
     for check in result.checks:
         assert found(result, check.name) == planted.get(check.name, set()), check
-        assert (check.verdict == "exceeded") == (check.name in planted), check
+        assert (check.verdict in FINDINGS) == (check.name in planted), check
     assert {check.name for check in result.checks} > planted.keys() - {""}
 
 

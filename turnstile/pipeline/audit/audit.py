@@ -1,8 +1,8 @@
 """Was a limit ever exceeded? Proved or refuted from a journal alone.
 
 A verdict of `held` needs every event: where `seq` has a gap, or a part can't be read, or what was configured isn't known,
-nothing is proved and the verdict is `unknown`. A violation is only reported when it is one whatever the missing events
-were: connections count as open for no longer than the journal proves (until the last event of a process that died, or
+nothing is proved and the verdict is `unknown`. A violation is only reported when no missing event could explain it:
+connections count as open for no longer than the journal proves (until the last event of a process that died, or
 before a gap, or, where the end of any process may be missing, until the last event there is of its own).
 """
 
@@ -13,7 +13,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.audit import cap_checks, rate_checks, rate_unit_checks, token_checks
+from broker.journal.schema import COORDINATOR
+from turnstile.pipeline.audit import cap_checks, rate_checks, rate_unit_checks, refusal_checks, token_checks
 from turnstile.pipeline.audit.admission_checks import Admissions
 from turnstile.pipeline.audit.verdict import HELD, UNKNOWN, AuditResult, Check
 from turnstile.pipeline.events import sweep
@@ -37,6 +38,7 @@ def audit(journal: JournalEvents) -> AuditResult:
     timeline = found.timeline()
     paired = pairs(events).select(*PAIRED).persist(StorageLevel.MEMORY_AND_DISK)
     admissions = Admissions(paired, timeline, missing)
+    incomplete = _incomplete(brokers, missing, journal.unreadable)
     held = intervals(paired, found.ends(of_all=bool(journal.unreadable)), missing)
     checks = [
         _sequence(missing, journal.unreadable),
@@ -47,6 +49,7 @@ def audit(journal: JournalEvents) -> AuditResult:
         *rate_unit_checks.checks(events, timeline, missing),
         admissions.conserved(),
         *token_checks.checks(events, held, timeline, found, missing, journal.unreadable),
+        *refusal_checks.checks(events, paired, timeline, found, incomplete),
     ]
     paired.unpersist()
     return AuditResult(checks, sum(each.events for each in seen))
@@ -90,6 +93,14 @@ def intervals(paired: DataFrame, ends: Sequence[tuple[int, int, int, int]], miss
     )
 
 
+def _incomplete(brokers: Sequence[int], missing: Sequence[Gap], unreadable: Sequence[Unreadable]) -> set[int]:
+    """The brokers of which events are missing: all of them, where nothing says whose those are, or the coordinator's are."""
+    unsure = {gap.broker for gap in missing} | {part.broker for part in unreadable}
+    return (
+        set(brokers) if None in unsure or COORDINATOR in unsure else {broker for broker in unsure if broker is not None}
+    )
+
+
 def _sequence(missing: Sequence[Gap], unreadable: Sequence[Unreadable]) -> Check:
     if not missing and not unreadable:
         return Check("sequence", HELD, "no event is missing", [])
@@ -102,7 +113,7 @@ def _sequence(missing: Sequence[Gap], unreadable: Sequence[Unreadable]) -> Check
         counts[gap.broker] += gap.last - gap.first + 1
     for part in unreadable:
         if part.broker is not None:
-            counts[part.broker] += not counts[part.broker]  # nobody knows how many, but some
+            counts[part.broker] += not counts[part.broker]  # at least one
     shown = [gap._asdict() for gap in missing[: sweep.SHOWN]]
     said = f"{lost} events are missing" if lost else "events are missing"
     return Check("sequence", UNKNOWN, f"{said}: {'; '.join(sentences)}{rest}", shown, counts)

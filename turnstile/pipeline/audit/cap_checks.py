@@ -1,9 +1,9 @@
 """Open connections of a pool never beyond the cap in force, for every broker, listener and address.
 
 With an inter-broker listener, KIP-402 lets `max.connections` be passed by its connections: for each, the one elsewhere that
-is idle longest is closed (`max_connections`). That takes the shards a moment: one that has not heard of it yet may let in
-somebody by a token that it had before. So such a connection counts in the broker's pool, for whoever comes in on another
-listener, only ROOM_NS after it got in; `kafka_connections_max` is without any such leave.
+is idle longest is closed (`max_connections`). That takes the shards a moment: a shard that has not heard of it yet may let in
+a connection by a token that it had before. So a connection of the inter-broker listener counts in the broker's pool, for
+connections of other listeners, only ROOM_NS after it got in. `kafka_connections_max` is exact.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Did every home keep its books, and every shard to what it was granted? Done again from each move of tokens (DESIGN section 3).
+"""Did every home keep its books, and every shard to what it was granted? Done again from each move of tokens.
 
 B1  A grant leaves a home within the cap of its version: what is out to other shards, plus its own open connections.
 B2  A shard that is not the home has no more open than it was granted and has not given back, at each admission, and whenever
@@ -97,7 +97,7 @@ def _whole(found: Survey, missing: Sequence[Gap], unreadable: Sequence[Unreadabl
         shards.setdefault(each.broker, set()).add(each.shard)
     unsure = {gap.broker for gap in missing} | {part.broker for part in unreadable}
     # Of a process that is said to have died there are events, but if they were deleted.
-    unsure |= {place[0] for place in found.lost - {each[:3] for each in found.processes}}
+    unsure |= {place[0] for place in found.lost.keys() - {each[:3] for each in found.processes}}
     if None in unsure:
         return {}
     return {

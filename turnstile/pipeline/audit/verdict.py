@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-HELD, EXCEEDED, UNKNOWN = "held", "exceeded", "unknown"
-EXIT_CODE = {HELD: 0, EXCEEDED: 1, UNKNOWN: 3}
+HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN = "held", "exceeded", "not justified", "unknown"
+EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 3}
+WORST_FIRST = (EXCEEDED, NOT_JUSTIFIED, UNKNOWN, HELD)
 
 
 class Check(NamedTuple):
@@ -24,7 +25,7 @@ class Check(NamedTuple):
 
 
 class AuditResult(NamedTuple):
-    """What the audit found: `exceeded` if any check says so, else `unknown` if any does, else `held`."""
+    """What the audit found: the worst that any check says, in the order of WORST_FIRST."""
 
     checks: list[Check]
     events: int
@@ -33,8 +34,8 @@ class AuditResult(NamedTuple):
     def verdict(self) -> str:
         """The worst of the checks' verdicts."""
         verdicts = {check.verdict for check in self.checks}
-        return EXCEEDED if EXCEEDED in verdicts else UNKNOWN if UNKNOWN in verdicts else HELD
+        return next((each for each in WORST_FIRST if each in verdicts), HELD)
 
     def as_json(self) -> dict[str, Any]:
-        """DESIGN section 8's shape, with evidence."""
+        """Plain data: the verdict, each check with its evidence, and how many events there are."""
         return {"verdict": self.verdict, "checks": [check.as_json() for check in self.checks], "events": self.events}

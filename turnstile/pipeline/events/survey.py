@@ -1,6 +1,7 @@
 """What little the driver has to know of a journal before anything is judged: two passes over a few of its columns."""
 
 import json
+from collections import Counter
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -8,6 +9,8 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.journal_events import INCARNATION
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
+
+Incarnation = tuple[int, int, int]
 
 
 class Process(NamedTuple):
@@ -24,15 +27,22 @@ class Process(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """`lost`: the (broker, shard, epoch) that the coordinator says died. `first_seen`: version -> the first mono_ns of any
-    event that carries it. `listeners`: names that were seen. `grants`: how many events of that kind there are."""
+    """What was seen of a journal.
+
+    lost        (broker, shard, epoch) that the coordinator says died -> the mono_ns at which it says so
+    first_seen  version -> the first mono_ns of any event that carries it
+    listeners   names that were seen
+    grants      how many events of that kind there are
+    refusals    reason -> how many refusals name it
+    """
 
     processes: list[Process]
     configs: list[ConfigEvent]
-    lost: set[tuple[int, int, int]]
+    lost: dict[Incarnation, int]
     first_seen: dict[int, int]
     listeners: list[str]
     grants: int
+    refusals: Counter[str]
 
     def timeline(self) -> Timeline:
         """The configuration over time."""
@@ -55,7 +65,8 @@ class Survey(NamedTuple):
 
 def survey(events: DataFrame) -> Survey:
     """Looks through a journal. What is collected is a row per process, version and listener, and the config events."""
-    summed = events.groupBy(*INCARNATION, "version", "listener").agg(
+    refused_for = F.when(F.col("kind") == "refused", F.col("reason")).alias("refused_for")
+    summed = events.groupBy(*INCARNATION, "version", "listener", refused_for).agg(
         F.min("seq").alias("low"),
         F.max("seq").alias("high"),
         F.count("*").alias("count"),
@@ -66,10 +77,12 @@ def survey(events: DataFrame) -> Survey:
     processes: dict[tuple[int, int, int], Process] = {}
     first_seen: dict[int, int] = {}
     listeners: set[str] = set()
-    grants = 0
+    grants, refusals = 0, Counter[str]()
     for row in summed.collect():
-        each = Process(*row[:3], *row[5:10])
+        each = Process(*row[:3], *row[6:11])
         grants += row["grants"]
+        if row["refused_for"] is not None:
+            refusals[row["refused_for"]] += each.events
         before = processes.get(each[:3], each)
         count = each.events if before is each else before.events + each.events
         processes[each[:3]] = Process(
@@ -85,11 +98,11 @@ def survey(events: DataFrame) -> Survey:
         if row["listener"] is not None:
             listeners.add(row["listener"])
     configs, lost = _told(events)
-    return Survey(list(processes.values()), configs, lost, first_seen, sorted(listeners), grants)
+    return Survey(list(processes.values()), configs, lost, first_seen, sorted(listeners), grants, refusals)
 
 
-def _told(events: DataFrame) -> tuple[list[ConfigEvent], set[tuple[int, int, int]]]:
-    """The configuration's events, and who is reported lost."""
+def _told(events: DataFrame) -> tuple[list[ConfigEvent], dict[Incarnation, int]]:
+    """The configuration's events, and the processes that are reported lost."""
     is_lost = F.col("kind") == "shard_lost"
     rows = events.where(
         F.col("detail").isNotNull() & (is_lost | ((F.col("kind") == "config") & (F.col("version") > 0)))
@@ -106,11 +119,12 @@ def _told(events: DataFrame) -> tuple[list[ConfigEvent], set[tuple[int, int, int
         .groupBy("version", *told)
         .agg(F.min_by(F.struct("mono_ns", "broker", "detail"), "mono_ns").alias("event"))
     )
-    configs, lost = [], set()
+    configs: list[ConfigEvent] = []
+    lost: dict[Incarnation, int] = {}
     for row in first.collect():
         if row["lost"] is None:
             configs.append(ConfigEvent(row["version"], *row["event"]))
         else:
             place = json.loads(row["lost"])
-            lost.add((place["broker"], place["shard"], place["epoch"]))
+            lost[place["broker"], place["shard"], place["epoch"]] = row["event"]["mono_ns"]
     return configs, lost

@@ -12,9 +12,10 @@ W2  the count at an admission includes itself
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
@@ -34,9 +35,14 @@ CHANGES = "slice int, broker int, listener string, ip string, at_ns long, change
 _CARRY = pyarrow.schema(
     [("kind", pyarrow.string()), ("broker", pyarrow.int32()), ("pool", pyarrow.string()), ("carry", pyarrow.int64())]
 )
-EXCESS = (
-    "slice int, kind string, broker int, pool string, at_ns long, open long, allowed long, version long, conn long, "
-    "excess long"
+EXCESS = pyarrow.schema(
+    [
+        ("slice", pyarrow.int32()),
+        ("kind", pyarrow.string()),
+        ("broker", pyarrow.int32()),
+        ("pool", pyarrow.string()),
+        *((name, pyarrow.int64()) for name in ("at_ns", "open", "allowed", "version", "conn", "excess")),
+    ]
 )
 
 
@@ -111,11 +117,36 @@ def _carried(steps: DataFrame, kinds: Sequence[str]) -> dict[int, pyarrow.Table]
     return carried
 
 
-def excesses(steps: DataFrame, slices: int, timeline: Timeline, kinds: Sequence[str] = KINDS) -> DataFrame:
-    """EXCESS: the first SHOWN admissions per slice and kind of pool at which more were open than was allowed.
+class PoolCounts(NamedTuple):
+    """One kind of pool in one slice: rows pool after pool, each in order of time.
 
-    `excess` is how many such admissions the slice has in all. Slices below 0 are no time, but a share of the addresses of
-    one broker.
+    order    the row of `steps` that each is
+    pools    (broker, key) of each pool's number; the key of a broker's own pool is ""
+    codes    the number of each row's pool
+    open     how many of that pool are open at each row, itself included
+    """
+
+    steps: pyarrow.Table
+    kind: str
+    order: Array
+    pools: list[tuple[int, str]]
+    codes: Array
+    at_ns: Array
+    change: Array
+    open: Array
+
+
+Judge = Callable[[PoolCounts], pyarrow.Table]
+"""What is found among the rows of one kind of pool in one slice."""
+
+
+def judged(
+    steps: DataFrame, slices: int, kinds: Sequence[str], judge: Judge, schema: pyarrow.Schema, *, closes_first: bool
+) -> DataFrame:
+    """All that `judge` finds (columns of `schema`). `steps` as `sliced` makes them, with any further columns.
+
+    Slices below 0 are no time, but a share of the addresses of one broker. `closes_first`: the order at one instant (W1);
+    else opens come first, and closes after rows that change nothing.
     """
     has_hot = "is_hot" in steps.columns
     cut = [kind for kind in kinds if kind != "ip" or slices == 1]
@@ -135,28 +166,42 @@ def excesses(steps: DataFrame, slices: int, timeline: Timeline, kinds: Sequence[
         carry = carried.get(number, _CARRY.empty_table())
         found = []
         if number < 0:
-            found.append(_check_kind(rows, carry, "ip", timeline))
+            found.append(judge(counts(rows, carry, "ip", closes_first=closes_first)))
         else:
-            found += [_check_kind(rows, carry, kind, timeline) for kind in cut]
+            found += [judge(counts(rows, carry, kind, closes_first=closes_first)) for kind in cut]
             if has_hot and "ip" in kinds and (hot := rows.filter(rows["is_hot"])).num_rows:
-                found.append(_check_kind(hot, carry, "ip", timeline))
-        return pyarrow.concat_tables([_excess_schema().empty_table(), *found])
+                found.append(judge(counts(hot, carry, "ip", closes_first=closes_first)))
+        return pyarrow.concat_tables([schema.empty_table(), *found])
 
-    return tasks.groupBy("slice").applyInArrow(check, EXCESS)
+    return tasks.groupBy("slice").applyInArrow(check, ddl(schema))
 
 
-def _check_kind(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, timeline: Timeline) -> pyarrow.Table:
-    """The excesses of one kind of pool in one slice."""
+def excesses(steps: DataFrame, slices: int, timeline: Timeline, kinds: Sequence[str] = KINDS) -> DataFrame:
+    """EXCESS: the first SHOWN admissions per slice and kind of pool at which more were open than was allowed.
+
+    `excess` is how many such admissions the slice has in all.
+    """
+    return judged(steps, slices, kinds, partial(beyond, timeline), EXCESS, closes_first=True)
+
+
+def counts(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, *, closes_first: bool = True) -> PoolCounts:
+    """`steps` counted by their pool of a kind; `carry`: what each pool brings into the slice (_CARRY)."""
     codes, pools = _codes(steps, kind)
     at_ns = steps["at_ns"].to_numpy()
     change = steps["change"].to_numpy().astype("i8")
-    order = numpy.lexsort((change, at_ns, codes))
+    order = numpy.lexsort((change if closes_first else -change, at_ns, codes))
     codes, at_ns, change = codes[order], at_ns[order], change[order]
     total = numpy.cumsum(change)
     is_first = numpy.concatenate(([True], codes[1:] != codes[:-1]))
     starts = numpy.flatnonzero(is_first)
     base = (total - change)[starts] - _carries(carry, kind, pools)[codes[starts]]
     count = total - numpy.repeat(base, numpy.diff(numpy.append(starts, len(codes))))
+    return PoolCounts(steps, kind, order, pools, codes, at_ns, change, count)
+
+
+def beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+    """EXCESS of one kind of pool in one slice."""
+    steps, kind, order, pools, codes, at_ns, change, count = counted
     opened = numpy.flatnonzero(change > 0)
     # What the broker pool allows depends on the listener: one between brokers is exempt from max.connections.
     asked, names = _codes(steps, "listener") if kind == "broker" else (None, pools)
@@ -165,24 +210,22 @@ def _check_kind(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, timeline:
     allowed[opened] = _allowed(timeline, kind, names, asked[opened], at_ns[opened])
     over = opened[count[opened] > allowed[opened]]
     if not len(over):
-        return _excess_schema().empty_table()
+        return EXCESS.empty_table()
     first = over[numpy.argsort(at_ns[over], kind="stable")[:SHOWN]]
     picked = steps.take(pyarrow.array(order[first]))
-    return pyarrow.Table.from_arrays(
-        [
-            picked["slice"].combine_chunks().cast(pyarrow.int32()),
-            pyarrow.array([kind] * len(first)),
-            picked["broker"].combine_chunks().cast(pyarrow.int32()),
-            pyarrow.array([pools[code][1] for code in codes[first]]),
-            pyarrow.array(at_ns[first]),
-            pyarrow.array(count[first]),
-            pyarrow.array(allowed[first]),
-            picked["version"].combine_chunks(),
-            picked["conn"].combine_chunks(),
-            pyarrow.array(numpy.full(len(first), len(over), dtype="i8")),
-        ],
-        schema=_excess_schema(),
-    )
+    columns = {
+        "slice": picked["slice"],
+        "kind": pyarrow.array([kind] * len(first)),
+        "broker": picked["broker"],
+        "pool": pyarrow.array([pools[code][1] for code in codes[first]]),
+        "at_ns": pyarrow.array(at_ns[first]),
+        "open": pyarrow.array(count[first]),
+        "allowed": pyarrow.array(allowed[first]),
+        "version": picked["version"],
+        "conn": picked["conn"],
+        "excess": pyarrow.array(numpy.full(len(first), len(over), dtype="i8")),
+    }
+    return pyarrow.table(columns).cast(EXCESS)
 
 
 def _codes(steps: pyarrow.Table, kind: str) -> tuple[Array, list[tuple[int, str]]]:
@@ -224,7 +267,7 @@ def _allowed(timeline: Timeline, kind: str, pools: list[tuple[int, str]], codes:
     return numpy.array(caps, dtype="i8")[inverse]
 
 
-def _excess_schema() -> pyarrow.Schema:
-    names = {"slice": pyarrow.int32(), "kind": pyarrow.string(), "broker": pyarrow.int32(), "pool": pyarrow.string()}
-    numbers = ("at_ns", "open", "allowed", "version", "conn", "excess")
-    return pyarrow.schema([*names.items(), *((name, pyarrow.int64()) for name in numbers)])
+def ddl(schema: pyarrow.Schema) -> str:
+    """The same as Spark wants it."""
+    names = {"int32": "int", "int64": "long", "double": "double", "string": "string"}
+    return ", ".join(f"{field.name} {names[str(field.type)]}" for field in schema)

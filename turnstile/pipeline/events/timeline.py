@@ -4,7 +4,7 @@ A change is pushed, applied by one shard after the other, and acknowledged. In b
 legitimate, so at an instant the versions in force are all from the last acknowledged one to the newest that any process
 can have known; the widest of their caps is the one that must hold.
 
-T1  version v can be in force from its first trace in the journal: the coordinator storing it, or anything decided under it
+T1  version v can be in force from when the coordinator stored it; where the journal does not tell, from its first trace
 T2  no version below v is in force any more once the coordinator has journaled that every shard acknowledged v
 T3  a version that is not in the journal, or that follows on one which isn't, may allow anything
 """
@@ -117,12 +117,17 @@ class Timeline:
         self.acknowledged = [
             (event.at_ns, event.version) for event in ordered if event.broker < 0 and _is_acknowledged(event)
         ]
+        self.stored: dict[int, int] = {}
+        """Version -> the mono_ns at which the coordinator stored it, where it says so."""
+        for event in ordered:
+            if event.broker < 0 and not _is_acknowledged(event) and not _is_full(event):
+                self.stored.setdefault(event.version, event.at_ns)
         missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
         if missing and self.versions:
             self.unknown.append(f"what version {missing[0]} says is not in the journal")
             self._states.update((version, {}) for version in missing)  # T3
             self.versions = sorted(self._states)
-        self.periods = self._periods(_started(ordered, first_seen, self.versions))
+        self.periods = self._periods(_started(ordered, first_seen, self.versions, self.stored))
         self._starts = [period.start_ns for period in self.periods]
 
     def period(self, at_ns: int) -> int:
@@ -291,7 +296,13 @@ def _is_acknowledged(event: ConfigEvent) -> bool:
     return bool(json.loads(event.detail).get("acknowledged"))
 
 
-def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int]) -> dict[int, int]:
+def _is_full(event: ConfigEvent) -> bool:
+    return bool(json.loads(event.detail).get("full"))
+
+
+def _started(
+    ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int], stored: Mapping[int, int]
+) -> dict[int, int]:
     """Version -> when it can have been in force first (T1).
 
     Without the coordinator's own event, shards may have known a version before one of them wrote an event: then it counts
@@ -303,8 +314,10 @@ def _started(ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions
     for version in versions:
         events = [event for event in ordered if event.version == version]
         traces = [event.at_ns for event in events] + ([first_seen[version]] if version in first_seen else [])
-        is_stored = any(event.broker < 0 and not _is_acknowledged(event) for event in events)
-        started[version] = min(traces) if is_stored or before is None else min(before, *traces)
+        if version in stored:
+            started[version] = stored[version]
+        else:
+            started[version] = min(traces) if before is None else min(before, *traces)
         before = acknowledged.get(version, started[version])
     return started
 

@@ -31,7 +31,7 @@ class LogPeriod(NamedTuple):
 
 
 class LimitPlan(NamedTuple):
-    """A plan's answer; `as_json` is DESIGN section 8's shape and more."""
+    """A plan's answer. `first`, `last`: when the log's first and last connection was opened."""
 
     connections: int
     ips: int

@@ -27,7 +27,7 @@ def printed(plan: LimitPlan) -> str:
             for each in plan.talkers
         ]
     recommended, plain = plan.recommended, plan.without_overrides
-    parts += ["", f"Smallest cap for everybody: {plain.per_ip_cap} (refuses {plain.refused_share:.4%})"]
+    parts += ["", f"Smallest cap for all addresses: {plain.per_ip_cap} (refuses {plain.refused_share:.4%})"]
     if recommended.overrides:
         parts.append(
             f"With {len(recommended.overrides)} overrides: {recommended.per_ip_cap} (refuses {recommended.refused_share:.4%})"
@@ -66,7 +66,7 @@ def page(plan: LimitPlan, *, name: str) -> str:
         standing_out = [
             section(
                 "Addresses that stand out",
-                "Far more open at once than most; who is behind them decides whether they get an override.",
+                "Far more open at once than most: NAT gateways may need an override, leaks need mending.",
                 table([["address", "looks like", "open at most", "connections", "of all"], *rows]),
             )
         ]

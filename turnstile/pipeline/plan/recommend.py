@@ -102,7 +102,7 @@ def talkers(
 ) -> list[Talker]:
     """Addresses whose peak stands out, and what they look like. `peaks`, `lasted_us`: how many have each, over all.
 
-    `nat`: many connections that last as long as everybody's, so many clients behind one address. `leak`: its connections
+    `nat`: many connections that last as long as others', so many clients behind one address. `leak`: its connections
     stay open far longer than others', and pile up. `burst`: most of its connections come in one hour.
     """
     threshold = max(LEAST_PEAK, STANDS_OUT * (middle(peaks.items()) or 0))

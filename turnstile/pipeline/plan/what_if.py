@@ -3,7 +3,7 @@
 A refused connection takes no place, and a close comes before an open at the same instant. Connects at the same instant
 come in the log's order.
 
-Caps are replayed for all candidates in one pass. Whoever arrives takes the lowest free *level* (1, 2, 3, ...) of its pool
+Caps are replayed for all candidates in one pass. An arrival takes the lowest free *level* (1, 2, 3, ...) of its pool
 and keeps it until it closes; under a cap of C exactly the connections of levels 1 to C are admitted. For with A(C) the
 connections open under cap C: A(C) is contained in A(C + 1), which has at most one more. An arrival is let in under C + 1
 whenever it is under C; where C is full and C + 1 is not, the newcomer is that one more; and it is in A(C + 1) alone, so
@@ -47,7 +47,7 @@ def levels(opened_us: Array, closed_us: Array, pools: Array | None = None, passe
         mine = numpy.flatnonzero(passed)
         found[mine] = levels(opened_us[mine], closed_us[mine], None if pools is None else pools[mine])
         return found
-    # Whoever finds its pool empty starts it anew; the next one, which found it open, is level 2. Most are of these two.
+    # A connection that finds its pool empty starts it anew; the next one is level 2. Most connections are of these two.
     starts = numpy.flatnonzero(_finds_none(opened_us, closed_us, pools))
     sizes = numpy.diff(numpy.append(starts, len(found)))
     found[starts] = 1
@@ -212,7 +212,7 @@ def whole(
 def _leave(
     gate: ConnectionQuotas, leaving: list[tuple[int, int, IncomingConnection]], until_us: int, ms: Callable[[int], int]
 ) -> None:
-    """Everybody who closes until then closes, in order."""
+    """Closes all connections that end until `until_us`, in order."""
     while leaving and leaving[0][0] <= until_us:
         closed, _, connection = heappop(leaving)
         gate.advance(now_ms=ms(closed))

@@ -1,1 +1,1 @@
-"""`turnstile report`: who was refused, when and why."""
+"""`turnstile report`: which clients were refused, when and why."""

@@ -64,14 +64,14 @@ def _decided(built: Built, step: str) -> str:
 def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
     ips, networks = rows["refused_ips"], rows["refused_networks"]
     if not ips:
-        return section("Who was refused", "Addresses and networks.", NOTHING)
+        return section("Refused clients", "Addresses and networks.", NOTHING)
     heading = ["address", "reason", "refused", "admitted", "refused share"]
     cells = [
         [row["ip"], row["reason"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
         for row in ips
     ]
     return section(
-        "Who was refused",
+        "Refused clients",
         "The addresses refused most, and their networks.",
         bars([(row["ip"], row["refused"]) for row in ips[:12]], label="address"),
         table([heading, *cells]),
@@ -136,7 +136,9 @@ def _reconnects(rows: Rows) -> str:
         ]
         for row in rows
     ]
-    words = "Who backs off after a refusal and who hammers: the time between refusals of one address, and how it grows."
+    words = (
+        "The time between the refusals of one address, and how it grows: clients that back off, and clients that don't."
+    )
     return section("What refused clients do next", words, table([heading, *cells]))
 
 

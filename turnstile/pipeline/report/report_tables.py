@@ -1,7 +1,7 @@
-"""Who was refused, when and why: the tables of a report, each a DataFrame with its columns as contract.
+"""Refused clients, with time and reason: the tables of a report, each a DataFrame with its columns as contract.
 
 A table that only draws a picture is cut into at most BUCKETS steps of time in Spark; what reaches the driver is some
-thousand rows, whatever the journal's size.
+thousand rows, for a journal of any size.
 """
 
 from collections.abc import Callable
