@@ -43,13 +43,12 @@ def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None
 
 
 def _print_audit(result: AuditResult) -> None:
-    colour = {"held": "green", "exceeded": "red", "unknown": "yellow"}
+    colour = {"held": "green", "exceeded": "red", "not justified": "red"}
     for check in result.checks:
-        click.echo(
-            f"{click.style(f'{check.verdict:9}', fg=colour[check.verdict])} {check.name:19} {printable(check.detail)}"
-        )
-        for each in check.evidence[:10] if check.verdict == "exceeded" else ():
-            click.echo(" " * 30 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
+        word = click.style(f"{check.verdict:13}", fg=colour.get(check.verdict, "yellow"))
+        click.echo(f"{word} {check.name:21} {printable(check.detail)}")
+        for each in check.evidence[:10] if check.verdict in ("exceeded", "not justified") else ():
+            click.echo(" " * 36 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
     verdict = click.style(result.verdict, fg=colour.get(result.verdict, "yellow"), bold=True)
     click.echo(f"\n{verdict}: {result.events:,} events")
 
