@@ -43,7 +43,7 @@ def audit(journal: JournalEvents) -> AuditResult:
     checks = [
         _sequence(missing, journal.unreadable),
         _configuration(timeline),
-        *cap_checks.checks(held, timeline, admissions.connections, brokers),
+        *cap_checks.checks(held, timeline, admissions.connections),
         admissions.acknowledged(),
         *rate_checks.checks(events, timeline, seen),
         *rate_unit_checks.checks(events, timeline, missing),

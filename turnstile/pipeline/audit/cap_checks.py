@@ -30,10 +30,10 @@ class _Found(NamedTuple):
     counts: Counter[int]
 
 
-def checks(held: DataFrame, timeline: Timeline, connections: int, brokers: Sequence[int]) -> list[Check]:
-    """A check per kind of pool. `held`: as audit.intervals has them, `connections` of them, of these brokers."""
+def checks(held: DataFrame, timeline: Timeline, connections: int) -> list[Check]:
+    """A check per kind of pool. `held`: as audit.intervals has them, `connections` of them."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind)]
-    found = _over(held, timeline, kinds, connections, brokers) if kinds and connections else {}
+    found = _over(held, timeline, kinds, connections) if kinds and connections else {}
     _name_involved(held, [each for kind in kinds if kind in found for each in found[kind].first])
     return [_check(kind, kind in kinds, found.get(kind), connections) for kind in sweep.KINDS]
 
@@ -53,16 +53,14 @@ def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) 
     return Check(name, EXCEEDED, detail, found.first, found.counts)
 
 
-def _over(
-    held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int, brokers: Sequence[int]
-) -> dict[str, _Found]:
+def _over(held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int) -> dict[str, _Found]:
     """Kind of pool -> what is beyond, for kinds that have anything."""
     protected = timeline.protected
     if not protected:
-        rows = _sweep(held, timeline, kinds, connections, brokers)
+        rows = _sweep(held, timeline, kinds, connections)
     else:
-        rows = _sweep(held, timeline.without_slots(), kinds, connections, brokers)
-        rows += _sweep(_with_room(held, protected), timeline.only_slots(), ["broker"], connections, brokers)
+        rows = _sweep(held, timeline.without_slots(), kinds, connections)
+        rows += _sweep(_with_room(held, protected), timeline.only_slots(), ["broker"], connections)
     found: dict[str, _Found] = {}
     for kind in {each["kind"] for each in rows}:
         mine = sorted((each for each in rows if each["kind"] == kind), key=lambda each: each["at_ns"])
@@ -80,18 +78,13 @@ def _with_room(held: DataFrame, protected: Sequence[str]) -> DataFrame:
     return held.withColumn("start_ns", start_ns)
 
 
-def _sweep(
-    held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int, brokers: Sequence[int]
-) -> list[dict[str, Any]]:
-    """Rows of sweep.EXCESS, a bounded number of each slice; `excess` is in the first of a broker's slice, 0 in others."""
+def _sweep(held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int) -> list[dict[str, Any]]:
+    """Rows of sweep.EXCESS; `excess` is in the first of each broker in a slice, 0 in others."""
     steps, slices = sweep.sliced(sweep.changes(held), rows=2 * connections)
-    # A slice of its own for each broker, as no pool is of two: so the first excesses of every one are told.
-    own = F.col("slice") * (max(brokers) + 1) + F.col("broker")
-    excesses = sweep.excesses(steps.withColumn("slice", own), slices, timeline, kinds)
-    rows = [row.asDict() for row in excesses.collect()]
-    told: set[tuple[int, str]] = set()
+    rows = [row.asDict() for row in sweep.excesses(steps, slices, timeline, kinds).collect()]
+    told: set[tuple[int, str, int]] = set()
     for each in rows:
-        place = each.pop("slice"), each["kind"]
+        place = each.pop("slice"), each["kind"], each["broker"]
         if place in told:
             each["excess"] = 0
         told.add(place)

@@ -16,7 +16,7 @@ are those of the journal's last SLACK_NS. A refusal without a cause in a broker 
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.audit.verdict import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.journal_events import INCARNATION
-from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.events.survey import Process, Survey
 from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline, VersionLimits
 
@@ -61,17 +61,17 @@ Batches = Iterator[pyarrow.RecordBatch]
 
 
 class Unseen(NamedTuple):
-    """When connections may have held tokens that the journal doesn't show: (broker, from, until) around each death, and from
+    """When connections may have held tokens that the journal doesn't show: broker -> (from, until) around each death, and from
     `end_ns` on everywhere."""
 
-    spans: tuple[tuple[int, int, int], ...]
+    spans: Mapping[int, Sequence[tuple[int, int]]]
     end_ns: int
 
     def contains(self, broker: int, at_ns: int) -> bool:
         """Whether a refusal at that instant can't be judged."""
         if at_ns > self.end_ns:
             return True
-        return any(each == broker and low <= at_ns <= high for each, low, high in self.spans)
+        return any(low <= at_ns <= high for low, high in self.spans.get(broker, ()))
 
 
 def checks(
@@ -291,16 +291,20 @@ def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
 def _deaths(found: Survey) -> list[tuple[int, int, int, int, int]]:
     """(broker, shard, epoch, its last event, when it is known to be dead) of each process that is gone."""
     dead = []
-    for each in found.processes:
-        later = [other.first_ns for other in found.processes if other[:2] == each[:2] and other.epoch > each.epoch]
-        known = [*later, *([found.lost[each[:3]]] if each[:3] in found.lost else [])]
+    successor: Process | None = None
+    for each in sorted(found.processes, reverse=True):
+        known = [successor.first_ns] if successor is not None and successor[:2] == each[:2] else []
+        known += [found.lost[each[:3]]] if each[:3] in found.lost else []
         if known and each.broker >= 0:
             dead.append((*each[:3], each.last_ns, max(each.last_ns, min(known))))
+        successor = each
     return dead
 
 
 def _unseen(found: Survey) -> Unseen:
-    spans = tuple((broker, low - SLACK_NS, high + SLACK_NS) for broker, _, _, low, high in _deaths(found))
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for broker, _, _, last_ns, died_ns in _deaths(found):
+        spans.setdefault(broker, []).append((last_ns - SLACK_NS, died_ns + SLACK_NS))
     return Unseen(spans, max(each.last_ns for each in found.processes) - SLACK_NS)
 
 

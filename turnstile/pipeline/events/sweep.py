@@ -177,9 +177,9 @@ def judged(
 
 
 def excesses(steps: DataFrame, slices: int, timeline: Timeline, kinds: Sequence[str] = KINDS) -> DataFrame:
-    """EXCESS: the first SHOWN admissions per slice and kind of pool at which more were open than was allowed.
+    """EXCESS: the first SHOWN admissions per slice, kind of pool and broker at which more were open than was allowed.
 
-    `excess` is how many such admissions the slice has in all.
+    `excess` is how many such admissions of that broker the slice has in all.
     """
     return judged(steps, slices, kinds, partial(beyond, timeline), EXCESS, closes_first=True)
 
@@ -211,7 +211,13 @@ def beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
     over = opened[count[opened] > allowed[opened]]
     if not len(over):
         return EXCESS.empty_table()
-    first = over[numpy.argsort(at_ns[over], kind="stable")[:SHOWN]]
+    brokers = numpy.array([broker for broker, _ in pools])[codes[over]]
+    by_broker = numpy.lexsort((at_ns[over], brokers))
+    over, brokers = over[by_broker], brokers[by_broker]
+    starts = numpy.flatnonzero(numpy.concatenate(([True], brokers[1:] != brokers[:-1])))
+    sizes = numpy.diff(numpy.append(starts, len(over)))
+    is_first = numpy.arange(len(over)) - numpy.repeat(starts, sizes) < SHOWN
+    first, excess = over[is_first], numpy.repeat(sizes, sizes)[is_first]
     picked = steps.take(pyarrow.array(order[first]))
     columns = {
         "slice": picked["slice"],
@@ -223,7 +229,7 @@ def beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
         "allowed": pyarrow.array(allowed[first]),
         "version": picked["version"],
         "conn": picked["conn"],
-        "excess": pyarrow.array(numpy.full(len(first), len(over), dtype="i8")),
+        "excess": pyarrow.array(excess),
     }
     return pyarrow.table(columns).cast(EXCESS)
 
