@@ -120,7 +120,7 @@ def _age(path: Path) -> tuple[int, str]:
 
 
 def main() -> int:
-    """`python -m journal.converter FOLDER`: finish what a dead cluster left, once."""
+    """`python -m broker.journal.converter FOLDER`: finish what a dead cluster left, once."""
     folder = Path(sys.argv[1])
     print(f"{finish(folder)} events made parts in {folder}")
     return 0
