@@ -39,8 +39,8 @@ from broker.serve import authentication
 from broker.serve.call import Route
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Spawn
 from shards.mesh.mesh import Mesh
+from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 
@@ -55,13 +55,14 @@ class Kafka:
         image: ClusterImage,
         mesh: Mesh,
         meters: ShardedQuotas,
-        spawn: Spawn,
+        turns: Turns,
     ) -> None:
         directory = plan.data_dir / f"b{broker}"
         shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
         self._image = image
         self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image)
-        partitions = Partitions(self._logs, mesh)
+        spawn = turns.spawn
+        partitions = Partitions(self._logs, mesh, turns)
         self._offsets = CommittedOffsets(
             directory / "groups", lambda bucket: home_of_bucket(bucket, plan.shards) == shard
         )
@@ -76,16 +77,16 @@ class Kafka:
             *offset_for_leader_epoch.routes(partitions),
             *log_dirs.routes(self._logs),
             *init_producer_id.routes(init_producer_id.ProducerIds(mesh), spawn),
-            *metadata.routes(shown, image, mesh, meters, spawn),
+            *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
             *acls.routes(),
             *topic_admin.routes(shown, image, mesh, meters, spawn),
-            *configs.routes(shown, image, mesh, spawn),
+            *configs.routes(shown, image, mesh, turns),
             *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),
-            *classic_groups.routes(shown, calls),
-            *offset_commits.routes(shown, calls, image),
+            *classic_groups.routes(shown, calls, turns),
+            *offset_commits.routes(shown, calls, image, turns),
             *scram_users.routes(image, mesh, spawn),
             *authentication.routes(),
         ]

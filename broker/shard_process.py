@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -44,6 +45,7 @@ from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
 from shards.mesh.poller import Poller
+from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir
 from shards.tokens.tokens import Tokens
@@ -51,6 +53,7 @@ from shards.tokens.tokens import Tokens
 LEAVING = ("leaving",)
 """Told to the coordinator by a shard that ends in good order: everything it had open it has closed."""
 _TICK_S = 0.25
+_SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
 # Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
 
@@ -60,6 +63,7 @@ def run(plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, ready: int,
     keep_own_sockets(plan, (broker, shard))
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
+    sys.setswitchinterval(_SWITCH_S)
     trio.run(ShardProcess(plan, run_dir, broker, shard, epoch, descriptors).serve, ready)
     return 0
 
@@ -97,6 +101,7 @@ class ShardProcess:
         self._users = Users(self._find_user, plan.scram_secret)
         self._configured = trio.Event()
         self.mesh: Mesh  # from here on: made in `serve`
+        self.turns: Turns
         self.kafka: Kafka
         self._keys: KeyDerivation
         self._meshing: trio.Nursery
@@ -226,7 +231,8 @@ class ShardProcess:
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, spawn)
+        self.turns = Turns(spawn)
+        self.kafka = Kafka(self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, self.turns)
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
@@ -281,7 +287,13 @@ class ShardProcess:
 
     def _start_listening(self) -> None:
         context = self.context
-        dispatcher = Dispatcher(self.kafka.routes, self.kafka.api_versions.respond, self.throttling)
+        dispatcher = Dispatcher(
+            self.kafka.routes,
+            self.kafka.api_versions.respond,
+            self.throttling,
+            self.turns,
+            most_items=context.image.get("turnstile.request.max.items"),
+        )
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers)
             serving = Serving(

@@ -14,7 +14,7 @@ from typing import Any
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
 from broker.groups.members import Joined, JoinRequest, Synced
-from broker.handlers.remote import or_lost
+from broker.handlers.remote import ask_each, or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
@@ -29,6 +29,7 @@ from broker.protocol.requests import (
 )
 from broker.serve.call import Call, Route
 from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.mesh.turns import Turns
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_GROUP_OPERATIONS = 3400
@@ -37,8 +38,8 @@ _WAIT_S = 3600.0
 """A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter) -> list[Route]:
-    handler = _Groups(cluster, groups)
+def routes(cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> list[Route]:
+    handler = _Groups(cluster, groups, turns)
     return [
         Route(11, 0, 9, handler.join),
         Route(12, 0, 4, handler.heartbeat),
@@ -51,7 +52,8 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter) -> list[Route]:
 
 
 class _Groups:
-    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter) -> None:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> None:
+        self._turns = turns
         self._cluster = cluster
         self._groups = groups
 
@@ -141,14 +143,14 @@ class _Groups:
 
     def describe(self, request: DescribeGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.groups)]
-        asked = {group: self._ask(group, "describe") for group in wanted if self._is_mine(group)}
+        mine = [group for group in wanted if self._is_mine(group)]
 
         def response(answers: list[Any]) -> Message:
-            found = dict(zip(asked, answers, strict=True))
+            found = dict(zip(mine, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
-        return then(gather([*asked.values()]), response)
+        return then(ask_each(self._turns, mine, lambda group: self._ask(group, "describe")), response)
 
     def list(self, request: ListGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
@@ -172,7 +174,6 @@ class _Groups:
     def delete(self, request: DeleteGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         types = call.types
         wanted = [*dict.fromkeys(request.groups_names)]
-        asked = [self._ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR for group in wanted]
 
         def response(answers: list[Any]) -> Message:
             results = tuple(
@@ -181,7 +182,10 @@ class _Groups:
             )
             return types.DeleteGroupsResponse(results=results)
 
-        return then(gather(asked), response)
+        def ask(group: str) -> MaybeDeferred[Any]:
+            return self._ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR
+
+        return then(ask_each(self._turns, wanted, ask), response)
 
 
 def _join_response(call: Call, joined: Joined) -> Message:

@@ -18,7 +18,12 @@ from broker.handlers.config_entries import Entry, broker_entries, default_entrie
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
 from broker.protocol import codes
 from broker.protocol.codec import Message
-from broker.protocol.requests import AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from broker.protocol.requests import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
@@ -27,7 +32,8 @@ from shards.limits.config_def import broker_setting, canonical_name, topic_setti
 from shards.limits.config_key import ConfigKey
 from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
-from shards.mesh.deferred import Spawn
+from shards.mesh.deferred import MaybeDeferred, then
+from shards.mesh.turns import Turns
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -50,42 +56,44 @@ class Edit(NamedTuple):
     value: str | None
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
-    handler = _Configs(cluster, image, mesh)
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, turns: Turns) -> list[Route]:
+    handler = _Configs(cluster, image, mesh, turns)
     return [
         Route(32, 1, 4, handler.describe),
-        Route(33, 0, 2, spawned(spawn, handler.replace)),
-        Route(44, 0, 1, spawned(spawn, handler.alter)),
+        Route(33, 0, 2, spawned(turns.spawn, handler.replace)),
+        Route(44, 0, 1, spawned(turns.spawn, handler.alter)),
     ]
 
 
 class _Configs:
-    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls) -> None:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, turns: Turns) -> None:
+        self._turns = turns
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
 
     # --- DescribeConfigs ---------------------------------------------------------------------------------------
 
-    def describe(self, request: DescribeConfigsRequest, call: Call) -> Message:
+    def describe(self, request: DescribeConfigsRequest, call: Call) -> MaybeDeferred[Message]:
+        """Every resource once, however often it is named: one answer may be ten thousand times as long as its question."""
+        distinct = {(each.resource_type, each.resource_name): each for each in request.resources}
+        results = self._turns.collect(self._described(each, request, call) for each in distinct.values())
+        return then(results, lambda made: call.types.DescribeConfigsResponse(results=tuple(made)))
+
+    def _described(self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> Message:
         types = call.types
-        results = []
-        for resource in request.resources:
-            keys = set(resource.configuration_keys or ())
-            code, message = codes.NONE, ""
-            entries: tuple[Message, ...] = ()
-            try:
-                found = self._entries(resource.resource_type, resource.resource_name)
-                entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
-            except RequestRefused as refused:
-                code, message = refused.code, refused.message
-            results.append(
-                types.DescribeConfigsResult(
-                    error_code=code, error_message=message, resource_type=resource.resource_type,
-                    resource_name=resource.resource_name, configs=entries,
-                )
-            )  # fmt: skip
-        return types.DescribeConfigsResponse(results=tuple(results))
+        keys = set(resource.configuration_keys or ())
+        code, message = codes.NONE, ""
+        entries: tuple[Message, ...] = ()
+        try:
+            found = self._entries(resource.resource_type, resource.resource_name)
+            entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
+        except RequestRefused as refused:
+            code, message = refused.code, refused.message
+        return types.DescribeConfigsResult(
+            error_code=code, error_message=message, resource_type=resource.resource_type,
+            resource_name=resource.resource_name, configs=entries,
+        )  # fmt: skip
 
     def _entries(self, kind: int, name: str) -> Iterable[Entry]:
         if kind == TOPIC:

@@ -7,13 +7,14 @@ and log end are one. Not emulated: followers, KIP-392's closest replica, divergi
 
 from collections.abc import Sequence
 from functools import partial
+from uuid import UUID
 
 from broker.log.partitions import Answer, Partitions
 from broker.log.reading import Reader, Wanted
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
-from broker.protocol.requests import FetchRequest
+from broker.protocol.requests import FetchPartition, FetchRequest
 from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.mesh.deferred import MaybeDeferred, Spawn, then
@@ -22,6 +23,9 @@ FETCH = 1
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
 FULL_EPOCHS = (0, -1)  # of a fetch that names every partition
+
+Topics = dict[tuple[str, UUID | None], dict[int, FetchPartition]]
+"""What a request asks for, by topic name or id (the other is "" or None) and partition."""
 
 
 def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
@@ -33,18 +37,13 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
         if error:
             return call.types.FetchResponse(error_code=error, session_id=0, responses=())
         by_id = call.api_version >= TOPIC_IDS_SINCE
+        topics = _distinct(request)
         wanted = []
-        for topic in request.topics:
-            name = partitions.name_of(topic.topic_id) if by_id else topic.topic
+        for (name, topic_id), asked in topics.items():
+            topic = partitions.name_of(topic_id) if by_id else name
             wanted += [
-                Wanted(
-                    name,
-                    partition.partition,
-                    partition.current_leader_epoch,
-                    partition.fetch_offset,
-                    partition.partition_max_bytes,
-                )
-                for partition in topic.partitions
+                Wanted(topic, each.partition, each.current_leader_epoch, each.fetch_offset, each.partition_max_bytes)
+                for each in asked.values()
             ]
         max_bytes = min(request.max_bytes, image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
@@ -56,7 +55,8 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
             wait_ms=from_timedelta(request.max_wait),
             client=f"{call.ip} {call.port}",
         )
-        return then(answers, partial(_respond, request, call))
+        aborted = () if request.isolation_level == READ_COMMITTED else None
+        return then(answers, partial(_respond, topics, aborted, call))
 
     return [Route.of(FETCH, fetch)]
 
@@ -68,22 +68,29 @@ def _session_error(request: FetchRequest) -> int:
     return codes.NONE if request.session_epoch in FULL_EPOCHS else codes.INVALID_FETCH_SESSION_EPOCH
 
 
-def _respond(request: FetchRequest, call: Call, answers: Sequence[Answer]) -> Message:
+def _distinct(request: FetchRequest) -> Topics:
+    """Every partition once, however often it is named: as it was named last, where it was named first, as in Kafka."""
+    topics: Topics = {}
+    for topic in request.topics:
+        partitions = topics.setdefault((topic.topic, topic.topic_id), {})
+        for partition in topic.partitions:
+            partitions[partition.partition] = partition
+    return topics
+
+
+def _respond(topics: Topics, aborted: tuple[()] | None, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
     by_id = call.api_version >= TOPIC_IDS_SINCE
-    aborted = () if request.isolation_level == READ_COMMITTED else None
-    topics = [
+    responses = [
         types.FetchableTopicResponse(
-            topic=None if by_id else topic.topic,
-            topic_id=topic.topic_id if by_id else None,
-            partitions=[
-                _partition(types, partition.partition, next(answered), aborted, by_id) for partition in topic.partitions
-            ],
+            topic=None if by_id else name,
+            topic_id=topic_id if by_id else None,
+            partitions=[_partition(types, number, next(answered), aborted, by_id) for number in asked],
         )
-        for topic in request.topics
+        for (name, topic_id), asked in topics.items()
     ]
-    return types.FetchResponse(error_code=codes.NONE, session_id=0, responses=topics)
+    return types.FetchResponse(error_code=codes.NONE, session_id=0, responses=responses)
 
 
 def _partition(types: Types, index: int, answer: Answer, aborted: tuple[()] | None, by_id: bool) -> Message:

@@ -11,7 +11,7 @@ internal topics, racks beyond showing broker.rack.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.handlers.mutations import Mutations
@@ -23,7 +23,8 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage, Topic
 from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
-from shards.mesh.deferred import MaybeDeferred, Spawn
+from shards.mesh.deferred import MaybeDeferred, then
+from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 OPERATIONS_UNKNOWN = -(2**31)
@@ -36,17 +37,17 @@ MAX_PARTITIONS = 2000
 
 
 def routes(
-    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, spawn: Spawn
+    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
 ) -> list[Route]:
-    handler = _Metadata(cluster, image, mesh, meters, spawn)
+    handler = _Metadata(cluster, image, mesh, meters, turns)
     return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
 
 
 class _Metadata:
     def __init__(
-        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, spawn: Spawn
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
     ) -> None:
-        self._spawn = spawn
+        self._turns = turns
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
@@ -58,20 +59,23 @@ class _Metadata:
         wanted = request.topics
         # Until version 1 could say null, no topics meant all of them.
         if wanted is None or (not wanted and call.api_version == 0):
-            return self._response(request, call, [self._found(call, request, topic) for topic in self._all()])
+            return self._answer(request, call, (self._found(call, request, topic) for topic in self._all()))
         if call.api_version >= 10:
-            ids = [topic.topic_id for topic in wanted if topic.topic_id]
+            ids = [*dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id)]
             if call.api_version < 12 and (ids or any(topic.name is None for topic in wanted)):
                 raise ClientFault("INVALID_REQUEST", "topics by id need version 12")
             if ids:
-                return self._response(request, call, [self._by_id(call, request, topic_id) for topic_id in ids])
+                return self._answer(request, call, (self._by_id(call, request, topic_id) for topic_id in ids))
         names = [*dict.fromkeys(topic.name for topic in wanted if topic.name is not None)]
         if len(names) < len(wanted) and any(topic.name is None for topic in wanted):
             raise ClientFault("INVALID_REQUEST", "a topic has neither name nor id")
         missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
         if missing and request.allow_auto_topic_creation and self._creates():
-            return self._spawn(self._create(request, call, names, missing))
-        return self._response(request, call, [self._by_name(call, request, name, {}) for name in names])
+            return self._turns.spawn(self._create(request, call, names, missing))
+        return self._answer(request, call, (self._by_name(call, request, name, {}) for name in names))
+
+    def _answer(self, request: MetadataRequest, call: Call, topics: Iterable[Message]) -> MaybeDeferred[Message]:
+        return then(self._turns.collect(topics), lambda made: self._response(request, call, made))
 
     def _creates(self) -> bool:
         return bool(self._image.get("auto.create.topics.enable"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
-from broker.handlers.remote import or_lost
+from broker.handlers.remote import ask_each, or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import (
@@ -25,7 +25,8 @@ from broker.protocol.requests import (
 )
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.mesh.deferred import MaybeDeferred, then
+from shards.mesh.turns import Turns
 
 Place = tuple[str, int]
 Held = Sequence[tuple[str, int, int, int, str]]
@@ -34,13 +35,14 @@ Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] 
 """The topics that an OffsetFetch names; None: all."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> list[Route]:
-    handler = _Offsets(cluster, groups, image)
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+    handler = _Offsets(cluster, groups, image, turns)
     return [Route(8, 2, 9, handler.commit), Route(9, 1, 9, handler.fetch), Route(47, 0, 0, handler.delete)]
 
 
 class _Offsets:
-    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> None:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> None:
+        self._turns = turns
         self._cluster = cluster
         self._groups = groups
         self._image = image
@@ -94,13 +96,15 @@ class _Offsets:
         if call.api_version < 8:
             held = self._ask_offsets(request.group_id, request.topics)
             return then(held, lambda held: _fetch_response(request, call, held))
-        asked = [self._ask_offsets(group.group_id, group.topics) for group in request.groups]
+
+        def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Held | None]:
+            return self._ask_offsets(group.group_id, group.topics)
 
         def response(answers: list[Held | None]) -> Message:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
             return call.types.OffsetFetchResponse(groups=groups)
 
-        return then(gather(asked), response)
+        return then(ask_each(self._turns, request.groups, ask), response)
 
     def _ask_offsets(self, group: str, topics: Topics) -> MaybeDeferred[Held | None]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it; None if no home here can tell."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.serve.call import Call, Handler
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh.deferred import Deferred, MaybeDeferred, Spawn
+from shards.mesh.deferred import Deferred, MaybeDeferred, Spawn, gather
 from shards.mesh.mesh import COORDINATOR
+from shards.mesh.turns import Turns
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 COORDINATOR_TIMEOUT_S = 15.0
+MOST_AT_ONCE = 100
 LOST = (PeerLost, DeadlineExceeded)
 
 
@@ -32,6 +35,22 @@ def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Me
 def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:
     """`lost()` instead of the answer if the shard that was asked went away, or did not answer in time."""
     return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer
+
+
+def ask_each(turns: Turns, keys: Sequence[K], ask: Callable[[K], MaybeDeferred[T]]) -> MaybeDeferred[list[T]]:
+    """The answers to all keys in their order; of many keys, only a part is asked for at a time."""
+    if len(keys) <= MOST_AT_ONCE:
+        return gather([ask(key) for key in keys])
+    return turns.spawn(_ask_in_turns(turns, keys, ask))
+
+
+async def _ask_in_turns(turns: Turns, keys: Sequence[K], ask: Callable[[K], MaybeDeferred[T]]) -> list[T]:
+    answers: list[T] = []
+    for first in range(0, len(keys), MOST_AT_ONCE):
+        async with turns.turn():
+            some = gather([ask(key) for key in keys[first : first + MOST_AT_ONCE]])
+        answers += await some if isinstance(some, Deferred) else some
+    return answers
 
 
 class ApiError(Exception):

@@ -1,6 +1,7 @@
 """The partitions of one broker, wherever they are: every shard answers for all of them, and asks their homes.
 
-A request asks each home once for all it wants there. What is at home here is answered without waiting.
+A request asks each home once for all it wants there, or, if it wants much, for a part at a time, in turns with everything
+else. What is at home here is answered without waiting.
 
 P1  an operation answers with a Kafka error code first, and never raises: a lost home is NOT_LEADER_OR_FOLLOWER, which
     clients retry after asking for metadata; whether it did what it was asked is then unknown
@@ -20,11 +21,13 @@ from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.turns import Turns
 
 log = structlog.get_logger(__name__)
 
 METHOD = "partitions"
 CALL_TIMEOUT_S = 10.0
+MOST_AT_ONCE = 500
 OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
@@ -53,13 +56,19 @@ class Partitions:
     """All partitions of one broker, for one of its shards, whose own logs are `logs`."""
 
     def __init__(
-        self, logs: LogManager, mesh: PartitionCalls, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self,
+        logs: LogManager,
+        mesh: PartitionCalls,
+        turns: Turns,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.shard = logs.shard
         self.home = logs.home
         self.log = logs.log
         self.image = logs.image
         self.mesh = mesh
+        self.turns = turns
         self._now_ms = now_ms
         self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
         mesh.serve(METHOD, self._serve)
@@ -76,8 +85,10 @@ class Partitions:
     ) -> MaybeDeferred[list[Answer]]:
         """The answer to each item, in order: as a list if all are at home here, else later.
 
-        What is at home here is done before this returns.
+        What is at home here is done before this returns, if there are at most MOST_AT_ONCE items.
         """
+        if len(items) > MOST_AT_ONCE:
+            return self.turns.spawn(self._ask_in_turns(operation, items, timeout_s))
         answers: list[Any] = [None] * len(items)
         elsewhere: dict[int, list[int]] = {}
         for index, item in enumerate(items):
@@ -91,6 +102,14 @@ class Partitions:
             else:
                 elsewhere.setdefault(home, []).append(index)
         return self._ask_homes(operation, items, elsewhere, answers, timeout_s) if elsewhere else answers
+
+    async def _ask_in_turns(self, operation: str, items: Sequence[Item], timeout_s: float) -> list[Answer]:
+        answers: list[Answer] = []
+        for first in range(0, len(items), MOST_AT_ONCE):
+            async with self.turns.turn():
+                some = self.ask(operation, items[first : first + MOST_AT_ONCE], timeout_s=timeout_s)
+            answers += await some if isinstance(some, Deferred) else some
+        return answers
 
     def _ask_homes(
         self,

@@ -10,13 +10,13 @@ but the first partition that has anything gets that batch whole. Sources: Replic
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import trio
 
 from broker.log import records
-from broker.log.partitions import FAILED, Answer, Partitions
+from broker.log.partitions import FAILED, MOST_AT_ONCE, Answer, Partitions
 from broker.log.records import Rejected
 from broker.log.storage import PartitionLog
 from broker.protocol import codes
@@ -80,11 +80,10 @@ class Reader:
         """
         answers: list[Any] = [None] * len(wanted)
         by_home: dict[int, list[int]] = {}
-        for index, each in enumerate(wanted):
-            try:
-                by_home.setdefault(self._partitions.home(each.topic, each.partition), []).append(index)
-            except Rejected as why:
-                answers[index] = FAILED["read"](why)
+        if len(wanted) > MOST_AT_ONCE:
+            slowly = self._fetch_in_turns(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
+            return self._spawn(slowly, cancellable=True)
+        self._find_homes(wanted, range(len(wanted)), answers, by_home)
         if by_home.keys() <= {self._partitions.shard}:
             here = by_home.get(self._partitions.shard, [])
             for index, answer in zip(here, self._read_here([wanted[i] for i in here], max_bytes), strict=True):
@@ -94,6 +93,33 @@ class Reader:
                 return answers
         slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
         return self._spawn(slowly, cancellable=True)
+
+    def _find_homes(
+        self, wanted: Sequence[Wanted], indexes: Iterable[int], answers: list[Any], by_home: dict[int, list[int]]
+    ) -> None:
+        """Adds indexes of partitions to `by_home`; where there is no such partition, its answer to `answers`."""
+        for index in indexes:
+            try:
+                home = self._partitions.home(wanted[index].topic, wanted[index].partition)
+                by_home.setdefault(home, []).append(index)
+            except Rejected as why:
+                answers[index] = FAILED["read"](why)
+
+    async def _fetch_in_turns(
+        self,
+        wanted: Sequence[Wanted],
+        answers: list[Any],
+        by_home: dict[int, list[int]],
+        max_bytes: int,
+        min_bytes: int,
+        wait_ms: int,
+        client: str,
+    ) -> list[Answer]:
+        """Of so many partitions that even finding them takes long."""
+        for first in range(0, len(wanted), MOST_AT_ONCE):
+            async with self._partitions.turns.turn():
+                self._find_homes(wanted, range(first, min(first + MOST_AT_ONCE, len(wanted))), answers, by_home)
+        return await self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
 
     async def _fetch_slowly(
         self,

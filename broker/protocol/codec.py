@@ -4,7 +4,8 @@ Why not kio's own: its native reader allocates as much as an array's length asks
 process, and its writer takes 12 us for the smallest produce response. A compiled class reads and writes in about a
 third of that, and holds its own against any input:
 
-C1  a reader never allocates more than a small multiple of the bytes it was given: lengths are checked against them
+C1  a reader never allocates more than a small multiple of the bytes it was given: lengths are checked against them,
+    and of a long message it takes no more array items than it is allowed (primitives.ITEMS)
 C2  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or OverflowError
 C3  a written message is read back by kio as the same values; and the other way round
 

@@ -17,8 +17,38 @@ NIL_UUID = UUID(int=0)
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
+MAX_TAGS = 100
+"""Most tagged fields of one structure; no client sends more than a few."""
+COUNTED_BYTES = 4096
+"""Items are counted in messages longer than this: a shorter one has no room for many."""
+
+
 class Malformed(ValueError):
     """The bytes are not a message of this type and version."""
+
+
+class TooMany(Malformed):
+    """A message has more array items than its reader may take."""
+
+
+class ItemCount:
+    """Array items of the message that is being read, at all depths. `most`: above it, reading ends with TooMany."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self.items = 0
+
+    def begin(self, most: int) -> None:
+        self.most, self.items = most, 0
+
+    def claim(self, items: int) -> None:
+        self.items += items
+        if self.items > self.most:
+            raise TooMany(f"more than {self.most} items")
+
+
+ITEMS = ItemCount()
+"""One for the process: a message is read without interruption."""
 
 
 def read_uvarint(buffer: Buffer, first: int, at: int) -> tuple[int, int]:
@@ -87,6 +117,8 @@ def skip_tags(buffer: Buffer, at: int, end: int) -> int:
     at += 1
     if count > 127:
         count, at = read_uvarint(buffer, count, at)
+    if count > MAX_TAGS:
+        raise Malformed(f"more than {MAX_TAGS} tagged fields")
     for _ in range(count):
         _tag, at, stop = read_tag(buffer, at, end)
         at = stop

@@ -18,12 +18,16 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from broker.protocol.codec import Compiler, Message
-from broker.protocol.primitives import Buffer, Malformed, skip_tags
+from broker.protocol.primitives import ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.protocol.shapes import Field, fields_of
 
 
 class BadFrame(ValueError):
     """Not a request: truncated, trailing bytes, lengths that don't fit, text that isn't UTF-8. Close the connection."""
+
+
+class TooManyItems(BadFrame):
+    """A request with more array items than may be read: at once, or at all."""
 
 
 class UnsupportedVersion(BadFrame):
@@ -111,6 +115,8 @@ APIS = {
 """What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
 
 MAX_THROTTLE_MS = 2**31 - 1
+LARGE_ITEMS = 1000
+"""A request with more array items is not read and answered at once."""
 _HEADER = struct.Struct(">hhih")
 _PREFIX = struct.Struct(">ii")
 _FOREIGN = (Malformed, struct.error, IndexError, UnicodeDecodeError, OverflowError)
@@ -282,18 +288,23 @@ def request_types(api_key: int, version: int) -> Types:
     return _types(api_key, version, "request")
 
 
-def parse_body(frame: Buffer, offset: int, api_key: int, version: int) -> Any:
+def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_items: int = LARGE_ITEMS) -> Any:
     """The request that starts at `offset` and fills the frame to its end; raises BadFrame.
+
+    TooManyItems if its arrays have more than `most_items` in all, and the frame more than COUNTED_BYTES.
 
     Only Metadata may have bytes behind it, which Kafka ignores: when librdkafka 2.x asks for all topics in a flexible
     version, it writes the array's length in four bytes instead of one.
     """
+    ITEMS.begin(most_items)
     return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
 
 
 def _parse(message: type[Message], frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
     try:
         parsed, at = message.read(frame, offset, len(frame))
+    except TooMany as fault:
+        raise TooManyItems(f"{message.__name__}: {fault}") from None
     except _FOREIGN as fault:
         raise BadFrame(f"{message.__name__}: {fault}") from None
     if at != len(frame) and not more_allowed:
@@ -349,4 +360,5 @@ def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]
             at = skip_tags(frame, 4, len(frame))
     except _FOREIGN as fault:
         raise BadFrame(f"response header: {fault}") from None
+    ITEMS.begin(sys.maxsize)
     return correlation_id, _parse(types(api_key, version).top, frame, at)

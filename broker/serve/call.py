@@ -16,6 +16,7 @@ class Call:
         "api_version",
         "client_id",
         "correlation_id",
+        "encoded",
         "ip",
         "listener",
         "most_bytes",
@@ -45,6 +46,7 @@ class Call:
         self.listener = listener
         self.ip = ip
         self.port = port  # the client's
+        self.encoded: bytes | None = None  # the response, if it was encoded aside
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled

@@ -10,23 +10,41 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import trio
+
 from broker.protocol import wire
 from broker.protocol.codec import Message
-from broker.serve.call import Call, Route
+from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.turns import Turns
 
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
+_LONG = 100  # items of a response that may have many parts each
 _MAX_RECOGNISED_BYTES = 256
 
 
 class Dispatcher:
-    """Answers frames with the functions of `routes`; `versions(version, correlation id)` answers ApiVersions."""
+    """Answers frames with the functions of `routes`; `versions(version, correlation id)` answers ApiVersions.
 
-    def __init__(self, routes: Iterable[Route], versions: Callable[[int, int], bytes], throttling: Throttling) -> None:
+    A request with more than wire.LARGE_ITEMS array items is read, answered and encoded in `turns`; one with more than
+    `most_items` closes its connection.
+    """
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        versions: Callable[[int, int], bytes],
+        throttling: Throttling,
+        turns: Turns,
+        *,
+        most_items: int,
+    ) -> None:
+        self._turns = turns
+        self._most_items = most_items
         self._routes = {route.api_key: route for route in routes}
         self._versions = versions
         self._throttling = throttling
@@ -48,7 +66,6 @@ class Dispatcher:
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
             raise wire.UnsupportedVersion(api_key, version, correlation_id)
-        request = wire.parse_body(frame, at, api_key, version)
         channel.client_id = client_id
         call = Call(
             api_key,
@@ -62,11 +79,41 @@ class Dispatcher:
         )
         if throttling.active:
             throttling.prepare(call)
-            return throttling.settle(channel, call, len(frame), route.function(request, call), began_ns)
-        response = route.function(request, call)
+        response: Answer
+        try:
+            request = wire.parse_body(frame, at, api_key, version)
+        except wire.TooManyItems:
+            response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
+        else:
+            response = route.function(request, call)
+        if isinstance(response, Deferred):
+            response = response.then(partial(self._encode_large, call))
+        if throttling.active:
+            return throttling.settle(channel, call, len(frame), response, began_ns)
         if isinstance(response, Deferred):
             return response.then(partial(_encode, call))
         return _encode(call, response)
+
+    async def _serve_large(self, handler: Handler, call: Call, frame: bytes, at: int) -> Message | None:
+        """The response to a request that takes too long to be read or answered in one piece."""
+        async with self._turns.turn():
+            request = wire.parse_body(frame, at, call.api_key, call.api_version, self._most_items)
+        async with self._turns.turn():
+            response = handler(request, call)
+        there = await _cancellable(response) if isinstance(response, Deferred) else response
+        if there is not None:
+            call.encoded = await self._turns.aside(wire.encode_response, call, there)
+        return there
+
+    def _encode_large(self, call: Call, response: Message | None) -> MaybeDeferred[Message | None]:
+        """The response, once it is encoded if that may take long."""
+        if response is None or call.encoded is not None or not _is_large(response):
+            return response
+        return self._turns.spawn(self._encode_aside(call, response))
+
+    async def _encode_aside(self, call: Call, response: Message) -> Message | None:
+        call.encoded = await self._turns.aside(wire.encode_response, call, response)
+        return response
 
     def follows(self, frame: bytes) -> bool:
         """Whether a request may be served while earlier requests of which this is true wait for their answers. Produce may:
@@ -106,4 +153,22 @@ class Dispatcher:
 
 
 def _encode(call: Call, response: Message | None) -> bytes | None:
-    return None if response is None else wire.encode_response(call, response)
+    if response is None or call.encoded is not None:
+        return call.encoded
+    return wire.encode_response(call, response)
+
+
+def _is_large(response: Message) -> bool:
+    """Whether one of its arrays is long."""
+    return any(
+        len(value) > _LONG for name in response.field_names if type(value := getattr(response, name)) in (tuple, list)
+    )
+
+
+async def _cancellable(answer: Deferred[Message] | Deferred[Message | None]) -> Message | None:
+    """Awaits an answer, and cancels it if the task is cancelled."""
+    try:
+        return await answer
+    except trio.Cancelled:
+        answer.cancel()
+        raise

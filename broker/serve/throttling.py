@@ -87,7 +87,9 @@ class Throttling:
         self, channel: Channel, call: Call, size: int, response: Message | None, spent_ns: int
     ) -> MaybeDeferred[bytes | None]:
         began_ns = time.perf_counter_ns()
-        encoded = None if response is None else wire.encode_response(call, response)
+        encoded = call.encoded
+        if encoded is None and response is not None:
+            encoded = wire.encode_response(call, response)
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
 

@@ -76,6 +76,8 @@ SERVING = [
     shown("log.dirs", TEXT, None, "Where partitions are kept."),
     shown("process.roles", TEXT, "broker,controller", "Roles of this process."),
     ConfigKey("socket.request.max.bytes", whole(1), 104_857_600, "A larger request closes its connection."),
+    ConfigKey("turnstile.request.max.items", whole(1000), 20_000,
+            "A request with more array items in all (topics, partitions, groups, ...) closes its connection.", TURNSTILE),
     ConfigKey("socket.listen.backlog.size", whole(1), 4096,
             "Connections the kernel keeps for each shard before they are accepted (Kafka: 50, which storms overflow); "
             "the kernel's net.core.somaxconn bounds it."),

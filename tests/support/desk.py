@@ -43,6 +43,7 @@ from shards.errors import PeerLost, RemoteError
 from shards.limits.errors import TurnstileError
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR
+from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
@@ -133,6 +134,7 @@ class Desk:
         home.serve_on(mesh)
         if self.nursery is not None:
             self.nursery.start_soon(home.run)
+        turns = Turns(SPAWN)
         meters = ShardedQuotas(
             shard, self.shards, image, call=mesh.call, now_ms=lambda: int(trio.current_time() * 1000)
         )
@@ -141,16 +143,16 @@ class Desk:
         self.meters[member] = meters
         calls = GroupRouter(home, mesh, shard, self.shards)
         routes = [
-            *metadata.routes(shown, image, mesh, meters, SPAWN),
+            *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
             *acls.routes(),
             *topic_admin.routes(shown, image, mesh, meters, SPAWN),
-            *configs.routes(shown, image, mesh, SPAWN),
+            *configs.routes(shown, image, mesh, turns),
             *client_quotas.routes(image, mesh, SPAWN),
             *find_coordinator.routes(shown),
-            *classic_groups.routes(shown, calls),
-            *offset_commits.routes(shown, calls, image),
+            *classic_groups.routes(shown, calls, turns),
+            *offset_commits.routes(shown, calls, image, turns),
         ]
         self._routes[member] = {route.api_key: route for route in routes}
 
@@ -186,7 +188,7 @@ class Desk:
         key, got_version, _, _, start = wire.parse_header(frame)
         route = self._routes[at][key]
         assert route.min_version <= got_version <= route.max_version
-        response = route.function(wire.parse_body(frame, start, key, got_version), call)
+        response = route.function(wire.parse_body(frame, start, key, got_version, 20_000), call)
         if isinstance(response, Deferred):
             response = await response
         return wire.parse_response(wire.encode_response(call, response)[4:], key, version)[1]

@@ -18,7 +18,10 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.mesh.deferred import Deferred, Spawn, then
+from shards.mesh.turns import Turns
 from shards.tokens.homes import home_of_partition
+
+SPAWN = Spawn(trio.lowlevel.spawn_system_task)
 
 
 class DirectMesh:
@@ -70,12 +73,12 @@ class Broker:
         return LogManager(broker=0, shard=shard, shards=self.shards, directory=str(self.directory), image=self.image)
 
     def _partitions(self, logs: LogManager) -> Partitions:
-        return Partitions(logs, DirectMesh(logs.shard, self.peers))
+        return Partitions(logs, DirectMesh(logs.shard, self.peers), Turns(SPAWN))
 
     def _routes(self, shard: int) -> dict[int, Route]:
         modules = (produce, list_offsets, delete_records, offset_for_leader_epoch)
         routes = [route for module in modules for route in module.routes(self.partitions[shard])]
-        routes += fetch.routes(self.partitions[shard], Spawn(trio.lowlevel.spawn_system_task))
+        routes += fetch.routes(self.partitions[shard], SPAWN)
         return {route.api_key: route for route in [*routes, *log_dirs.routes(self.logs[shard])]}
 
     def close(self) -> None:
@@ -119,7 +122,7 @@ class Broker:
         call = Call(api_key, version, 5, "test", ip="10.0.0.1", port=4711)
         frame = wire.encode_request(call, build(wire.request_types(api_key, version)), "test")[4:]
         *_, at = wire.parse_header(frame)
-        response = self.routes[shard][api_key].function(wire.parse_body(frame, at, api_key, version), call)
+        response = self.routes[shard][api_key].function(wire.parse_body(frame, at, api_key, version, 20_000), call)
         return then(response, partial(_through_the_wire, call))
 
     async def ask(self, shard: int, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:

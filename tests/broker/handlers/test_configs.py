@@ -274,3 +274,10 @@ async def test_without_the_coordinator_clients_try_again(desk: Desk) -> None:
     desk.down.add(COORDINATOR)
     ((code, _),) = await alter(desk, (BROKER, "0", [("max.connections", SET, "5")]))
     assert code == codes.NOT_CONTROLLER
+
+
+async def test_a_resource_that_is_named_a_thousand_times_is_described_once(desk: Desk) -> None:
+    types = desk.types("describe_configs", 4)
+    one = types.DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None)
+    found = await desk.ask("describe_configs", 4, resources=(one,) * 1000, include_synonyms=True)
+    assert [(each.resource_type, each.resource_name) for each in found.results] == [(BROKER, "0")]

@@ -13,6 +13,7 @@ from shards_in_process import Broker
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.log import reading
+from broker.log.partitions import MOST_AT_ONCE
 from broker.log.segment import LogSegment
 from broker.protocol import codes, wire
 
@@ -305,6 +306,33 @@ async def test_a_fetch_that_one_home_ends_waits_at_no_other(broker: Broker) -> N
     assert values(await waiting) == [[b"a"], []]
     await wait_all_tasks_blocked()
     assert not broker.partitions[1].log("t", there).waiters
+
+
+def test_a_partition_that_is_named_a_thousand_times_is_read_once_as_it_was_named_last(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    append(broker, here, b"a")
+    append(broker, here, b"b")
+
+    def build(types: Any) -> Any:
+        parts = [
+            types.FetchPartition(partition=here, fetch_offset=offset, partition_max_bytes=1 << 20)
+            for offset in [0] * 999 + [1]
+        ]
+        return types.FetchRequest(
+            replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=0,
+            topics=[types.FetchTopic(topic="t", partitions=parts)],
+        )  # fmt: skip
+
+    assert values(broker.send(0, FETCH, 4, build)) == [[b"b"]]
+
+
+async def test_many_partitions_are_answered_in_order(broker: Broker) -> None:
+    here = broker.at("t", 0)
+    append(broker, here, b"a")
+    offsets = {here: 0, **dict.fromkeys(range(1000, 1000 + 2 * MOST_AT_ONCE), 0)}
+    response = await fetch(broker, offsets, wait_ms=0)
+    assert [each.partition_index for each in partitions_of(response)] == [*offsets]
+    assert values(response)[0] == [b"a"]
 
 
 def test_sessions_are_refused_the_standard_way(broker: Broker) -> None:

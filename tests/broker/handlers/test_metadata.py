@@ -9,6 +9,7 @@ import pytest
 from desk import Desk
 
 from broker.protocol import codes, wire
+from shards.errors import ClientFault
 from shards.mesh.mesh import COORDINATOR
 
 
@@ -202,3 +203,18 @@ async def test_every_route_serves_all_that_the_codec_knows(tmp_path: Path) -> No
     for route in desk._routes[0, 0].values():
         api = wire.APIS[route.api_key]
         assert (route.min_version, route.max_version) == (api.min_version, api.max_version), api.name
+
+
+async def test_an_id_that_is_named_a_thousand_times_is_answered_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    await desk.start()
+    one = desk.types("metadata", 12).MetadataRequestTopic(topic_id=uuid.UUID(int=7), name=None)
+    assert len((await desk.ask("metadata", 12, topics=(one,) * 1000, allow_auto_topic_creation=False)).topics) == 1
+
+
+async def test_a_topic_without_name_and_id_is_no_request(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    await desk.start()
+    one = desk.types("metadata", 12).MetadataRequestTopic(topic_id=None, name=None)
+    with pytest.raises(ClientFault):
+        await desk.ask("metadata", 12, topics=(one,), allow_auto_topic_creation=False)

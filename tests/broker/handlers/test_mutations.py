@@ -59,7 +59,7 @@ async def test_topics_made_by_metadata_cost_their_partitions_until_the_bucket_is
     assert [topic.error_code for topic in (await metadata(desk, "d")).topics] == [codes.NONE]
 
 
-async def test_without_the_coordinator_nothing_is_charged(desk: Desk) -> None:
+async def test_without_the_coordinator_nothing_is_charged(desk: Desk, mock_clock: MockClock) -> None:
     await desk.make_topic("t", 5)
     desk.down.add(COORDINATOR)
     deleted = await desk.ask("delete_topics", 5, topic_names=("t",))
@@ -69,7 +69,7 @@ async def test_without_the_coordinator_nothing_is_charged(desk: Desk) -> None:
     assert tokens(desk) == pytest.approx(11, abs=0.01)
 
 
-async def test_who_all_ask_for_one_missing_topic_pay_for_it_once(desk: Desk) -> None:
+async def test_who_all_ask_for_one_missing_topic_pay_for_it_once(desk: Desk, mock_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(metadata, desk, "a")

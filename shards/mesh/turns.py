@@ -1,0 +1,70 @@
+"""Large requests take turns, so that the loop serves everything else between two pieces of their work.
+
+T1  Between two rounds of the scheduler at most one piece of large work runs, however many requests are large.
+T2  After a piece the loop has as long for everything else as the piece took.
+T3  A piece takes a few milliseconds: as long as one item takes, at most PIECE_S longer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+
+from shards.mesh.deferred import MaybeDeferred, Spawn
+
+T = TypeVar("T")
+
+AT_ONCE_S = 0.002
+"""A request's work is done at once up to here; the rest is done in turns."""
+PIECE_S = 0.005
+
+
+class Turns:
+    """Of one process. `spawn` starts a task for each request that is large."""
+
+    def __init__(self, spawn: Spawn) -> None:
+        self.spawn = spawn
+        self._working = trio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Waits for a turn; its body is one piece of work, which does not await."""
+        async with self._working:
+            await trio.lowlevel.checkpoint()
+            began_s = time.perf_counter()
+            yield
+            await trio.sleep(time.perf_counter() - began_s)
+
+    async def aside(self, function: Callable[..., T], *args: object) -> T:
+        """Calls a function that can't be cut into pieces in a thread, one at a time; it must share nothing with the loop."""
+        async with self._working:
+            return await trio.to_thread.run_sync(function, *args)
+
+    def collect(self, items: Iterable[T]) -> MaybeDeferred[list[T]]:
+        """All items, whose making is the work: at once if that is short, else in turns."""
+        left = iter(items)
+        made: list[T] = []
+        if _take(left, made, AT_ONCE_S):
+            return made
+        return self.spawn(self._collect(left, made), cancellable=True)
+
+    async def _collect(self, left: Iterator[T], made: list[T]) -> list[T]:
+        while True:
+            async with self.turn():
+                ended = _take(left, made, PIECE_S)
+            if ended:
+                return made
+
+
+def _take(left: Iterator[T], made: list[T], most_s: float) -> bool:
+    """Appends items to `made` for `most_s`; whether there are no more."""
+    until_s = time.perf_counter() + most_s
+    for item in left:
+        made.append(item)
+        if time.perf_counter() > until_s:
+            return False
+    return True

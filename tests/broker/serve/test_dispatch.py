@@ -1,0 +1,86 @@
+"""From a frame to its answer: what is large is served in turns, what is too large closes its connection."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.protocol import wire
+from broker.protocol.codec import Message
+from broker.protocol.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
+from broker.serve.call import Call, Route
+from broker.serve.dispatch import Dispatcher
+from shards.mesh.deferred import Deferred, Spawn
+from shards.mesh.turns import Turns
+
+DELETE_GROUPS = 42
+
+
+def answer(request: Any, call: Call) -> Message:
+    results = tuple(call.types.DeletableGroupResult(group_id=name, error_code=0) for name in request.groups_names)
+    return call.types.DeleteGroupsResponse(results=results)
+
+
+@pytest.fixture
+def dispatcher(nursery):
+    throttling: Any = SimpleNamespace(active=False, timed=False)
+    routes = [Route.of(DELETE_GROUPS, answer)]
+    return Dispatcher(routes, lambda *_: b"", throttling, Turns(Spawn(nursery.start_soon)), most_items=5000)
+
+
+def channel() -> Any:
+    return SimpleNamespace(authentication=None, user="u", listener="L", ip="127.0.0.1", port=1, client_id=None)
+
+
+def delete_groups(*names: str) -> bytes:
+    request = wire.request_types(DELETE_GROUPS, 2).DeleteGroupsRequest(groups_names=names)
+    return wire.encode_request(Call(DELETE_GROUPS, 2, 9), request, "c")[4:]
+
+
+def names_in(response: bytes) -> list[str]:
+    _, parsed = wire.parse_response(response[4:], DELETE_GROUPS, 2)
+    return [each.group_id for each in parsed.results]
+
+
+async def test_a_small_request_is_answered_at_once(dispatcher):
+    assert names_in(dispatcher.answer(channel(), delete_groups("a", "b"))) == ["a", "b"]
+
+
+async def test_a_large_request_is_answered_in_turns(dispatcher):
+    names = [f"group-{n}" for n in range(wire.LARGE_ITEMS + 1)]
+    there = dispatcher.answer(channel(), delete_groups(*names))
+    assert isinstance(there, Deferred)
+    assert names_in(await there) == names
+
+
+async def test_a_request_with_too_many_items_is_no_request(dispatcher):
+    with pytest.raises(wire.TooManyItems):
+        await dispatcher.answer(channel(), delete_groups(*(f"group-{n}" for n in range(5001))))
+
+
+def test_items_are_counted_at_all_depths():
+    types = wire.request_types(9, 8)
+    topic = types.OffsetFetchRequestTopics(name="t", partition_indexes=tuple(range(30)))
+    group = types.OffsetFetchRequestGroup(group_id="g", topics=(topic,) * 10)
+    request = types.OffsetFetchRequest(groups=(group,) * 4, require_stable=False)
+    frame = wire.encode_request(Call(9, 8), request)[4:]
+    assert len(frame) > COUNTED_BYTES
+    *_, at = wire.parse_header(frame)
+    items = 4 + 4 * 10 + 4 * 10 * 30
+    assert wire.parse_body(frame, at, 9, 8, items) == request
+    with pytest.raises(wire.TooManyItems):
+        wire.parse_body(frame, at, 9, 8, items - 1)
+
+
+@pytest.mark.parametrize("where", ["header", "body"])
+def test_no_structure_has_more_than_a_few_tagged_fields(where: str):
+    def frame(tags: int) -> bytes:
+        block = uvarint(tags) + b"".join(uvarint(1000 + n) + b"\1x" for n in range(tags))
+        header, body = (block, b"\0") if where == "header" else (b"\0", block)
+        return bytes.fromhex("002a 0002 00000009 ffff".replace(" ", "")) + header + b"\1" + body
+
+    *_, at = wire.parse_header(frame(MAX_TAGS))
+    assert wire.parse_body(frame(MAX_TAGS), at, DELETE_GROUPS, 2).groups_names == ()
+    with pytest.raises(wire.BadFrame, match="tagged fields"):
+        *_, at = wire.parse_header(frame(MAX_TAGS + 1))
+        wire.parse_body(frame(MAX_TAGS + 1), at, DELETE_GROUPS, 2)

@@ -1,0 +1,84 @@
+"""Large requests one piece at a time, with time for everything else between two pieces."""
+
+import time
+
+import pytest
+import trio
+import trio.testing
+
+from shards.mesh import turns as turns_module
+from shards.mesh.deferred import Deferred, Spawn
+from shards.mesh.turns import Turns
+
+
+@pytest.fixture
+def turns(nursery):
+    return Turns(Spawn(nursery.start_soon))
+
+
+async def test_what_is_short_is_there_at_once(turns):
+    assert turns.collect(iter(range(5))) == list(range(5))
+
+
+async def test_the_rest_of_what_takes_long_is_made_in_pieces(turns, autojump_clock, monkeypatch):
+    clock = iter(range(10**9))  # every look at the clock is a second later, so every item takes too long
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: next(clock))
+    rounds = []
+
+    async def elsewhere():
+        while len(rounds) < 5:
+            rounds.append(len(made))
+            await trio.sleep(2)
+
+    made = []
+    collected = turns.collect(made.append(n) or n for n in range(10))
+    assert isinstance(collected, Deferred) and len(made) == 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(elsewhere)
+        assert await collected == list(range(10))
+    assert rounds == sorted(rounds) and len(set(rounds)) > 1, "others ran between the pieces"
+
+
+async def test_two_large_requests_never_work_in_one_round(turns, autojump_clock):
+    working, ended = [], []
+
+    async def work(name):
+        for _ in range(3):
+            async with turns.turn():
+                working.append(name)
+            ended.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, "a")
+        nursery.start_soon(work, "b")
+    assert working == ["a", "b"] * 3 or working == ["b", "a"] * 3, "in turns"
+
+
+async def test_after_a_piece_the_loop_has_as_long_for_everything_else(turns, autojump_clock, monkeypatch):
+    took_s = iter((100.0, 107.0))
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: next(took_s))
+    began_s = trio.current_time()
+    async with turns.turn():
+        pass
+    assert trio.current_time() - began_s == pytest.approx(7)
+
+
+async def test_what_cannot_be_cut_is_done_beside_the_loop(turns):
+    assert await turns.aside(lambda a, b: a + b, 1, 2) == 3
+
+
+async def test_nothing_more_is_made_for_a_client_that_is_gone(turns, autojump_clock):
+    made = []
+
+    def items():
+        for n in range(1000):
+            made.append(n)
+            until = time.perf_counter() + 0.003
+            while time.perf_counter() < until:
+                pass
+            yield n
+
+    collected = turns.collect(items())
+    collected.cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(made) < 10
