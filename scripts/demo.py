@@ -20,6 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from turnstile.admin_client import AdminClient
+from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.session import check_java
 
 ROOT = Path(__file__).resolve().parent.parent
 TURNSTILE = str(Path(sys.executable).parent / "turnstile")
@@ -65,7 +67,12 @@ def show(cluster: dict[str, Any]) -> None:
 
 
 def prove() -> int:
-    """The audit's verdict and the report, from the journal that the cluster left."""
+    """The audit's verdict and the report, from the journal that the cluster left. Without a JDK: says so."""
+    try:
+        check_java()
+    except PipelineError as missing:
+        step(f"Left out: the audit of the journal, and a report of it. {missing}")
+        return 0
     journal = str((OUT / "data" / "journal").relative_to(ROOT))
     report = str((OUT / "report.html").relative_to(ROOT))
     step(f"Every decision is in the journal, {journal}. Was a limit ever exceeded?")

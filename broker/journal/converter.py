@@ -4,9 +4,12 @@ A process rather than a thread of each shard: see docs/journal.md for the measur
 shards but the folder, so killing it at any instant loses nothing: a part appears whole by a rename, its segment goes
 after that, and converting a segment again gives the same part under the same name.
 
+Without the libraries for Parquet (`turnstile-kafka[pipeline]`) the journal stays a spool, from which a job makes the parts
+where they are installed.
+
 Invariants
   C1  an event is in a segment or in a part of the same stem, at every instant; readers take one of the two
-  C2  parts take at most keep_bytes (and one part); the oldest go first
+  C2  parts, or segments that stay segments, take at most keep_bytes (and one file); the oldest go first
 """
 
 import contextlib
@@ -14,6 +17,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from broker.journal import spool
@@ -33,19 +37,29 @@ def run(folder: Path, *, stop: int, keep_bytes: int = DEFAULT_KEEP_BYTES, log: C
     never can (not a segment) is set aside as `.bad`. `log` gets one sentence per kind of trouble, not per attempt.
     """
     os.nice(NICENESS)
+    makes_parts = can_convert()
     spool.spool_folder(folder).mkdir(parents=True, exist_ok=True)
     last = ""
     stopping = False
     while not stopping:
         stopping = bool(select.select([stop], [], [], PERIOD_S)[0])
         try:
-            finish(folder, keep_bytes=keep_bytes)
+            if makes_parts:
+                finish(folder, keep_bytes=keep_bytes)
+            else:
+                spool.finish_abandoned(folder)
+                delete_oldest(spool.spool_folder(folder), keep_bytes, spool.DONE)
             trouble = ""
         except OSError as error:
             trouble = f"journal: spools wait to become parts: {error}"
         if trouble and trouble != last:
             log(trouble)
         last = trouble
+
+
+def can_convert() -> bool:
+    """Whether the libraries that parts are made with are installed."""
+    return all(find_spec(name) is not None for name in ("numpy", "pyarrow"))
 
 
 def finish(folder: Path, *, keep_bytes: int | None = None) -> int:
@@ -96,9 +110,9 @@ def convert(path: Path, folder: Path) -> int:
             aside.unlink(missing_ok=True)
 
 
-def delete_oldest(folder: Path, keep_bytes: int) -> int:
-    """Delete the oldest parts until the rest take at most keep_bytes; returns how many went."""
-    sizes = [(path, path.stat()) for path in folder.glob(f"*{spool.PART}")]
+def delete_oldest(folder: Path, keep_bytes: int, suffix: str = spool.PART) -> int:
+    """Delete the oldest files of a suffix until the rest take at most keep_bytes; returns how many went."""
+    sizes = [(path, path.stat()) for path in folder.glob(f"*{suffix}")]
     sizes.sort(key=lambda item: (item[1].st_mtime_ns, item[0].name))
     excess = sum(stat.st_size for _, stat in sizes) - keep_bytes
     deleted = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from turnstile.cli.output import CommandFailed, InputMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LIBRARIES = ("numpy", "pandas", "pyarrow", "pyspark")
 SMALL_BYTES = 64 << 20
 """Inputs below this are worked on without the parallelism that only pays off for more."""
 
@@ -29,10 +31,11 @@ master_option = click.option(
 @contextmanager
 def failing_in_one_sentence(failure: type[CommandFailed] = CommandFailed) -> Iterator[None]:
     """Turns what a user can act on into `failure`: one sentence and its exit code."""
-    try:
-        from turnstile.pipeline.errors import PipelineError
-    except ImportError as error:
-        raise failure(f"The pipeline's libraries are not installed: {error}.") from None
+    from turnstile.pipeline.errors import PipelineError
+
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise failure(f"This needs {', '.join(missing)}: pip install 'turnstile-kafka[pipeline]'.")
     try:
         yield
     except (PipelineError, OSError) as error:

@@ -112,3 +112,21 @@ def test_parts_declare_the_columns_spark_reads(tmp_path: Path) -> None:
     schema = pyarrow.parquet.read_schema(next(tmp_path.glob("*.parquet")))
     assert str(schema.field("ts").type) == "timestamp[us, tz=UTC]"
     assert str(schema.field("port").type) == "int32"
+
+
+def test_without_the_libraries_the_spool_stays_and_the_oldest_segments_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converter, "find_spec", lambda name: None)
+    for epoch in (1, 2, 3):
+        write(tmp_path, 100, epoch=epoch)
+    segments = sorted(spool.spool_folder(tmp_path).glob("*.spool"))
+    stop, ended = os.pipe()
+    os.close(ended)
+    monkeypatch.setattr(os, "nice", lambda by: 0)
+    converter.run(tmp_path, stop=stop, keep_bytes=segments[0].stat().st_size * 2)
+    os.close(stop)
+    assert sorted(spool.spool_folder(tmp_path).glob("*.spool")) == segments[1:]
+    assert list(tmp_path.glob("*.parquet")) == []
+    monkeypatch.undo()
+    assert converter.finish(tmp_path) == 200

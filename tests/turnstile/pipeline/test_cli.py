@@ -65,7 +65,7 @@ def test_unknown_is_exit_code_3(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["audit", "nowhere"], 1, "There is no journal at nowhere."),
+        (["audit", "nowhere"], 2, "There is no journal at nowhere."),
         (["plan", "--input", "x", "--format", "zeek", "--per-ip-cap", "five"], 2, "not a list of whole numbers"),
         (["plan", "--input", "x", "--format", "csv", "--columns", "ip"], 2, "not of the form"),
         (
@@ -81,6 +81,15 @@ def test_wrong_use_is_one_sentence(arguments: list[str], code: int, sentence: st
     assert done.returncode == code
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_the_libraries_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
+    """The core's dependencies alone: a stand-in of the interpreter's finder does not know the others."""
+    hidden = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, p=None: None if n == 'pyspark' else f(n, p)"
+    command = [sys.executable, "-c", f"{hidden}; from turnstile.cli.main import main; main()", "audit", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 3
+    assert "This needs pyspark: pip install 'turnstile-kafka[pipeline]'." in done.stderr
 
 
 def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
