@@ -21,13 +21,15 @@ import trio
 from broker.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.heartbeat import EVERY_S, Heartbeat
 from broker.journal.writer import open_coordinator
-from broker.logger import RateLimitedLogger
+from broker.log.topics_on_disk import topics_on_disk
+from broker.logger import RateLimitedLogger, configure
+from broker.set_aside import set_aside
 from broker.shard_counters import Layout, ShardCounters
 from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator, Member
-from shards.config.store import Store
+from shards.config.recovery import open_store
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.broker_config import given
 from shards.limits.config_def import broker_setting
@@ -49,6 +51,7 @@ FIRST_SHARD = 2
 
 def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
+    configure()
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
     try:
@@ -88,14 +91,23 @@ class CoordinatorProcess:
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
         self.mesh: Mesh
+        store, lost = open_store(
+            plan.data_dir / "cluster.sqlite",
+            now_s=time.time(),
+            set_aside=lambda path, why: set_aside(path, why),
+            topics_on_disk=lambda: topics_on_disk(plan.data_dir, plan.brokers),
+        )
         self.coordinator = Coordinator(
-            Store(plan.data_dir / "cluster.sqlite"),
+            store,
             self,
             plan.members(),
             static=plan.static,
             stored=self._stored,
             acknowledged=self._acknowledged,
+            lost=lost,
         )
+        for sentence in self.coordinator.lost:
+            self.log.warning(sentence)
 
     # What the coordinator needs of its shards
 
@@ -174,8 +186,7 @@ class CoordinatorProcess:
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics asked for, which waits for every shard; then says so, and opens the admin API."""
         wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
-        if wanted:
-            await self.coordinator.create_topics("turnstile up", wanted)
+        await self.coordinator.create_first_topics(self.plan.run, wanted)
         state = self.coordinator.state
         report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")

@@ -23,7 +23,7 @@ from broker.gauges import ShardGauges, describe_gauges
 from broker.journal.writer import JournalWriter
 from broker.kafka import Kafka
 from broker.log.memory import keep_freed_buffers
-from broker.logger import RateLimitedLogger
+from broker.logger import RateLimitedLogger, configure
 from broker.open_connections import OpenConnections
 from broker.outcomes import Outcomes
 from broker.serve.authentication import Authentication
@@ -60,6 +60,7 @@ _RESERVED_DESCRIPTORS = 512
 
 def run(plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, ready: int, epoch: int) -> int:
     """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
+    configure()
     keep_own_sockets(plan, (broker, shard))
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()

@@ -69,7 +69,8 @@ class Admin:
 
     def cluster(self) -> dict[str, Any]:
         """Where the cluster lives: its supervisor, this coordinator, its data and its listeners."""
-        return {"pid": os.getppid(), "coordinator_pid": os.getpid(), **self._about}
+        own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
+        return {**own, **self._about}
 
     async def reset(self, who: str) -> int:
         """Coordinator.reset to the topics of the start."""

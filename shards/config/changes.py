@@ -224,8 +224,8 @@ def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Ch
     bounded(changes)
     wanted: dict[str, dict[str, Any]] = {}
     for name, mechanism, credential in changes:
-        if not name:
-            raise ConfigInvalid("user", "", "it must have a name", error="UNACCEPTABLE_CREDENTIAL")
+        if not name or not isinstance(name, str):
+            raise ConfigInvalid("user", name or "", "it must have a name", error="UNACCEPTABLE_CREDENTIAL")
         known = wanted.setdefault(name, dict(state.users.get(name, {})))
         if credential is not None:
             known[mechanism] = credential

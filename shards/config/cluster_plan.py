@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class ListenerEndpoint:
 class ClusterPlan:
     """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
 
-    `static` are the settings of the command line, keyed as shards.changes.static_settings makes them.
+    `static` are the settings of the command line, keyed as changes.static_settings makes them.
     """
 
     brokers: int
@@ -47,6 +48,7 @@ class ClusterPlan:
     endpoints: list[ListenerEndpoint]
     admin: tuple[str, int]
     admin_token: str | None = None
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)  # tells one `turnstile up` from the next
     static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
     ends_with_stdin: bool = False

@@ -17,9 +17,11 @@ from typing import Any, Protocol
 import trio
 
 from shards.config.changes import Change, ConfigState, check_brokers, quotas_delta, settings_delta, users_delta
-from shards.config.store import Store
+from shards.config.recovery import usable
+from shards.config.store import PRODUCER_ID, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.limits.errors import ConfigInvalid
 
 Member = tuple[int, int]  # broker, shard
 PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
@@ -67,10 +69,12 @@ class Coordinator:
         deadline_s: float = ACK_DEADLINE_S,
         stored: Callable[[int, list[Change]], None] = lambda version, delta: None,
         acknowledged: Callable[[int, list[Change]], None] = lambda version, delta: None,
+        lost: Sequence[str] = (),
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
         version of its own. `stored(version, delta)` is told before any shard is, `acknowledged(version, delta)`
-        when the change is in force everywhere, before its caller is. Raises ConfigInvalid when they contradict what is stored."""
+        when the change is in force everywhere, before its caller is. `lost`: what became of a damaged store
+        (recovery.open_store). Raises ConfigInvalid when the command line contradicts what is stored."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)
@@ -83,9 +87,26 @@ class Coordinator:
         self._progress = trio.Event()  # set, and made anew, at each step
         self._steps = 0
         brokers = 1 + max(broker for broker, _ in self.members)
-        self.state = ConfigState(brokers, static or {}, store.records(), store.version)
-        check_brokers(brokers, self.state.static, self.state.settings)
+        records, faults = usable(store.records())
+        self.lost = [*lost, *store.unreadable, *faults]
+        """Sentences: what of the store could not be used."""
+        self.state = ConfigState(brokers, static or {}, records, store.version)
+        self._check_together()
         self._note_static()
+
+    def _check_together(self) -> None:
+        """The rules between settings hold, if need be without one whose other was lost."""
+        state = self.state
+        while True:
+            try:
+                return check_brokers(state.brokers, state.static, state.settings)
+            except ConfigInvalid as fault:
+                keys = [key for key in state.settings if key.partition("/")[2] == fault.name]
+                if not keys or not self.lost:
+                    raise
+                self.lost.append(f"{fault.name} counts as not set: {fault}")
+                for key in keys:
+                    del state.settings[key]
 
     def _note_static(self) -> None:
         before, now = self._store.static(), self.state.static
@@ -155,6 +176,13 @@ class Coordinator:
         """[name, partitions or -1, configs]. Returns [error name or "", message] for each."""
         return await self._per_topic(who, lambda: create_topics(self.state, wanted), validate_only)
 
+    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> None:
+        """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
+        by then some of them may have been deleted."""
+        if wanted and self._store.run() != run:
+            await self.create_topics("turnstile up", wanted)
+            self._store.ran(run)
+
     async def create_partitions(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
@@ -182,7 +210,7 @@ class Coordinator:
 
     def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` producer ids that nobody got before, nor will again."""
-        return self._store.allocate("producer_id", count)
+        return self._store.allocate(PRODUCER_ID, count)
 
     def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """The last changes, latest first."""

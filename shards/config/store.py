@@ -3,6 +3,7 @@
 D1  `commit` returns after its transaction is in the write-ahead log: what it was told survives `kill -9` of the process
     (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
 D2  The version only rises, also across restarts; an allocated number is never given out again.
+D3  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
 
 import json
@@ -15,6 +16,7 @@ from shards.config.changes import Change
 from shards.errors import CannotStart, CannotStore
 
 HISTORY_KEPT = 10_000
+PRODUCER_ID = "producer_id"  # a counter: see allocate
 _TABLES = """
 CREATE TABLE IF NOT EXISTS record (kind TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS history
@@ -25,23 +27,63 @@ _PUT_RECORD = "INSERT INTO record VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET val
 _PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 
+class StoreDamaged(CannotStart):
+    """The file is there, and SQLite can't read it."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} can't be used: {why}")
+        self.why = why
+
+
 class Store:
     """Records, the version they are at, its history, and counters that only rise. Not for several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the file. Raises CannotStart when it can't be used."""
+        """Opens or makes the file. Raises StoreDamaged (D3), or CannotStart when it can't be used for another reason."""
+        is_old = path.exists()
+        self._db = _open(path)
+        self.unreadable: list[str] = []
         try:
-            self._db = sqlite3.connect(path, isolation_level=None)
+            if is_old:
+                self._check(path)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.executescript(_TABLES)
             self.version = int(self._meta("version") or 0)
-        except sqlite3.Error as error:
-            raise CannotStart(f"{path} can't be used: {error}") from None
+        except (sqlite3.Error, ValueError) as error:
+            self._db.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise CannotStart(f"{path} can't be used: {error}") from None
+            raise StoreDamaged(path, str(error)) from None
+        except StoreDamaged:
+            self._db.close()
+            raise
+
+    def _check(self, path: Path) -> None:
+        """D3. What this process or another made of it has tables from its first instant on."""
+        if path.stat().st_size == 0:
+            raise StoreDamaged(path, "it is empty")
+        said = [row[0] for row in self._db.execute("PRAGMA quick_check(1)")]
+        if said != ["ok"]:
+            raise StoreDamaged(path, said[0] if said else "its check says nothing")
 
     def records(self) -> list[Change]:
-        """Everything that is stored now."""
-        return [(kind, key, json.loads(text)) for kind, key, text in self._db.execute("SELECT * FROM record")]
+        """Everything that is stored now; what is no JSON is left out, and told in `unreadable`."""
+        found: list[Change] = []
+        self.unreadable = []
+        for kind, key, text in self._db.execute("SELECT * FROM record"):
+            try:
+                found.append((kind, key, json.loads(text)))
+            except ValueError as error:
+                self.unreadable.append(f"{kind} {key!r:.200} in the store can't be read and counts as not set: {error}")
+        return found
+
+    def continue_at(self, version: int, allocated: Mapping[str, int]) -> None:
+        """Begin a new store where another one may have been: D2 holds for both."""
+        with _Transaction(self._db):
+            for name, first in {"version": version, **allocated}.items():
+                self._put_meta(name, str(first))
+        self.version = version
 
     def commit(
         self, at: float, who: str, changes: Iterable[tuple[str, str, Any, Any]], *, static: str | None = None
@@ -75,6 +117,15 @@ class Store:
         found: dict[str, str] = json.loads(self._meta("static") or "{}")
         return found
 
+    def run(self) -> str | None:
+        """What `ran` noted last."""
+        return self._meta("run")
+
+    def ran(self, run: str) -> None:
+        """Note that what this run of the cluster does once is done. Raises CannotStore."""
+        with _Transaction(self._db):
+            self._put_meta("run", run)
+
     def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """The last changes, latest first: {"version", "at", "who", "changes": [[kind, key, old, new]]}."""
         rows = self._db.execute(
@@ -101,6 +152,13 @@ class Store:
 
     def _put_meta(self, name: str, value: str) -> None:
         self._db.execute(_PUT_META, (name, value))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, isolation_level=None)
+    except sqlite3.Error as error:
+        raise CannotStart(f"{path} can't be used: {error}") from None
 
 
 class _Transaction:

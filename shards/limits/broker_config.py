@@ -10,7 +10,7 @@ Source: KafkaConfig.validateValues, DynamicBrokerConfig, SocketServer.ListenerCo
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shards.limits.config_def import BROKER, LISTENER_PREFIX, broker_setting, listener_of
+from shards.limits.config_def import BROKER, LISTENER_PREFIX, broker_setting, listener_of, parse
 from shards.limits.config_types import Value
 from shards.limits.errors import ConfigInvalid
 
@@ -49,6 +49,17 @@ def given(
                         raise fault from None
                     unreadable(fault)
     return found
+
+
+def is_readable(name: str, text: str) -> bool:
+    """Whether a setting's name is known here; a later release may have written others. Raises ConfigInvalid when it is, and
+    the text is no value of it."""
+    try:
+        setting = broker_setting(name)
+    except ConfigInvalid:
+        return False
+    parse(setting, name, text)
+    return True
 
 
 def of_listener(given: Mapping[str, Value], listener: str, name: str) -> tuple[str, Any]:

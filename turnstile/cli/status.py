@@ -24,6 +24,8 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     for listener in about["listeners"]:
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
+    for sentence in about["lost"]:
+        click.echo(f"  {'lost':<12} {sentence}")
     show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
 
 

@@ -352,3 +352,25 @@ async def test_with_a_token_nobody_else_gets_in(start_api):
     wrong = "Basic " + b64encode(b"s3cret:").decode()
     for header in ("Bearer s3cre", "Bearer", wrong, "Basic ???", ""):
         assert (await api.ask("GET", "/v1/shards", None, {"Authorization": header}))[0] == 401
+
+
+async def test_values_that_would_not_read_back_are_refused_and_nothing_is_stored(api):
+    before = (await api.get("/v1/cluster_config/status"))[0]["config_version"]
+    cost = "Produce=" + "9" * 400 + "us"
+    quotas = [
+        {"entity": {"user": "a"}, "set": {"request_percentage": float("inf")}},
+        {"entity": {"user": "a"}, "set": {"request_percentage": float("nan")}},
+        {"entity": {"user": "a"}, "set": {"producer_byte_rate": 10**400}},
+        {"entity": {"user": ["a"]}, "set": {"producer_byte_rate": 5}},
+        {"entity": {"user": "a"}, "set": {"producer_byte_rate": [5]}},
+    ]
+    asked = [
+        ("/v1/cluster_config", {"upsert": {"metric.reporters": ["[x"]}, "remove": []}),
+        ("/v1/cluster_config", {"upsert": {"turnstile.request.cost": cost}, "remove": []}),
+        ("/v1/cluster_config", {"upsert": {"kafka_connections_max": 10**400}, "remove": []}),
+        *(("/v1/quotas", {"alter": [quota]}) for quota in quotas),
+    ]
+    for path, body in asked:
+        status, answer = await api.put(path, body)
+        assert status == 400, (body, answer)
+    assert (await api.get("/v1/cluster_config/status"))[0]["config_version"] == before

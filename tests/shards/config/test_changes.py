@@ -1,11 +1,16 @@
 """Changes: validated whole or refused whole, with a sentence that names setting, value and rule."""
 
+import json
+from collections.abc import Callable
+
+import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shards.config.changes import (
     MAX_CHANGES,
+    Change,
     ConfigState,
     quotas_delta,
     settings_delta,
@@ -14,6 +19,10 @@ from shards.config.changes import (
     users_delta,
 )
 from shards.config.cluster_plan import ListenerEndpoint
+from shards.config.image import ClusterImage
+from shards.config.recovery import usable
+from shards.config.topic_changes import create_topics, topic_configs_delta
+from shards.limits.config_def import BROKER, TOPIC
 from shards.limits.errors import ConfigInvalid
 
 
@@ -171,3 +180,67 @@ def test_credentials_come_and_go_by_mechanism():
     assert now.users == {"alice": {"SCRAM-SHA-256": {"h": "2"}}}
     with pytest.raises(ConfigInvalid, match="no PLAIN credential"):
         users_delta(now, [["alice", "PLAIN", None]])
+
+
+texts = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        ['["[x"]', "[x", "9" * 400, "Produce=" + "9" * 400 + "us", "*=1e5us", "nan", "Infinity", "\ud800", "a\0b"]
+    ),
+    st.lists(st.text(max_size=5), max_size=3).map(json.dumps),
+)
+numbers = st.one_of(
+    st.floats(), st.integers(-(10**20), 10**20), st.sampled_from([10**400, "Infinity", "nan", "5", True, None, [5]])
+)
+json_names = st.one_of(
+    st.none(), st.text(max_size=5), st.integers(), st.lists(st.text(max_size=3), max_size=2), st.just("\ud800")
+)
+
+
+def survives(now: ConfigState, make: Callable[[], list[Change]]) -> None:
+    """What a request asks for is refused in a sentence; or it is stored, pushed, read back equal and usable."""
+    try:
+        delta = make()
+    except ConfigInvalid as fault:
+        assert str(fault)
+        return
+    now.put(delta)
+    for _, key, value in delta:
+        assert json.loads(json.dumps([key, value], allow_nan=False)) == [key, value]
+        assert msgpack.unpackb(msgpack.packb([key, value])) == [key, value]
+    kept = [change for change in delta if change[2] is not None]
+    assert usable(kept) == (kept, [])
+    ClusterImage(0).apply(1, now.dump(), whole=True)
+
+
+@given(st.sampled_from(sorted(name for name, row in BROKER.items() if row.dynamic)), texts)
+@example("metric.reporters", '["[x"]')
+@example("turnstile.request.cost", "Produce=" + "9" * 400 + "us")
+def test_a_setting_that_would_not_read_back_is_refused(name, text):
+    now = state()
+    survives(now, lambda: settings_delta(now, [["", name, text]]))
+
+
+@given(st.sampled_from(sorted(TOPIC)), texts)
+def test_a_topic_config_that_would_not_read_back_is_refused(name, text):
+    now = state()
+    now.put(create_topics(now, [["t", 1, {}]])[0])
+    survives(now, lambda: topic_configs_delta(now, [["t", name, text]]))
+
+
+@given(
+    st.dictionaries(st.sampled_from(["user", "client-id", "ip", "group"]), json_names, max_size=2),
+    st.dictionaries(st.sampled_from(["request_percentage", "producer_byte_rate", "connection_creation_rate"]), numbers),
+)
+@example({"user": "a"}, {"request_percentage": float("inf")})
+@example({"user": "a"}, {"request_percentage": float("nan")})
+@example({"user": ["a"]}, {"producer_byte_rate": 5})
+def test_a_quota_that_would_not_read_back_is_refused(entity, values):
+    now = state()
+    survives(now, lambda: quotas_delta(now, [[entity, values]]))
+
+
+@given(json_names, st.dictionaries(st.text(max_size=3), st.one_of(numbers, st.text(max_size=3), st.just("\ud800"))))
+def test_a_credential_that_would_not_read_back_is_refused(name, credential):
+    now = state()
+    survives(now, lambda: users_delta(now, [[name, "PLAIN", credential]]))

@@ -244,6 +244,22 @@ async def test_a_restarted_coordinator_goes_on_with_what_was_stored(cluster, sto
     assert entry["changes"] == [["setting", "/kafka_connections_max", "7", "8"]]
 
 
+async def test_a_topic_of_the_command_line_that_was_deleted_does_not_come_back_with_the_coordinator(store):
+    wanted = [["orders", 2, {}], ["audit", 1, {}]]
+    first = Cluster(store)
+    await first.start()
+    await first.coordinator.create_first_topics("run 1", wanted)
+    assert await first.coordinator.delete_topics("me", ["orders"]) == [["", ""]]
+    restarted = Cluster(store)
+    await restarted.start()
+    await restarted.coordinator.create_first_topics("run 1", wanted)
+    assert restarted.coordinator.state.topics.keys() == {"audit"}
+    next_run = Cluster(store)
+    await next_run.start()
+    await next_run.coordinator.create_first_topics("run 2", wanted)
+    assert next_run.coordinator.state.topics.keys() == {"audit", "orders"}
+
+
 async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(store):
     first = Cluster(store, {"/kafka_connections_max": "5"})
     await first.start()

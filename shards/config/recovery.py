@@ -1,0 +1,141 @@
+"""What can be used of a store: of its records one by one, and of a whole file that is damaged.
+
+R1  A record that can't be read is left out and said; the others are used. It stays in the store until it is changed.
+R2  A file that SQLite can't use is set aside, not deleted; what it still gives is in the new one.
+R3  The new store's version and ids are above all that the damaged one can have given out: they follow the clock.
+R4  A lost store loses no partition: its topics are taken from their files, so that no shard deletes these as unknown.
+"""
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from shards.config.changes import Change
+from shards.config.store import PRODUCER_ID, Store, StoreDamaged
+from shards.config.topic_changes import canonical_configs, illegal_name
+from shards.limits.broker_config import is_readable
+from shards.limits.errors import ConfigInvalid
+from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
+
+_IDS_PER_S = 1_000_000  # more than a cluster allocates
+
+
+def usable(records: Iterable[Change]) -> tuple[list[Change], list[str]]:
+    """The records that can be used, and a sentence for each of the others (R1)."""
+    good: list[Change] = []
+    faults: list[str] = []
+    for kind, key, value in records:
+        try:
+            _CHECKS[kind](key, value)
+            good.append((kind, key, value))
+        except (ConfigInvalid, ValueError, TypeError, KeyError, AttributeError) as fault:
+            faults.append(f"{kind} {key!r:.200} in the store can't be used and counts as not set: {fault!s:.300}")
+    return good, faults
+
+
+def _check_setting(key: str, text: Any) -> None:
+    _, _, name = key.partition("/")
+    if not isinstance(text, str):
+        raise ValueError("its value is not text")
+    is_readable(name, text)
+
+
+def _check_quota(key: str, values: Any) -> None:
+    entity = entity_of(json.loads(key))
+    if key_of_entity(entity) != key:
+        raise ValueError("its entity is not spelled canonically")
+    for name, value in values.items():
+        if quota_of(entity, name, value) != value:
+            raise ValueError(f"{name} is not a number")
+
+
+def _check_user(name: str, credentials: Any) -> None:
+    if not name or not all(isinstance(each, dict) for each in credentials.values()):
+        raise ValueError("its credentials are not objects")
+
+
+def _check_topic(name: str, topic: Any) -> None:
+    problem = illegal_name(name)
+    if problem:
+        raise ValueError(problem)
+    uuid.UUID(hex=topic["id"])
+    leaders = topic["leaders"]
+    if not isinstance(leaders, list) or not leaders or not all(type(each) is int and each >= 0 for each in leaders):
+        raise ValueError("its leaders are not broker ids")
+    canonical_configs(topic["configs"])
+
+
+_CHECKS: dict[str, Callable[[str, Any], None]] = {
+    "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic}  # fmt: skip
+
+
+def open_store(
+    path: Path,
+    *,
+    now_s: float,
+    set_aside: Callable[[Path, str], str],
+    topics_on_disk: Callable[[], dict[str, dict[str, Any]]],
+) -> tuple[Store, list[str]]:
+    """The store, and what was lost if it was damaged or is missing where topics have files: sentences.
+
+    `set_aside(path, why)` renames the file and returns its new path. `topics_on_disk()`: topics by name, as records have
+    them, read from partitions' files. Raises CannotStart when it can't be used for another reason, such as its rights.
+    """
+    try:
+        if path.exists() or not topics_on_disk():
+            return Store(path), []
+        aside, why = None, f"{path.name} is missing"
+    except StoreDamaged as damage:
+        aside, why = _set_aside(path, damage.why, set_aside), f"{path.name} is damaged ({damage.why})"
+    salvaged = salvage(aside) if aside is not None else []
+    records, faults = usable(salvaged)
+    known = {key for kind, key, _ in records if kind == "topic"}
+    found = {name: topic for name, topic in topics_on_disk().items() if name not in known}
+    records += [("topic", name, topic) for name, topic in found.items()]
+    store = Store(path)
+    store.continue_at(int(now_s), {PRODUCER_ID: int(now_s) * _IDS_PER_S})
+    store.commit(now_s, "recovery", [(kind, key, None, value) for kind, key, value in records])
+    kept = f" and kept as {aside.name}" if aside is not None else ""
+    told = (
+        f"{why}{kept}: {_counted(records)} could be restored, {len(found)} of the topics from their files; settings, "
+    )
+    return store, [told + "quotas, users and topics beyond these are lost, and so is the history of changes", *faults]
+
+
+def _counted(records: list[Change]) -> str:
+    kinds = [kind for kind, _, _ in records]
+    return ", ".join(f"{kinds.count(kind)} {kind}s" for kind in _CHECKS)
+
+
+def _set_aside(path: Path, why: str, set_aside: Callable[[Path, str], str]) -> Path:
+    """With its write-ahead log, which goes by the file's name."""
+    aside = Path(set_aside(path, why))
+    for suffix in ("-wal", "-shm"):
+        beside = Path(f"{path}{suffix}")
+        if beside.exists():
+            beside.rename(f"{aside}{suffix}")
+    return aside
+
+
+def salvage(path: Path) -> list[Change]:
+    """Every record that a damaged file still gives, from both ends of its tree. The file is not written to."""
+    found: dict[tuple[str, str], Any] = {}
+    for order in ("ASC", "DESC"):
+        try:
+            db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        except sqlite3.Error:
+            break
+        try:
+            db.execute("PRAGMA writable_schema=ON")  # or a file shorter than its header says is not read at all
+            for kind, key, text in db.execute(
+                f"SELECT kind, key, value FROM record ORDER BY kind {order}, key {order}"
+            ):
+                found[kind, key] = json.loads(text)
+        except (sqlite3.Error, ValueError, UnicodeDecodeError):
+            continue
+        finally:
+            db.close()
+    return [(kind, key, value) for (kind, key), value in sorted(found.items()) if kind in _CHECKS]

@@ -1,0 +1,70 @@
+"""The coordinator's store: damaged, or its process killed; what was deleted stays deleted, and what was not, is kept."""
+
+import os
+import signal
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from harness import running, until
+
+
+def topics(cluster):
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    return set(admin.list_topics(timeout=10).topics)
+
+
+def first_record(cluster, topic):
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    message = consumer.poll(10)
+    consumer.close()
+    return message and message.value()
+
+
+def test_a_truncated_store_deletes_no_record(tmp_path):
+    data_dir = tmp_path / "d"
+    with running(data_dir, "--topic", "orders") as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        producer.produce("orders", b"kept", partition=0)
+        assert producer.flush(10) == 0
+        cluster.set("kafka_connections_max", 100)
+    store = data_dir / "cluster.sqlite"
+    store.write_bytes(store.read_bytes()[:100])
+    for log in data_dir.glob("cluster.sqlite-*"):
+        log.write_bytes(log.read_bytes()[:100])
+    with running(data_dir) as cluster:
+        assert first_record(cluster, "orders") == b"kept"
+        assert [path.name for path in data_dir.glob("cluster.sqlite.damaged-*")] != []
+        assert "cluster.sqlite is damaged" in cluster.errors.read_text()
+        assert "cluster.sqlite is damaged" in cluster.turnstile("status")
+        cluster.set("kafka_connections_max", 50)
+
+
+def test_a_deleted_topic_does_not_come_back_when_the_coordinator_restarts(tmp_path):
+    with running(tmp_path / "d", "--topic", "orders", "--topic", "audit") as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        admin.delete_topics(["orders"])["orders"].result(10)
+        pid = cluster.get("/v1/cluster")["coordinator_pid"]
+        os.kill(pid, signal.SIGKILL)
+
+        def restarted():
+            try:
+                return cluster.get("/v1/cluster")["coordinator_pid"] != pid
+            except Exception:
+                return False
+
+        until(restarted, what="another coordinator")
+        assert topics(cluster) == {"audit"}
+
+
+def test_values_that_would_not_read_back_are_refused_and_the_next_start_goes_well(tmp_path):
+    data_dir = tmp_path / "d"
+    with running(data_dir) as cluster:
+        long = "Produce=" + "9" * 400 + "us"
+        said = cluster.turnstile("config", "set", "metric.reporters", '["[x"]', expect=1)
+        said += cluster.turnstile("config", "set", "turnstile.request.cost", long, expect=1)
+        said += cluster.turnstile("quota", "set", "user=a", "request_percentage=Infinity", expect=1)
+        assert said.count("\n") == 3 and "Traceback" not in said
+        cluster.set("kafka_connections_max", 50)
+    with running(data_dir) as cluster:
+        assert cluster.get("/v1/cluster_config?key=kafka_connections_max") == {"kafka_connections_max": 50}
