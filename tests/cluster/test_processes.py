@@ -159,3 +159,25 @@ def test_a_cluster_that_cannot_start_says_why_as_json(tmp_path):
     run = run_up("--json", "--port", "0", "--data-dir", str(tmp_path / "file" / "below"))
     assert run.returncode == 1
     assert "data directory" in json.loads(run.stdout)["error"]
+
+
+def test_a_shard_that_keeps_dying_is_started_later_and_later_and_the_cluster_goes_on(tmp_path):
+    deaths = 7
+    with running(tmp_path / "d") as cluster:
+        coordinator, other = cluster.get("/v1/cluster")["coordinator_pid"], cluster.shard_pid(1)
+
+        def row():
+            return cluster.get("/v1/shards")["shards"][0]
+
+        for death in range(deaths):
+            until(lambda: row()["state"] == "up", what="it is up again")
+            killed = row()["pid"]
+            os.kill(killed, signal.SIGKILL)
+            if death == deaths - 1:
+                until(lambda: (row()["restart_in_s"] or 0) > 1, what="its next start is told")
+                assert "next in" in cluster.turnstile("status")
+            until(lambda pid=killed: row()["pid"] != pid, what="it was started again")
+        assert row()["restarts"] == deaths
+        assert (cluster.get("/v1/cluster")["coordinator_pid"], cluster.shard_pid(1)) == (coordinator, other)
+        assert "as it keeps ending" in cluster.errors.read_text()
+        assert cluster.process.poll() is None
