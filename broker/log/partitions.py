@@ -3,8 +3,11 @@
 A request asks each home once for all it wants there, or, if it wants much, for a part at a time, in turns with everything
 else. What is at home here is answered without waiting.
 
-P1  an operation answers with a Kafka error code first, and never raises: a lost home is NOT_LEADER_OR_FOLLOWER, which
-    clients retry after asking for metadata; whether it did what it was asked is then unknown
+P1  An operation answers with a Kafka error code first, and never raises: a home that is not there is
+    NOT_LEADER_OR_FOLLOWER, which clients retry after asking for metadata.
+P2  An append that a home was asked for, and may have made without saying so, has no answer: OutcomeUnknown ends the
+    client's connection, as a Kafka broker that dies does. An error code instead would let the requests behind it be
+    refused as out of sequence, whereupon a producer takes a new epoch and stores the records twice.
 """
 
 import time
@@ -19,13 +22,14 @@ from broker.log.manager import LogManager
 from broker.log.records import Rejected
 from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
-from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.errors import DeadlineExceeded, OutcomeUnknown, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.turns import Turns
 
 log = structlog.get_logger(__name__)
 
 METHOD = "partitions"
+APPEND = "append"
 CALL_TIMEOUT_S = 10.0
 MOST_AT_ONCE = 500
 OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
@@ -43,7 +47,7 @@ class PartitionCalls(Protocol):
 
 
 FAILED: dict[str, Callable[[Rejected], Answer]] = {
-    "append": lambda why: (why.code, -1, -1, -1, why.message, why.records),
+    APPEND: lambda why: (why.code, -1, -1, -1, why.message, why.records),
     "read": lambda why: (why.code, -1, -1, b""),
     "offset_at": lambda why: (why.code, -1, -1),
     "delete_before": lambda why: (why.code, -1),
@@ -124,10 +128,14 @@ class Partitions:
 
         def answered(indexes: list[int], later: Deferred[Any]) -> None:
             nonlocal waiting
-            for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
-                answers[index] = answer
+            try:
+                for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
+                    answers[index] = answer
+            except OutcomeUnknown as fault:
+                if not all_there.resolved:
+                    all_there.fail(fault)
             waiting -= 1
-            if not waiting:
+            if not waiting and not all_there.resolved:
                 all_there.resolve(answers)
 
         for home, indexes in elsewhere.items():
@@ -201,13 +209,17 @@ class Partitions:
 
 
 def _answers(operation: str, later: Deferred[Any], count: int) -> list[Answer]:
-    """What a home answered for `count` items (P1)."""
+    """What a home answered for `count` items (P1). Raises OutcomeUnknown for an append that may have been made."""
     try:
         answers: list[Answer] = later.result()
         return answers
     except DeadlineExceeded:
+        if operation == APPEND:
+            raise OutcomeUnknown("The partition's shard did not answer in time.") from None
         why = Rejected(codes.REQUEST_TIMED_OUT, "The partition's shard did not answer in time.")
-    except (PeerLost, RemoteError):
+    except (PeerLost, RemoteError) as fault:
+        if operation == APPEND and isinstance(fault, PeerLost) and fault.asked:
+            raise OutcomeUnknown("The partition's shard went down before it answered.") from None
         why = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
     return [FAILED[operation](why)] * count
 

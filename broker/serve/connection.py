@@ -29,7 +29,7 @@ from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
 from broker.protocol import wire
 from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
-from shards.errors import ClientFault
+from shards.errors import ClientFault, OutcomeUnknown
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
@@ -317,6 +317,8 @@ class Connection:
         if isinstance(fault, wire.BadFrame | ClientFault):
             self.serving.malformed(self, str(fault))
             self.close("malformed")
+        elif isinstance(fault, OutcomeUnknown):
+            self.close("unavailable")
         else:
             self.serving.bug(self, fault)
             self.close("bug")

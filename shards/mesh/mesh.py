@@ -274,7 +274,7 @@ class Mesh:
                 link.close()
         calls, peer.calls = peer.calls, {}
         for call in calls.values():
-            call.answer.fail(PeerLost(f"{key} went down"))
+            call.answer.fail(PeerLost(f"{key} went down", asked=True))
         for add_callback in peer.when_lost:
             add_callback()
         if peer.announced:

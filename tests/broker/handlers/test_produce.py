@@ -11,7 +11,7 @@ from batches import batch, values_of
 from shards_in_process import Broker
 
 from broker.protocol import codes, wire
-from shards.errors import ClientFault
+from shards.errors import ClientFault, OutcomeUnknown
 
 PRODUCE = 0
 VERSIONS = range(wire.APIS[PRODUCE].min_version, wire.APIS[PRODUCE].max_version + 1)
@@ -107,6 +107,16 @@ async def test_a_home_that_is_down_is_told_to_be_retried(broker: Broker) -> None
     del broker.peers[1]
     response = await produce(broker, {broker.at("t", 1): batch(b"v"), broker.at("t", 0): batch(b"v")})
     assert outcome(response) == [(codes.NOT_LEADER_OR_FOLLOWER, -1), (0, 0)]
+
+
+async def test_an_append_whose_outcome_is_unknown_has_no_answer(broker: Broker) -> None:
+    """An error code would let requests behind it be refused as out of sequence: the producer would take a new epoch, and
+    store again what is there."""
+    there = broker.at("t", 1)
+    broker.peers[0].silent.add(1)
+    with pytest.raises(OutcomeUnknown):
+        await produce(broker, {there: batch(b"v"), broker.at("t", 0): batch(b"v")})
+    assert broker.partitions[1].log("t", there).next_offset == 1
 
 
 async def test_an_idempotent_producer_that_retries_through_a_restart_is_in_the_log_once(broker: Broker) -> None:
