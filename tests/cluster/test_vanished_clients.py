@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from batches import batch
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 from harness import admitted, connect, running, until
 from raw import produce, request, string
 
@@ -30,11 +30,8 @@ def cluster(tmp_path_factory, certificate):
     cert, key = certificate
     listeners = ("PLAIN=127.0.0.1:0", f"TLS=127.0.0.1:0,tls,cert={cert},key={key}")
     options = [word for listener in listeners for word in ("--listener", listener)]
+    options += ["--topic", "t:6", "--topic", "empty:1"]
     with running(tmp_path_factory.mktemp("vanished") / "d", *options, shards=3) as cluster:
-        host, port = cluster.listeners["PLAIN"][0]
-        admin = AdminClient({"bootstrap.servers": f"{host}:{port}"})
-        for made in admin.create_topics([NewTopic("t", 6, 1), NewTopic("empty", 1, 1)]).values():
-            made.result(timeout=30)
         pids = cluster.processes()
         yield cluster
         assert cluster.processes() == pids, "a process died"
@@ -58,8 +55,6 @@ def fetch(max_wait_ms):
 
 def stored(cluster, partition):
     """The number of records that were written to a partition."""
-    from confluent_kafka import Consumer, TopicPartition
-
     host, port = cluster.listeners["PLAIN"][0]
     consumer = Consumer({"bootstrap.servers": f"{host}:{port}", "group.id": "g"})
     try:
