@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import trio
@@ -30,6 +31,7 @@ from broker.serve.authentication import Authentication
 from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
+from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
@@ -101,6 +103,7 @@ class ShardProcess:
         self.subscriber = Subscriber(self.context.image, self._enforce)
         self._users = Users(self._find_user, plan.scram_secret)
         self._configured = trio.Event()
+        self._requests: RequestMemory | None = None  # from the first listener on
         self.mesh: Mesh  # from here on: made in `serve`
         self.turns: Turns
         self.kafka: Kafka
@@ -200,6 +203,8 @@ class ShardProcess:
             self.acceptors.tick()
             self.mesh.tick()
             self.gauges.set()
+            if self._requests is not None:
+                self._requests.tick()
 
     def _reset(self) -> None:
         """Closes every connection and forgets what clients did: groups, and what was recorded of rates and quotas."""
@@ -288,12 +293,18 @@ class ShardProcess:
 
     def _start_listening(self) -> None:
         context = self.context
+        image, timers = context.image, context.timers
+        answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
+        self._requests = RequestMemory(
+            image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
+        )
         dispatcher = Dispatcher(
             self.kafka.routes,
             self.kafka.api_versions.respond,
             self.throttling,
             self.turns,
-            most_items=context.image.get("turnstile.request.max.items"),
+            answers,
+            most_items=image.get("turnstile.request.max.items"),
         )
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers)
@@ -304,6 +315,8 @@ class ShardProcess:
                 dispatcher,
                 self.connections,
                 self.muted,
+                self._requests,
+                answers,
                 max_frame_bytes=context.image.get("socket.request.max.bytes"),
                 authentication=self._authentication if "sasl" in endpoint.options else lambda: None,
                 tls=context_of(endpoint),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.serve.muted import Muted
+from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.timers import Timers
 from shards.mesh.deferred import MaybeDeferred
 from shards.mesh.poller import Poller
@@ -49,6 +50,8 @@ class ChannelServer(Protocol):
     poller: Poller
     timers: Timers
     muted: Muted
+    requests: RequestMemory
+    answers: AnswerMemory
     authentication: Callable[[], Authenticator | None]
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""

@@ -11,6 +11,7 @@ C2  While a request is served, an answer is unsent or the channel is muted, no f
     that may follow others of their kind (dispatch.py, `follows`): at most MOST_UNDER_WAY of these are served at a time.
 C3  `closed` is reported exactly once, before the connection's tokens are released.
 C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
+    While unfinished requests take too much, no more is read of a long one (request_memory.py).
 C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
     unread bytes would cause, must not overtake the answer.
 C6  A connection that ends cancels the answers it waits for.
@@ -28,6 +29,7 @@ from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
 
 from broker.protocol import wire
 from broker.serve.channel import ChannelServer
+from broker.serve.request_memory import SMALL_BYTES
 from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault, OutcomeUnknown
 from shards.mesh.deferred import Deferred, MaybeDeferred
@@ -55,6 +57,7 @@ class Connection:
 
     __slots__ = (
         "authentication",
+        "buffers",
         "busy",
         "bytes_moved",
         "client_id",
@@ -79,6 +82,7 @@ class Connection:
         "under_way",
         "unsent",
         "user",
+        "waits_for_memory",
     )
 
     def __init__(
@@ -108,6 +112,8 @@ class Connection:
         self.muted = False
         self.closed = False
         self.hung_up = False  # the end of the stream has arrived; it may stand behind data that is not read yet
+        self.buffers = False  # a request that is counted in serving.requests
+        self.waits_for_memory = False
         self.gone = False  # and nothing is to be answered any more
         serving.poller.watch(fd, self.ready, self._idle_events())
 
@@ -121,7 +127,8 @@ class Connection:
             self._send(b"")
         if self.closed:
             return
-        if self.unsent is None and (not self.busy or self.following or self.parting is not None):
+        open_to_more = not self.busy or self.following or self.parting is not None
+        if self.unsent is None and open_to_more and not self.waits_for_memory:
             self._read()
         if self.hung_up:
             self._look_for_the_end()
@@ -136,6 +143,10 @@ class Connection:
             self.serving.muted.forget(self)
         self.serving.closed(self, why)
         self.sock.close()
+        if self.buffers:
+            self._forget_request()
+        if self.unsent is not None:
+            self.serving.answers.unsent -= len(self.unsent)
         self.received = self.unsent = None
         self._cancel_answers()
 
@@ -160,7 +171,7 @@ class Connection:
             self.bytes_moved += size
             if self.parting is None:  # else nothing more is answered, and this is dropped
                 self._take(size)
-            if (self.busy and not self.following) or self.unsent is not None or self.closed:
+            if (self.busy and not self.following) or self.unsent is not None or self.closed or self.waits_for_memory:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
             if size < _READ_SIZE and self.serving.tls is None and not self.hung_up:
@@ -242,6 +253,9 @@ class Connection:
                 self.close("malformed")
                 return
             if len(received) < 4 + length:
+                if length > SMALL_BYTES:
+                    self.buffers = True
+                    self.waits_for_memory = not self.serving.requests.grown(self, len(received), 4 + length)
                 return
             with memoryview(received) as image:
                 frame = bytes(image[4 : 4 + length])
@@ -252,7 +266,20 @@ class Connection:
                 self.received = None
             else:
                 del received[: 4 + length]
+            if self.buffers:
+                self._forget_request()
             self._serve(frame)
+
+    def read_on(self) -> None:
+        """There is memory for more of the request that has begun to arrive."""
+        self.waits_for_memory = False
+        self._read()
+        if self.hung_up:
+            self._look_for_the_end()
+
+    def _forget_request(self) -> None:
+        self.buffers = self.waits_for_memory = False
+        self.serving.requests.finished(self)
 
     # Serving
 
@@ -345,7 +372,7 @@ class Connection:
             return
         if self.received is not None:
             self._serve_received()
-        if not self.busy and self.unsent is None and not self.closed:
+        if not self.busy and self.unsent is None and not self.closed and not self.waits_for_memory:
             self._read()
         if self.hung_up:
             self._look_for_the_end()
@@ -360,6 +387,7 @@ class Connection:
         sent = self._send(data)
         if sent < len(data) and not self.closed:
             self.unsent = memoryview(data)[sent:]
+            self.serving.answers.unsent += len(self.unsent)
             self.serving.poller.change(self.fd, _WRITING)
 
     def _send(self, data: bytes | memoryview) -> int:
@@ -379,6 +407,7 @@ class Connection:
         sent = self._send(unsent)
         if self.closed:
             return
+        self.serving.answers.unsent -= sent
         if sent < len(unsent):
             self.unsent = unsent[sent:]
             return

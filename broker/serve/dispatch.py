@@ -16,10 +16,12 @@ from broker.protocol import wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
+from broker.serve.request_memory import AnswerMemory
 from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.turns import Turns
 
+_FETCH = 1
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
 _MAX_RECOGNISED = 1024
@@ -40,6 +42,7 @@ class Dispatcher:
         versions: Callable[[int, int], bytes],
         throttling: Throttling,
         turns: Turns,
+        answers: AnswerMemory,
         *,
         most_items: int,
     ) -> None:
@@ -48,6 +51,7 @@ class Dispatcher:
         self._routes = {route.api_key: route for route in routes}
         self._versions = versions
         self._throttling = throttling
+        self._answers = answers
         self._recognised: dict[bytes, tuple[int, str | None]] = {}
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
@@ -77,8 +81,8 @@ class Dispatcher:
             ip=channel.ip,
             port=channel.port,
         )
-        if throttling.active:
-            throttling.prepare(call)
+        if api_key == _FETCH:
+            call.most_bytes = self._answers.most_bytes(throttling.most_bytes(call) if throttling.active else None)
         response: Answer
         try:
             request = wire.parse_body(frame, at, api_key, version)

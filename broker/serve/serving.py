@@ -10,6 +10,7 @@ from broker.serve.channel import Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
+from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.shard_context import ShardContext
 from shards.mesh.deferred import MaybeDeferred
 
@@ -29,6 +30,8 @@ class Serving:
         dispatcher: Dispatcher,
         open_connections: dict[int, Connection],
         muted: Muted,
+        requests: RequestMemory,
+        answers: AnswerMemory,
         *,
         max_frame_bytes: int,
         authentication: Callable[[], Authenticator | None] = lambda: None,
@@ -41,6 +44,8 @@ class Serving:
         self.poller = context.poller
         self.timers = context.timers
         self.muted = muted
+        self.requests = requests
+        self.answers = answers
         self.answered: Callable[[int, int], None] = context.counters.request
         self.follows: Callable[[bytes], bool] = dispatcher.follows
         self._outcomes = outcomes

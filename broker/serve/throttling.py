@@ -65,10 +65,9 @@ class Throttling:
         self._meters.reset()
         self.image_changed()
 
-    def prepare(self, call: Call) -> None:
-        """Before the handler: a Fetch reads no more than fits its quota's window."""
-        if call.api_key == _FETCH:
-            call.most_bytes = self._meters.most_at_once(call.user, call.client_id or "")
+    def most_bytes(self, call: Call) -> float | None:
+        """A Fetch reads no more than fits its quota's window; None: it has no quota."""
+        return self._meters.most_at_once(call.user, call.client_id or "")
 
     def settle(
         self, channel: Channel, call: Call, size: int, response: Answer, began_ns: int

@@ -83,6 +83,12 @@ SERVING = [
             "the kernel's net.core.somaxconn bounds it."),
     shown("socket.receive.buffer.bytes", whole(-1), 102_400, "SO_RCVBUF."),
     shown("socket.send.buffer.bytes", whole(-1), 102_400, "SO_SNDBUF."),
+    ConfigKey("queued.max.request.bytes", long(-1), 64 << 20,
+            "Memory that unfinished requests of all connections of a shard may take; over it connections are not read "
+            "(Kafka: -1, no limit)."),
+    ConfigKey("turnstile.queued.max.response.bytes", long(-1), 64 << 20,
+            "Answers of a shard that wait for their clients to read them; over it a Fetch is answered with one batch. "
+            "-1: no limit.", TURNSTILE),
     shown("queued.max.requests", whole(1), 500, "Requests in flight."),
     ConfigKey("message.max.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True),
     ConfigKey("fetch.max.bytes", whole(1024), 57_671_680, "Most bytes in one Fetch response."),

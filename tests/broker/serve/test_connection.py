@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from broker.protocol import wire
 from broker.serve.connection import MOST_UNDER_WAY, Connection
 from broker.serve.muted import Muted
+from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.timers import Timers
 from shards.errors import ClientFault, OutcomeUnknown
 from shards.mesh.deferred import Deferred, Spawn
@@ -34,6 +35,8 @@ class Echo:
         self.counted = []
         self.laters = {}
         self.timers = Timers(self.poller)
+        self.answers = AnswerMemory(-1)
+        self.requests = RequestMemory(-1, None, None)
         self.go = trio.Event()
         if nursery is not None:
             self.spawn = Spawn(nursery.start_soon)
@@ -386,6 +389,59 @@ def test_a_muted_connection_whose_client_has_left_is_closed_at_once(served):
     leave(client, b"mute 1")
     passes(echo)
     assert (echo.ended, len(echo.muted)) == (["client"], 0)
+
+
+def test_a_long_request_waits_for_memory_and_goes_on_with_it(served):
+    echo, client, connection = served
+    soon = []
+    echo.requests = RequestMemory(100_000, soon.append, lambda: 0)
+    echo.max_frame_bytes = 1 << 20
+    other = StubReader()
+    assert echo.requests.grown(other, 100_000, 200_000)
+    body = b"mute" * 50_000
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    client.sendall(framed(body)[:120_000])
+    passes(echo)
+    assert connection.waits_for_memory
+    client.sendall(framed(body)[120_000:])
+    passes(echo)
+    assert connection.waits_for_memory and len(connection.received) == 120_000, "nothing more was read"
+    echo.requests.finished(other)
+    soon.pop()()
+    passes(echo)
+    assert echo.frames == [body] and not connection.buffers and echo.requests.used == 0
+
+
+def test_a_connection_that_closes_gives_its_memory_back(served):
+    echo, client, _ = served
+    echo.requests = RequestMemory(100_000, None, lambda: 0)
+    echo.max_frame_bytes = 1 << 20
+    client.sendall(framed(b"x" * 90_000)[:80_000])
+    passes(echo)
+    assert echo.requests.used == 80_000
+    client.close()
+    passes(echo)
+    assert echo.requests.used == 0
+    echo.requests.check()
+
+
+def test_what_a_client_has_not_read_is_counted_until_it_is_sent_or_the_connection_ends(served):
+    echo, client, connection = served
+    connection.send(b"x" * 3_000_000)
+    unsent = echo.answers.unsent
+    assert 0 < unsent < 3_000_000
+    received(client)
+    passes(echo)
+    assert 0 < echo.answers.unsent < unsent
+    connection.close()
+    assert echo.answers.unsent == 0
+
+
+class StubReader:
+    """Holds memory and does nothing else."""
+
+    def read_on(self):
+        raise AssertionError("it never waits")
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import trio.testing
 
 from broker.serve.connection import Connection
 from broker.serve.muted import Muted
+from broker.serve.request_memory import AnswerMemory
 from shards.mesh.deferred import Spawn
 from shards.mesh.poller import EPOLLIN, Poller
 
@@ -75,6 +76,7 @@ class Serving:
         self.poller = Poller()
         self.timers = Timers()
         self.muted = Muted(self.timers)
+        self.answers = AnswerMemory(-1)
         self.spawn = Spawn(nursery.start_soon)
         self.served = 0
 

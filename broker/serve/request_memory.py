@@ -1,0 +1,141 @@
+"""How much memory the unfinished requests of all connections of a shard may take: `queued.max.request.bytes`.
+
+A request that arrives in pieces waits in memory for its end. Over the limit connections are not read any more, as Kafka's
+selector mutes channels when its memory pool is empty; what their clients send waits in the kernel.
+
+M1  Unfinished requests take no more than the limit, plus one request and one read: a limit must not stop a request for good,
+    so one connection at a time, the one that lacks fewest bytes, is read beyond it.
+M2  While connections wait for memory, one that holds some and sends nothing for STALLED_S is closed: it would keep it.
+M3  Requests of up to SMALL_BYTES are not counted and never wait.
+Source: Kafka's SocketServer (KIP-72), which takes the whole size of a request when its first bytes have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+SMALL_BYTES: Final = 64 << 10
+STALLED_S: Final = 2.0
+
+
+class Reader(Protocol):
+    """A connection with an unfinished request; compared by identity."""
+
+    def read_on(self) -> None:
+        """There is memory again."""
+
+    def close(self, why: str) -> None: ...
+
+
+class _Unfinished:
+    """One connection's request: bytes that are here, bytes it consists of, and when `progress` of them were here."""
+
+    __slots__ = ("have", "progress", "since_ns", "whole")
+
+    def __init__(self, now_ns: int) -> None:
+        self.have = self.whole = self.progress = 0
+        self.since_ns = now_ns
+
+
+class RequestMemory:
+    """The unfinished requests of one shard. `limit_bytes` -1: no limit. `soon(function)` calls it in a moment."""
+
+    def __init__(
+        self, limit_bytes: int, soon: Callable[[Callable[[], None]], object], now_ns: Callable[[], int]
+    ) -> None:
+        self.used = 0
+        self._limit = limit_bytes if limit_bytes >= 0 else None
+        self._soon = soon
+        self._now_ns = now_ns
+        self._requests: dict[Reader, _Unfinished] = {}
+        self._waiting: dict[Reader, None] = {}
+        self._beyond: Reader | None = None  # the one that is read beyond the limit
+        self._resuming = False
+
+    def grown(self, reader: Reader, have: int, whole: int) -> bool:
+        """`have` bytes of a request of `whole` are here: whether the connection may be read on. If not, `read_on` follows."""
+        if self._limit is None or whole <= SMALL_BYTES:
+            return True
+        request = self._requests.get(reader)
+        if request is None:
+            request = self._requests[reader] = _Unfinished(self._now_ns())
+        self.used += have - request.have
+        request.have, request.whole = have, whole
+        if have - request.progress >= SMALL_BYTES:
+            request.progress, request.since_ns = have, self._now_ns()
+        if self.used <= self._limit or self._beyond is reader:
+            return True
+        self._waiting[reader] = None
+        self._resume_soon()
+        return False
+
+    def finished(self, reader: Reader) -> None:
+        """The request is complete, or its connection has closed. Nothing happens for one that was not counted."""
+        request = self._requests.pop(reader, None)
+        if request is None:
+            return
+        self.used -= request.have
+        self._waiting.pop(reader, None)
+        if self._beyond is reader:
+            self._beyond = None
+        if self._waiting:
+            self._resume_soon()
+
+    def tick(self) -> None:
+        """M2; to be called a few times a second."""
+        if not self._waiting:
+            return
+        before_ns = self._now_ns() - int(STALLED_S * 1e9)
+        stalled = [
+            reader
+            for reader, request in self._requests.items()
+            if reader not in self._waiting and request.since_ns <= before_ns
+        ]
+        for reader in stalled:
+            reader.close("stalled")
+
+    def _resume_soon(self) -> None:
+        if not self._resuming:
+            self._resuming = True
+            self._soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        assert self._limit is not None
+        while self._waiting and (self.used <= self._limit or self._beyond is None):
+            reader = min(self._waiting, key=self._lacks)
+            if self.used > self._limit:
+                self._beyond = reader
+            del self._waiting[reader]
+            self._requests[reader].since_ns = self._now_ns()
+            reader.read_on()
+
+    def _lacks(self, reader: Reader) -> int:
+        request = self._requests[reader]
+        return request.whole - request.have
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold."""
+        assert self.used == sum(request.have for request in self._requests.values())
+        assert self._waiting.keys() <= self._requests.keys()
+        assert self._beyond is None or self._beyond in self._requests
+
+
+class AnswerMemory:
+    """How much of the answers of all connections of a shard waits for its clients to read it.
+
+    Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch. Kafka needs no such limit,
+    as it sends records from their files.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.unsent = 0
+        self._limit = limit_bytes if limit_bytes >= 0 else None
+
+    def most_bytes(self, wanted: float | None) -> float | None:
+        """The most that a Fetch may be answered with, of `wanted` (None: anything)."""
+        if self._limit is None:
+            return wanted
+        left = max(self._limit - self.unsent, 0)
+        return left if wanted is None else min(wanted, left)

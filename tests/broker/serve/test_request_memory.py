@@ -1,0 +1,162 @@
+"""Memory of unfinished requests and unread answers, and that no connection waits for it for good."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.serve.request_memory import SMALL_BYTES, STALLED_S, AnswerMemory, RequestMemory
+
+MIB = 1 << 20
+
+
+class Desk:
+    """A limit of 10 MiB; `soon` is what is to be called in a moment."""
+
+    def __init__(self, limit=10 * MIB):
+        self.now_ns, self.soon = 0, []
+        self.memory = RequestMemory(limit, self.soon.append, lambda: self.now_ns)
+
+    def settle(self):
+        while self.soon:
+            self.soon.pop(0)()
+        self.memory.check()
+
+    def later(self, seconds):
+        self.now_ns += int(seconds * 1e9)
+        self.memory.tick()
+        self.settle()
+
+
+class Client:
+    """A connection whose client sends a request of `whole` bytes; `reads` says whether it is read."""
+
+    def __init__(self, desk, whole):
+        self.desk, self.whole, self.have = desk, whole, 0
+        self.reads, self.closed, self.done = True, None, False
+
+    def send(self, size):
+        if not self.reads or self.done or self.closed:
+            return
+        self.have = min(self.have + size, self.whole)
+        if self.have == self.whole:
+            self.done = True
+            self.desk.memory.finished(self)
+        else:
+            self.reads = self.desk.memory.grown(self, self.have, self.whole)
+
+    def read_on(self):
+        assert not self.reads and not self.closed
+        self.reads = True
+
+    def close(self, why="client"):
+        self.closed = why
+        self.desk.memory.finished(self)
+
+
+def test_within_the_limit_every_connection_is_read():
+    desk = Desk()
+    clients = [Client(desk, 5 * MIB) for _ in range(3)]
+    for client in clients:
+        client.send(3 * MIB)
+    assert all(client.reads for client in clients) and desk.memory.used == 9 * MIB
+
+
+def test_beyond_it_only_the_one_that_lacks_fewest_bytes_is_read():
+    desk = Desk()
+    large, small, last = Client(desk, 100 * MIB), Client(desk, 2 * MIB), Client(desk, 3 * MIB)
+    large.send(11 * MIB)
+    small.send(MIB)
+    last.send(MIB)
+    desk.settle()
+    assert (large.reads, small.reads, last.reads) == (False, True, False)
+    small.send(MIB)
+    desk.settle()
+    assert small.done and (large.reads, last.reads) == (False, True)
+
+
+def test_memory_that_is_given_back_lets_the_others_go_on():
+    desk = Desk()
+    clients = [Client(desk, 20 * MIB) for _ in range(4)]
+    for client in clients:
+        client.send(6 * MIB)
+    desk.settle()
+    clients[0].close()
+    clients[1].close()
+    clients[2].close()
+    desk.settle()
+    assert clients[3].reads and desk.memory.used == 6 * MIB
+
+
+def test_what_holds_memory_and_sends_nothing_is_closed_while_others_wait():
+    desk = Desk()
+    stalled, waits = Client(desk, 99 * MIB), Client(desk, 50 * MIB)
+    stalled.send(9 * MIB)
+    desk.later(10)
+    assert stalled.closed is None, "it is in nobody's way"
+    waits.send(2 * MIB)
+    desk.settle()
+    assert waits.reads, "it lacks fewer bytes than any other that waits"
+    another = Client(desk, MIB)
+    another.send(MIB // 2)
+    assert not another.reads
+    desk.later(STALLED_S)
+    assert stalled.closed == "stalled" and another.reads
+
+
+def test_a_few_bytes_now_and_then_are_no_progress():
+    desk = Desk()
+    dribbles, waits = Client(desk, 99 * MIB), Client(desk, 99 * MIB)
+    dribbles.send(11 * MIB)
+    desk.settle()
+    waits.send(MIB)
+    for _ in range(5):
+        dribbles.send(100)
+        desk.later(STALLED_S / 4)
+    assert dribbles.closed == "stalled" and waits.closed is None
+
+
+def test_small_requests_and_a_limit_that_is_none_never_wait():
+    desk = Desk(limit=0)
+    small = Client(desk, SMALL_BYTES)
+    small.send(100)
+    assert small.reads and desk.memory.used == 0
+    desk = Desk(limit=-1)
+    huge = Client(desk, 1 << 40)
+    huge.send(1 << 39)
+    assert huge.reads
+
+
+@given(
+    st.lists(st.integers(SMALL_BYTES + 1, 30 * MIB), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4 * MIB)), max_size=60),
+)
+def test_clients_that_go_on_sending_are_all_served_and_the_limit_holds(sizes, steps):
+    desk = Desk()
+    clients = [Client(desk, size) for size in sizes]
+
+    def send(client, size):
+        client.send(size)
+        desk.settle()
+        assert desk.memory.used <= 10 * MIB + max(sizes) + 4 * MIB * len(sizes)
+
+    for index, size in steps:
+        send(clients[index % len(clients)], size)
+    for _ in range(len(clients) * 30):
+        for client in clients:
+            send(client, 4 * MIB)
+    assert all(client.done for client in clients) and desk.memory.used == 0
+
+
+@pytest.mark.parametrize(
+    ("unsent", "wanted", "most"), [(0, None, 100), (30, 1000, 70), (30, 50, 50), (200, None, 0), (200, 7.5, 0)]
+)
+def test_a_fetch_gets_what_is_left_for_answers(unsent, wanted, most):
+    answers = AnswerMemory(100)
+    answers.unsent = unsent
+    assert answers.most_bytes(wanted) == most
+
+
+def test_without_a_limit_a_fetch_gets_what_it_wants():
+    answers = AnswerMemory(-1)
+    answers.unsent = 1 << 40
+    assert answers.most_bytes(None) is None and answers.most_bytes(7.5) == 7.5
