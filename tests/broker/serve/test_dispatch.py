@@ -10,6 +10,7 @@ from broker.protocol.codec import Message
 from broker.protocol.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
+from broker.serve.request_memory import AnswerMemory
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.turns import Turns
 
@@ -25,7 +26,8 @@ def answer(request: Any, call: Call) -> Message:
 def dispatcher(nursery):
     throttling: Any = SimpleNamespace(active=False, timed=False)
     routes = [Route.of(DELETE_GROUPS, answer)]
-    return Dispatcher(routes, lambda *_: b"", throttling, Turns(Spawn(nursery.start_soon)), most_items=5000)
+    turns = Turns(Spawn(nursery.start_soon))
+    return Dispatcher(routes, lambda *_: b"", throttling, turns, AnswerMemory(-1), most_items=5000)
 
 
 def channel() -> Any:
