@@ -5,7 +5,7 @@ JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test lint simulate oracle chaos bench bench-attacks bench-pipeline dist lock clean
+.PHONY: help setup demo test lint simulate oracle fuzz chaos bench bench-attacks bench-pipeline dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -41,6 +41,11 @@ simulate: setup ## ten thousand schedules of the simulation
 
 oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py
+
+FRAMES ?= 1000000
+SEED ?= 0
+fuzz: setup ## FRAMES=n frames of SEED=n, of every API and version, right and wrong, against a cluster
+	$(BIN)/python tests/fuzz/run.py --frames $(FRAMES) --seed $(SEED)
 
 chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged by the audit
 	$(BIN)/python tests/chaos/run.py

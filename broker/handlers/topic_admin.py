@@ -360,7 +360,7 @@ def _new(topic: CreatableTopic) -> NewTopic:
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:
-    leaders = [a.broker_ids[0] for a in topic.assignments or ()]
+    leaders = [a.broker_ids[0] if a.broker_ids else -1 for a in topic.assignments or ()]
     return MorePartitions(topic.name, topic.count, leaders or None)
 
 

@@ -2,9 +2,9 @@
 
 import struct
 
+from broker.protocol.primitives import MAX_STRING_BYTES
 from broker.protocol.shapes import FIXED, Field, Shape
 
-MAX_STRING_BYTES = 0x7FFF
 FROM_WIRE = {
     "timedelta_i32": "to_timedelta",
     "timedelta_i64": "to_timedelta",

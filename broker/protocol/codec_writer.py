@@ -2,6 +2,7 @@
 
 import struct
 
+from broker.protocol.primitives import MAX_STRING_BYTES
 from broker.protocol.shapes import FIXED, Field, Shape
 
 TO_WIRE = {
@@ -13,7 +14,7 @@ TO_WIRE = {
 
 
 class WriterSource:
-    """Neighbouring fields of fixed size are packed in one call."""
+    """Neighbouring fields of fixed size are packed in one call. A text that is longer than a string may be is cut."""
 
     def __init__(self, shape: Shape) -> None:
         self.flexible = shape.flexible
@@ -98,4 +99,5 @@ class WriterSource:
             indent += "    "
         if field.kind == "string":
             lines.append(f"{indent}value = value.encode()")
+            lines.append(f"{indent}if len(value) > {MAX_STRING_BYTES}: value = cut_text(value)")
         return [*lines, self._write_length("len(value)", legacy, indent), f"{indent}out(value)"]

@@ -4,6 +4,7 @@ An unsigned varint has seven bits a byte, lowest first; lengths of flexible vers
 that zero can be null. Tagged fields (KIP-482) are a count, then tag, size and value of each.
 """
 
+import sys
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from mmap import mmap
@@ -17,6 +18,7 @@ NIL_UUID = UUID(int=0)
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
+MAX_STRING_BYTES = 0x7FFF
 MAX_TAGS = 100
 """Most tagged fields of one structure; no client sends more than a few."""
 COUNTED_BYTES = 4096
@@ -31,11 +33,14 @@ class TooMany(Malformed):
     """A message has more array items than its reader may take."""
 
 
+ANY = sys.maxsize
+
+
 class ItemCount:
     """Array items of the message that is being read, at all depths. `most`: above it, reading ends with TooMany."""
 
     def __init__(self) -> None:
-        self.most = 0
+        self.most = ANY
         self.items = 0
 
     def begin(self, most: int) -> None:
@@ -76,6 +81,13 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def cut_text(encoded: bytes) -> bytes:
+    """The beginning of a text that is too long for a string, and a sign that it was cut: an error message that quotes a
+    long name, or the value of a setting that may be longer."""
+    sign = b"..."
+    return encoded[: MAX_STRING_BYTES - len(sign)].decode(errors="ignore").encode() + sign
 
 
 def to_timedelta(ms: int) -> timedelta:

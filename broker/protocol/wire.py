@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from broker.protocol.codec import Compiler, Message
-from broker.protocol.primitives import ITEMS, Buffer, Malformed, TooMany, skip_tags
+from broker.protocol.primitives import ANY, ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.protocol.shapes import Field, fields_of
 
 
@@ -297,7 +297,10 @@ def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_item
     version, it writes the array's length in four bytes instead of one.
     """
     ITEMS.begin(most_items)
-    return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
+    try:
+        return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
+    finally:
+        ITEMS.begin(ANY)
 
 
 def _parse(message: type[Message], frame: Buffer, offset: int, *, more_allowed: bool = False) -> Any:
@@ -360,5 +363,4 @@ def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]
             at = skip_tags(frame, 4, len(frame))
     except _FOREIGN as fault:
         raise BadFrame(f"response header: {fault}") from None
-    ITEMS.begin(sys.maxsize)
     return correlation_id, _parse(types(api_key, version).top, frame, at)

@@ -206,3 +206,9 @@ async def test_topics_do_not_shrink_or_stay(desk: Desk) -> None:
     assert (await grow(desk, ("a", 4, ((0,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
     assert (await grow(desk, ("a", 3, ((7,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
     assert (await grow(desk, ("a", 2, ((7,),))))["a"][0] == codes.INVALID_PARTITIONS
+
+
+async def test_an_empty_replica_list_is_refused(desk: Desk) -> None:
+    await desk.make_topic("a", 2)
+    message = "The manual partition assignment includes an empty replica list."
+    assert await grow(desk, ("a", 3, ((),))) == {"a": (codes.INVALID_REPLICA_ASSIGNMENT, message)}

@@ -17,6 +17,7 @@ from kio.serial import entity_reader, entity_writer
 
 from broker.protocol import wire
 from broker.protocol.shapes import FIXED, fields_of
+from broker.serve.call import Call
 
 MESSAGES = [
     (api_key, version, side)
@@ -160,3 +161,21 @@ def test_truncated_and_lengthened_and_flipped_frames_parse_or_are_bad(
 def test_an_array_that_claims_billions_of_items_costs_nothing(raw: bytes) -> None:
     with pytest.raises(wire.BadFrame, match=r"more items than bytes|varint"):
         wire.parse_body(raw, 0, 0, 11)
+
+
+@pytest.mark.parametrize("version", [0, 1, 4])
+def test_a_text_that_is_too_long_for_the_wire_is_cut_and_says_so(version: int) -> None:
+    """As of an error message that quotes a name of 32,767 bytes."""
+    key, first = {0: (50, 0), 1: (32, 1), 4: (32, 4)}[version]
+    types = wire.types(key, first)
+    long = "ä" * 20_000
+    if key == 50:
+        response = types.DescribeUserScramCredentialsResponse(error_code=1, error_message=long, results=())
+    else:
+        result = types.DescribeConfigsResult(
+            error_code=1, error_message=long, resource_type=2, resource_name="t", configs=()
+        )
+        response = types.DescribeConfigsResponse(results=(result,))
+    _, parsed = wire.parse_response(wire.encode_response(Call(key, first), response)[4:], key, first)
+    told = parsed.error_message if key == 50 else parsed.results[0].error_message
+    assert told.endswith("ä...") and len(told.encode()) in (32_766, 32_767)
