@@ -1,4 +1,4 @@
-"""One versioned configuration for the whole cluster: changed in one place, in force everywhere before anyone is told.
+"""One versioned configuration for the whole cluster: changed in one place, in force everywhere before its caller is told.
 
 K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
 K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
@@ -95,7 +95,7 @@ class Coordinator:
         self._note_static()
 
     def _check_together(self) -> None:
-        """The rules between settings hold, if need be without one whose other was lost."""
+        """The rules between settings hold, if need be without a setting that depends on one that was lost."""
         state = self.state
         while True:
             try:
@@ -209,7 +209,7 @@ class Coordinator:
             return self.state.version
 
     def allocate_producer_ids(self, count: int) -> int:
-        """The first of `count` producer ids that nobody got before, nor will again."""
+        """The first of `count` producer ids that were never given out before, nor will be again."""
         return self._store.allocate(PRODUCER_ID, count)
 
     def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ class Store:
         ]
 
     def allocate(self, name: str, count: int) -> int:
-        """The first of `count` numbers that nobody got before; durable before it returns. Raises CannotStore."""
+        """The first of `count` numbers that were never given out before; durable before it returns. Raises CannotStore."""
         first = int(self._meta(name) or 0)
         with _Transaction(self._db):
             self._put_meta(name, str(first + count))

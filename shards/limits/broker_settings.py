@@ -122,7 +122,7 @@ SERVING = [
     shown("log.flush.interval.messages", long(1), LONG_MAX, "Nothing is flushed.", dynamic=True),
     shown("log.flush.interval.ms", long(0), None, "Nothing is flushed.", dynamic=True),
     ConfigKey("log.message.timestamp.type", one_of("CreateTime", "LogAppendTime"), "CreateTime",
-            "Whose time a record carries.", dynamic=True),
+            "Time of a record: its producer's or the broker's.", dynamic=True),
     shown("log.message.timestamp.before.max.ms", long(0), LONG_MAX, "", dynamic=True),
     shown("log.message.timestamp.after.max.ms", long(0), 3_600_000, "", dynamic=True),
     shown("log.preallocate", BOOLEAN, False, "", dynamic=True),

@@ -60,7 +60,7 @@ class ConnectionBucket:
     def __init__(self, per_s: int, *, now_ms: int) -> None:
         """Full. `per_s` is at least 1."""
         if per_s < 1:
-            raise ValueError(f"a connection rate of {per_s} per second lets nobody in; it must be at least 1")
+            raise ValueError(f"a connection rate of {per_s} per second admits no connection; it must be at least 1")
         self.per_s = per_s
         self._milli = per_s * 1000
         self._now_ms = now_ms
@@ -68,7 +68,7 @@ class ConnectionBucket:
     def take(self, *, now_ms: int, most_ms: int = 100) -> int | None:
         """Milliseconds until a token is there (0: now), which is then taken; None, and nothing taken, beyond `most_ms`.
 
-        Whoever waits has its token set aside, so waiters are served in the order they came.
+        A connection that waits has its token set aside, so connections are served in the order of their arrival.
         """
         self._refill(now_ms)
         missing = 1000 - self._milli

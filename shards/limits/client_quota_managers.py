@@ -1,8 +1,8 @@
-"""Client quotas: who is metered under what, and how long to throttle. One meter per quota type.
+"""Client quotas: under which key a client is metered, and how long it is throttled. One manager per quota type.
 
 Q1  Before the first quota of a type is set, nothing of that type is recorded.
 Q2  After that every client is recorded under its key (`precedence.py`), with or without a quota of its own; a client
-    whose key changes goes on with whatever history the other key has.
+    that comes under another key goes on with the history of that key.
 Q3  Whether a record violates is decided with the record in it; only strict mutations are decided before.
 
 Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager (Apache Kafka).
@@ -11,7 +11,7 @@ Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaMa
 from typing import Generic, NamedTuple, TypeVar
 
 from shards.limits.bucket import TokenBucket
-from shards.limits.precedence import Entity, Key, QuotaTable
+from shards.limits.precedence import EntityNames, Key, QuotaTable
 from shards.limits.ranges import INT_MAX, LONG_MAX
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.throttle import bucket_throttle_ms, java_round
@@ -21,7 +21,7 @@ FETCH = "consumer_byte_rate"
 REQUEST = "request_percentage"
 MUTATION = "controller_mutation_rate"
 
-IDLE_MS = 3_600_000  # Kafka drops a sensor nobody used for an hour
+IDLE_MS = 3_600_000  # Kafka drops a sensor that was not used for an hour
 _MOST_KNOWN = 100_000
 _PERCENT_PER_NANO = 100.0 / 1e9
 
@@ -50,7 +50,7 @@ class _ClientQuotaManager(Generic[Sensor]):
         self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # what `_resolve` found at `_version`
         self._version = self.table.version
 
-    def update(self, entity: Entity, value: float | None) -> None:
+    def update(self, entity: EntityNames, value: float | None) -> None:
         """Set or remove a quota; it holds from the next record on. ValueError for an entity that can have none."""
         self.table.update(entity, value)
 
@@ -114,7 +114,7 @@ class FetchQuotaManager(ProduceQuotaManager):
         return charged
 
     def take_back(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
-        """Uncount, as when the request quota throttles a fetch whose bytes were within their own quota."""
+        """Uncount, as when the request quota throttles a fetch that its byte quota lets through."""
         self.record_unthrottled(user, client_id, -amount, now_ms=now_ms)
 
     def most_at_once(self, user: str, client_id: str) -> float | None:

@@ -69,7 +69,7 @@ def _unknown(name: str, table: dict[str, ConfigKey]) -> ConfigInvalid:
 
 def parse(setting: ConfigKey, name: str, text: str) -> Value:
     """The value of `name` (a row's own name or a prefixed one) from its text: one that, spelled, reads back equal, so that
-    whatever is stored can be read. Raises ConfigInvalid."""
+    every stored setting can be read. Raises ConfigInvalid."""
     if len(text) > MAX_TEXT:
         raise ConfigInvalid(name, text, f"it may be at most {MAX_TEXT} characters long")
     try:

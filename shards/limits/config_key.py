@@ -13,7 +13,7 @@ NOT_EMULATED = "Not emulated: stored and shown for tools that ask for it; nothin
 class ConfigKey:
     """One row. `default` None: no value unless set. `dynamic`: it can change while the cluster runs. `per_listener`: it may
     also be given as `listener.name.<listener>.<name>`. `resizes`: a live change may at most halve or double it.
-    `emulated`: something obeys it. `told`: the cluster says it of itself (its listeners, its ids); nobody can set it.
+    `emulated`: something obeys it. `told`: the cluster says it of itself (its listeners, its ids); it can't be set.
     `broker_names` (topic configs): the broker's settings it falls back to, and their factor.
 
     Source: ConfigDef.ConfigKey (Apache Kafka).
@@ -47,5 +47,5 @@ def shown(name: str, kind: ValueType, default: Value, doc: str, **more: Any) -> 
 
 
 def told(name: str, kind: ValueType, default: Value, doc: str) -> ConfigKey:
-    """A row whose value is what the cluster was started as."""
+    """A row that says how the cluster was started."""
     return ConfigKey(name, kind, default, doc, told=True)

@@ -1,11 +1,11 @@
-"""The reference gate: caps and creation rates on new connections, in Kafka's order, under whatever time it is told.
+"""The reference: caps and creation rates on new connections, in Kafka's order, at the times that the caller tells.
 
 One acceptor per listener takes its connects one after the other, in the order they came:
 
 G1  Record in the broker's rate (not the inter-broker listener), then in the listener's. Wait for the larger delay, at
     most one window; nothing shortens or lengthens it once it runs, and after it the rate is not asked again.
 G2  Then wait for a slot: of the listener's `max.connections`, then of the broker's (not the inter-broker listener).
-    Whatever frees a slot or moves a cap wakes the waiters at that instant, first come, first served. Nothing is counted
+    A freed slot or a moved cap wakes the waiters at that instant, first come, first served. Nothing is counted
     for a waiter: a full listener leaves the broker's slots to the other listeners.
 G3  Then the address's rate: if it is violated, take the record back from all three and refuse.
 G4  Then the address's cap: over it, refuse; the rates keep the record.
@@ -83,7 +83,9 @@ class ConnectionQuotas:
         self._ip_rates: dict[str, Rate] = {}
         self.ip_quotas = IpQuotaTable()
         self._buckets: dict[str, ConnectionBucket] = {}
-        self.due: list[tuple[int, int, str, IncomingConnection]] = []  # a heap of (when, order, which wait, whose)
+        self.due: list[
+            tuple[int, int, str, IncomingConnection]
+        ] = []  # a heap of (at_ms, order, which wait, connection)
         self._order = 0
         self._parked: dict[IncomingConnection, None] = {}  # waiting for a slot, longest first
         self._oldest: deque[IncomingConnection] | None = (
@@ -162,9 +164,9 @@ class ConnectionQuotas:
             self.connect(acceptor.behind.popleft(), now_ms=now_ms)
 
     def _wake(self, now_ms: int) -> None:
-        """Everybody who waits for a slot looks again, longest waiting first; only then do the freed acceptors go on.
+        """Every connection that waits for a slot looks again, longest waiting first; only then do the freed acceptors go on.
 
-        One pass is enough: what a waiter takes and gives back in it (G4) helps nobody who looked before.
+        One pass is enough: a slot that a waiter takes and gives back in it (G4) was no use to the waiters before it.
         """
         woken = list(self._parked)
         self._parked.clear()
@@ -213,7 +215,7 @@ class ConnectionQuotas:
             return None
         if self._refuse_above is not None and self.count >= self._refuse_above:
             return _decide(connection, REFUSED, now_ms, "broker_cap")
-        if self.ip_quotas and not self._within_ip_rate(connection, acceptor, now_ms):
+        if self.ip_quotas.by_ip and not self._within_ip_rate(connection, acceptor, now_ms):
             return None
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
@@ -277,7 +279,7 @@ class ConnectionQuotas:
         return None
 
     def _keep_order(self, connection: IncomingConnection, acceptor: Acceptor) -> None:
-        """G5: remember who came when on the other listeners, and close the oldest of those if need be."""
+        """G5: remembers the order of admission on the other listeners, and closes the oldest connection of these if need be."""
         oldest = self._oldest
         assert oldest is not None
         if not acceptor.exempt:

@@ -1,4 +1,4 @@
-"""What is wrong with a limit, a setting or a quota that somebody asks for, and the base of all of Turnstile's errors."""
+"""A limit, a setting or a quota that can't be as asked for, and the base of all of Turnstile's errors."""
 
 
 class TurnstileError(Exception):
@@ -6,10 +6,10 @@ class TurnstileError(Exception):
 
 
 class ConfigInvalid(TurnstileError):
-    """A setting, quota or topic that can't be as asked; `str()` is one sentence naming setting, value and rule.
+    """A setting, quota or topic that can't be as asked for; `str()` is one sentence naming setting, value and rule.
 
     `rule` completes the sentence: "it must be ..." after a value, "is not a setting; ..." when `value` is None.
-    `error` is the Kafka error that the wire answers with.
+    `error` is the name of the Kafka error in the response.
     """
 
     def __init__(self, name: str, value: object, rule: str, *, error: str = "INVALID_CONFIG") -> None:

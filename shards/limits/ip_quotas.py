@@ -11,13 +11,13 @@ from shards.limits.ranges import INT_MAX
 
 
 class IpQuotaTable:
-    """Addresses (None: the default entity) and their quotas, in connections a second."""
+    """`by_ip`: addresses (None: the default entity) and their quotas, in connections a second."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("by_ip",)
 
     def __init__(self, quotas: Iterable[tuple[Entity, Mapping[str, float]]] = ()) -> None:
         """`quotas`: the quotas of entities of any type; those of others than addresses are left out."""
-        self._values: dict[str | None, float] = {
+        self.by_ip: dict[str | None, float] = {
             entity[0][1]: values[CONNECTION_RATE]
             for entity, values in quotas
             if entity[0][0] == "ip" and CONNECTION_RATE in values
@@ -26,13 +26,13 @@ class IpQuotaTable:
     def update(self, ip: str | None, per_s: float | None) -> None:
         """Set or, with None, remove the quota of an address in its normal spelling."""
         if per_s is None:
-            self._values.pop(ip, None)
+            self.by_ip.pop(ip, None)
         else:
-            self._values[ip] = per_s
+            self.by_ip[ip] = per_s
 
     def quota(self, ip: str) -> float | None:
         """The quota of an address; None: it has none."""
-        values = self._values
+        values = self.by_ip
         found = values.get(ip)
         if found is None:
             found = values.get(None)
@@ -40,8 +40,8 @@ class IpQuotaTable:
 
     def quotas(self) -> list[float]:
         """Every quota that limits some address."""
-        return [value for value in self._values.values() if value < INT_MAX]
+        return [value for value in self.by_ip.values() if value < INT_MAX]
 
     def __bool__(self) -> bool:
         """Whether any address may have a quota."""
-        return bool(self._values)
+        return bool(self.by_ip)

@@ -5,7 +5,7 @@
     3  user=u                       7  client-id=c
     4  user=<default>, client-id=c  8  client-id=<default>
 
-Two questions, and Kafka answers them apart: under which *key* a client is metered (who shares a sensor), and which
+Two questions, and Kafka answers them apart: under which *key* a client is metered (clients of one key share a sensor), and which
 *limit* that key has. The key follows from the shapes of entity ever used for this quota type: with one shape in use it
 is that shape's, with several the first level that matches decides. A shape stays in use when its last quota is removed.
 
@@ -16,7 +16,7 @@ Source: ClientQuotaManager.DefaultQuotaCallback (Apache Kafka).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-Entity = Mapping[str, str | None]
+EntityNames = Mapping[str, str | None]
 Key = tuple[str, str]  # (user, client-id) that share one sensor; "" where the level does not tell them apart
 
 USER = "user"
@@ -27,10 +27,10 @@ _Place = tuple[int, str | None, str | None]  # shape, user, client-id; None: the
 
 
 class Match(NamedTuple):
-    """`entity` whose quota holds (None: no quota), its `limit`, and the `key` metered under (None: not metered)."""
+    """The `entity` that gives the quota (None: no quota), its `limit`, and the `key` of the sensor (None: not metered)."""
 
     key: Key | None
-    entity: Entity | None
+    entity: EntityNames | None
     limit: float | None
 
 
@@ -44,7 +44,7 @@ class QuotaTable:
         self._values: dict[_Place, float] = {}
         self._shapes = 0
 
-    def update(self, entity: Entity, value: float | None) -> None:
+    def update(self, entity: EntityNames, value: float | None) -> None:
         """Set or, with None, remove the quota of an entity. Removing one that is not set does nothing.
 
         ValueError if the entity is not of user and client-id.
@@ -64,7 +64,7 @@ class QuotaTable:
         """Whether any quota was ever set: before that nothing is recorded."""
         return self._shapes != 0
 
-    def items(self) -> list[tuple[Entity, float]]:
+    def items(self) -> list[tuple[EntityNames, float]]:
         """Every quota that is set."""
         return [(_entity(place), value) for place, value in self._values.items()]
 
@@ -120,13 +120,13 @@ class QuotaTable:
         return None
 
 
-def _place(entity: Entity) -> _Place:
+def _place(entity: EntityNames) -> _Place:
     if len(entity) == 2:
         return (_BOTH, entity[USER], entity[CLIENT_ID])
     return (_USER, entity[USER], None) if USER in entity else (_CLIENT, None, entity[CLIENT_ID])
 
 
-def _entity(place: _Place) -> Entity:
+def _entity(place: _Place) -> EntityNames:
     shape, user, client_id = place
     if shape == _BOTH:
         return {USER: user, CLIENT_ID: client_id}

@@ -1,7 +1,7 @@
-"""Quota entities and keys: what may be set on whom, spelled one way, with Kafka 4.1's own messages for what may not.
+"""Quota entities and their quotas: which key and value an entity may have, and the one spelling of an entity.
 
 An entity maps types (`user`, `client-id`, `ip`) to names, None being the default of that type. `user` and `client-id`
-combine; `ip` stands alone. Source: ClientQuotaControlManager of Kafka 4.1, whose answers these are.
+combine; `ip` stands alone. The messages are those of ClientQuotaControlManager (Kafka 4.1).
 """
 
 import json

@@ -7,7 +7,7 @@ R1  A sample starts at a record, not on a grid. It is complete, and the next one
     `window.size_ms` or more after its start.
 R2  A sample is obsolete when its *last* record is `samples * size_ms` old. Measuring clears obsolete samples and starts
     them anew at that instant, with nothing in them. So a measurement without a record changes later ones (`peek` is
-    for those who only look).
+    for callers that only look).
 R3  The time divided by reaches back to the oldest start. Whole windows missing to `samples - 1` are added to it, and it
     is at least 1 ms. So a burst of quota * (samples - 1) windows passes at once.
 

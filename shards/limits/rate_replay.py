@@ -1,6 +1,6 @@
 """Connection rates (KIP-612) done again from a list of the units that were recorded: which of them no broker would have let in?
 
-Whoever decided wrote down every change of its windows, in order: units it recorded, units it took back, and that it
+The shard that decided wrote down every change of its windows, in order: units it recorded, units it took back, and that it
 started anew. Fed with these, the windows here go through the same states, by Kafka's arithmetic (rate.py), and
 
   - a unit of an address is *beyond* when its rate is over the quota with it (Kafka takes it back and closes);
@@ -58,7 +58,7 @@ class RateReplay:
         self._blocked_until_ms: dict[str, int] = {}
 
     def _start(self, what: str, window: Window) -> None:
-        """Those windows whose keys begin so are new."""
+        """The windows with keys that begin with `what` are new."""
         others = {key: rate for key, rate in self._rates.items() if not key.startswith(what)}
         self._begin(window)
         self._rates.update(others)

@@ -40,7 +40,7 @@ TOPIC_SETTINGS = [
     shown("message.timestamp.before.max.ms", long(0), LONG_MAX, "", dynamic=True,
           broker_names=(("log.message.timestamp.before.max.ms", 1),)),
     ConfigKey("message.timestamp.type", one_of("CreateTime", "LogAppendTime"), "CreateTime",
-          "Whose time a record carries.", dynamic=True,
+          "Time of a record: its producer's or the broker's.", dynamic=True,
           broker_names=(("log.message.timestamp.type", 1),)),
     shown("min.cleanable.dirty.ratio", number(0, 1), 0.5, "", dynamic=True,
           broker_names=(("log.cleaner.min.cleanable.ratio", 1),)),

@@ -1,6 +1,6 @@
 """A replay's scenario: what each event does to the broker being replayed.
 
-S1  Whatever is due at or before an event's `at` happens before the event.
+S1  A delay that ends at or before an event's `at` ends before the event.
 S2  A change that a cluster would refuse (`max.connections` of 0, a quota of 0) is not made: the old value stays, and
     ChangeRefused says why. Settings are read, checked and interpreted by ConnectionLimits, quotas by quota_entities, as in
     a cluster. `quota.window.*` can't change once there was a connect or a record.

@@ -1,6 +1,6 @@
 """`turnstile replay`: a scenario of connects, closes, records and live changes, run under virtual time.
 
-One JSON object per line (DESIGN section 9; `scenario_file.py` says what holds where the format is silent).
+One JSON object per line; scenario.py says what each event does.
 """
 
 import json

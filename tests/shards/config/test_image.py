@@ -32,7 +32,9 @@ def test_redpandas_broker_cap_refuses_and_kafkas_waits():
     assert image_with(max_connections="7").rule_of("broker") == CapRule(7, "max.connections", wait=True)
     both = image_with(kafka_connections_max="9", max_connections="7")
     assert both.rule_of("broker") == CapRule(7, "max.connections", wait=True)
-    assert both.rule_of("broker:all") == CapRule(9, "kafka_connections_max"), "for those whom the tighter one lets in"
+    assert both.rule_of("broker:all") == CapRule(9, "kafka_connections_max"), (
+        "for connections that max.connections does not keep out"
+    )
     assert image_with(kafka_connections_max="7").rule_of("broker:all") == UNLIMITED
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.limits.precedence import Entity, Match, QuotaTable
+from shards.limits.precedence import EntityNames, Match, QuotaTable
 
-LEVELS: list[Entity] = [
+LEVELS: list[EntityNames] = [
     {"user": "alice", "client-id": "app"},
     {"user": "alice", "client-id": None},
     {"user": "alice"},
@@ -87,7 +87,7 @@ def test_a_name_that_looks_like_the_default_is_a_name() -> None:
 
 
 @pytest.mark.parametrize("entity", [{}, {"ip": "10.0.0.1"}, {"user": "alice", "ip": "10.0.0.1"}, {"clientid": "app"}])
-def test_an_entity_of_something_else_is_refused(entity: Entity) -> None:
+def test_an_entity_of_something_else_is_refused(entity: EntityNames) -> None:
     with pytest.raises(ValueError, match="user, client-id or both"):
         QuotaTable().update(entity, 1)
 
@@ -107,7 +107,7 @@ ENTITIES = st.dictionaries(st.sampled_from(["user", "client-id"]), st.sampled_fr
 
 
 @given(st.lists(st.tuples(ENTITIES, st.one_of(st.none(), st.integers(1, 9))), max_size=25), NAMES, NAMES)
-def test_every_look_up_is_kafkas(changes: list[tuple[Entity, int | None]], user: str, client_id: str) -> None:
+def test_every_look_up_is_kafkas(changes: list[tuple[EntityNames, int | None]], user: str, client_id: str) -> None:
     """DefaultQuotaCallback.quotaMetricTags and quotaLimit, in plain nested questions."""
     table = QuotaTable()
     quotas: dict[frozenset[tuple[str, str | None]], int] = {}

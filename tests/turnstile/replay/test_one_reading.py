@@ -35,7 +35,7 @@ texts = st.one_of(
 changes = st.lists(st.tuples(names, st.one_of(st.none(), texts)), min_size=1, max_size=6)
 
 
-class Everybody:
+class Readers:
     """A cluster of one broker, a replay and an audit that are told the same."""
 
     def __init__(self) -> None:
@@ -73,18 +73,18 @@ class Everybody:
 @example([("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "10.0.0.1:5"),
           ("max.connections.per.ip", "0")])  # fmt: skip
 def test_settings_are_accepted_by_all_or_none_and_mean_the_same(wanted: list[tuple[str, str | None]]) -> None:
-    everybody = Everybody()
+    readers = Readers()
     for name, text in wanted:
         why = ""
         try:
-            everybody.put(settings_delta(everybody.state, [["", name, text]]))
+            readers.put(settings_delta(readers.state, [["", name, text]]))
         except ConfigInvalid as fault:
             why = str(fault)
-        told = everybody.replay({"do": "set", "name": name, "value": text})
+        told = readers.replay({"do": "set", "name": name, "value": text})
         assert bool(told) == bool(why), (name, text, told, why)
-    image, limits, timeline = everybody.image, everybody.scenario.limits, everybody.timeline()
+    image, limits, timeline = readers.image, readers.scenario.limits, readers.timeline()
     assert timeline.unknown == []
-    audited = timeline.limits(everybody.version, 0)
+    audited = timeline.limits(readers.version, 0)
     for pool in POOLS:
         kind, _, key = pool.partition(":")
         rule, rate = image.rule_of(pool), image.rate_of(pool)
@@ -109,21 +109,21 @@ numbers = st.one_of(integers, st.sampled_from([0.5, 1.0, 2.0, 1e300, float("inf"
 def test_rates_of_addresses_are_accepted_by_all_or_none_and_mean_the_same(
     wanted: list[tuple[dict[str, str | None], float | None]],
 ) -> None:
-    everybody = Everybody()
+    readers = Readers()
     for entity, value in wanted:
         why = ""
         try:
-            everybody.put(quotas_delta(everybody.state, [[entity, {"connection_creation_rate": value}]]))
+            readers.put(quotas_delta(readers.state, [[entity, {"connection_creation_rate": value}]]))
         except ConfigInvalid as fault:
             why = str(fault)
         event = {"do": "quota", "entity": entity, "key": "connection_creation_rate", "value": value}
-        told = everybody.replay(event)
+        told = readers.replay(event)
         assert told == why
-    everybody.replay({"do": "connect", "id": "x", "ip": "192.0.2.1", "listener": "EXTERNAL"})
-    audited = everybody.timeline().limits(everybody.version, 0)
+    readers.replay({"do": "connect", "id": "x", "ip": "192.0.2.1", "listener": "EXTERNAL"})
+    audited = readers.timeline().limits(readers.version, 0)
     for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.3"):
-        rate = everybody.image.quota_for_ip(ip)
-        assert everybody.scenario.ip_quotas.quota(ip) == rate
+        rate = readers.image.quota_for_ip(ip)
+        assert readers.scenario.ip_quotas.quota(ip) == rate
         assert audited.rate("ip", ip) == (float("inf") if rate is None else rate)
 
 
@@ -134,13 +134,13 @@ keys = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_per
 @given(client_entities, keys, numbers)
 @example({"user": "a"}, "request_percentage", float("inf"))
 def test_quotas_of_clients_are_accepted_by_all_or_none(entity: dict[str, str | None], key: str, value: float) -> None:
-    everybody = Everybody()
+    readers = Readers()
     why = ""
     try:
-        everybody.put(quotas_delta(everybody.state, [[entity, {key: value}]]))
+        readers.put(quotas_delta(readers.state, [[entity, {key: value}]]))
     except ConfigInvalid as fault:
         why = str(fault)
-    assert everybody.replay({"do": "quota", "entity": entity, "key": key, "value": value}) == why
+    assert readers.replay({"do": "quota", "entity": entity, "key": key, "value": value}) == why
 
 
 @given(st.one_of(st.none(), integers), st.one_of(st.none(), integers), st.one_of(st.none(), integers), overrides)
@@ -148,7 +148,7 @@ def test_quotas_of_clients_are_accepted_by_all_or_none(entity: dict[str, str | N
 def test_a_plans_candidate_is_one_that_a_cluster_takes(
     per_ip: int | None, broker: int | None, rate: int | None, listed: str
 ) -> None:
-    everybody = Everybody()
+    readers = Readers()
     given_axes = [[] if value is None else [value] for value in (per_ip, broker, rate)]
     refused = False
     settings = {
@@ -160,7 +160,7 @@ def test_a_plans_candidate_is_one_that_a_cluster_takes(
     for name, value in settings.items():
         if value is not None:
             try:
-                everybody.put(settings_delta(everybody.state, [["", name, str(value)]]))
+                readers.put(settings_delta(readers.state, [["", name, str(value)]]))
             except ConfigInvalid:
                 refused = True
     try:
@@ -172,5 +172,5 @@ def test_a_plans_candidate_is_one_that_a_cluster_takes(
     for candidate in candidates:
         limits = candidate.connection_limits()
         for pool in POOLS:
-            assert limits.rule_of(pool) == everybody.image.rule_of(pool)
-            assert limits.rate_of(pool) == everybody.image.rate_of(pool)
+            assert limits.rule_of(pool) == readers.image.rule_of(pool)
+            assert limits.rate_of(pool) == readers.image.rate_of(pool)
