@@ -28,7 +28,8 @@ from broker.shard_counters import Layout, ShardCounters
 from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
-from shards.config.coordinator import Coordinator, Member
+from shards.config.coordinator import Coordinator
+from shards.config.publisher import Member
 from shards.config.recovery import open_store
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.broker_config import given

@@ -8,8 +8,9 @@ import raw_http
 import trio
 
 from broker.admin.describe import Admin
-from shards.config.coordinator import Coordinator, Member
+from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
+from shards.config.publisher import Member
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError

@@ -108,6 +108,8 @@ REFUSED: list[tuple[Entity, dict[str, float | None], str]] = [
     ({"user": "a"}, {"producer_byte_rate": 1e30}, "Proposed value for producer_byte_rate is too large for a LONG."),
     ({"ip": "1.1.1.1"}, {"connection_creation_rate": 1e10}, "connection_creation_rate is too large for an INT."),
     ({"user": "a"}, {"request_percentage": -1.0}, "Quota request_percentage must be greater than 0"),
+    ({"user": "a"}, {"request_percentage": float("inf")}, "Quota request_percentage must be finite"),
+    ({"user": "a"}, {"request_percentage": float("nan")}, "Quota request_percentage must be greater than 0"),
     ({}, {"producer_byte_rate": 5.0}, "Invalid empty client quota entity"),
     ({"foo": "a"}, {"producer_byte_rate": 5.0}, "Unhandled client quota entity type: foo"),
     ({"user": ""}, {"producer_byte_rate": 5.0}, "Empty user not supported"),

@@ -6,9 +6,9 @@ import pytest
 import trio
 from direct import Cluster, Shard
 
-from shards.config import coordinator
+from shards.config import publisher
 from shards.config.changes import Change
-from shards.config.coordinator import BUSY_DEADLINE_S, PART_BYTES, _parts
+from shards.config.publisher import BUSY_DEADLINE_S, PART_BYTES, _parts
 from shards.config.store import Store
 from shards.limits.errors import ConfigInvalid
 
@@ -168,7 +168,7 @@ async def test_a_shard_that_is_busy_for_ever_is_killed_in_the_end(cluster, autoj
 
 
 async def test_each_part_of_a_large_state_that_is_taken_is_progress(cluster, monkeypatch, autojump_clock):
-    monkeypatch.setattr(coordinator, "PART_BYTES", 4096)
+    monkeypatch.setattr(publisher, "PART_BYTES", 4096)
     await cluster.start()
     await cluster.coordinator.create_topics("me", [[f"topic-{n}", 20, {}] for n in range(300)])
     slow = Shard((1, 0))

@@ -1,0 +1,176 @@
+"""A version on its way to every shard: sent in parts, acknowledged by all, or by those that get somewhere with it.
+
+P1  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
+P2  `push` returns when every shard has acknowledged the version, or was ended because it got nowhere with it: time that
+    a shard spends starting, taking parts or working counts for it, and so does that of the peers that it waits for.
+P3  A shard that is not connected is waited for like any other: it may be alive, and admitting by an older version.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import trio
+
+from shards.config.changes import Change
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+
+Member = tuple[int, int]  # broker, shard
+PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
+ACK_DEADLINE_S = 2.0  # without any progress
+LOOKS = 8  # for progress, in that time
+BUSY_DEADLINE_S = 600.0  # busy, and yet nothing acknowledged
+PING_DEADLINE_S = 0.3
+DEATH_DEADLINE_S = 1.0
+_FOR_EVER_S = 1e9  # `push` ends a shard that gets nowhere, and with it the call
+
+
+class Shards(Protocol):
+    """How the coordinator reaches its shards."""
+
+    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = ...) -> Any:
+        """Raises PeerLost, DeadlineExceeded or RemoteError."""
+
+    def kill(self, member: Member) -> None:
+        """Have the process ended at once, if it is there; its supervisor starts another."""
+
+    def is_busy(self, member: Member) -> bool:
+        """Whether the process has worked since this was asked before: it starts, or applies a version."""
+
+
+class _Link:
+    """A connected shard. `version` is what it acknowledged; pushes to it go one after the other."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.lost = trio.Event()
+        self.turn = trio.Lock()
+
+
+class Publisher:
+    """Knows which shards are connected, and which version each has acknowledged."""
+
+    def __init__(self, shards: Shards, members: Sequence[Member], deadline_s: float = ACK_DEADLINE_S) -> None:
+        self._shards = shards
+        self._members = tuple(members)
+        self._deadline_s = deadline_s
+        self._links: dict[Member, _Link] = {}
+        self._progress = trio.Event()  # set, and made anew, at each step
+        self._steps = 0
+
+    async def connected(self, member: Member, state: Callable[[], tuple[int, list[Change]]]) -> None:
+        """A shard's link is up: brings it to the present, `state()`. Returns when it acknowledged, or is gone again."""
+        link = self._links[member] = _Link()
+        self._note_progress()
+        async with link.turn:
+            version, everything = state()
+            await self._send(member, link, version, everything, whole=True)
+
+    def disconnected(self, member: Member) -> None:
+        """The shard's link ended."""
+        link = self._links.pop(member, None)
+        if link is not None:
+            link.lost.set()
+            self._note_progress()
+
+    def acknowledged(self) -> dict[Member, int | None]:
+        """The version each shard acknowledged, None for one that is not connected."""
+        return {m: self._links[m].version if m in self._links else None for m in self._members}
+
+    async def push(self, version: int, delta: list[Change]) -> None:
+        """Until P2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
+
+        A shard enforces a version only together with its peers, so one that is stuck holds the others up: shards that do
+        not even answer are ended first, and the others get the same time again.
+        """
+        async with trio.open_nursery() as nursery:
+            if delta:
+                for member, link in self._links.items():
+                    nursery.start_soon(self._send_delta, member, link, version, delta)
+            waited_for = self._members
+            while late := await self._late(waited_for, version):
+                ended = await self._silent(late) or late
+                await self._end(ended)
+                waited_for = tuple(member for member in late if member not in ended)
+            nursery.cancel_scope.cancel()
+
+    async def _late(self, members: Sequence[Member], version: int) -> list[Member]:
+        """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
+        anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
+        began_s = moved_s = trio.current_time()
+        steps = self._steps
+        while behind := [m for m in members if m not in self._links or self._links[m].version < version]:
+            with trio.move_on_after(self._deadline_s / LOOKS):
+                await self._progress.wait()
+            busy = [member for member in behind if self._shards.is_busy(member)]
+            now_s = trio.current_time()
+            if steps != self._steps:
+                steps = self._steps
+                began_s = moved_s = now_s
+            elif busy and now_s - began_s < BUSY_DEADLINE_S:
+                moved_s = now_s
+            elif now_s - moved_s >= self._deadline_s:
+                return behind
+        return []
+
+    async def _silent(self, members: Sequence[Member]) -> list[Member]:
+        """Those that do not answer; that they don't know the question is an answer."""
+        silent: list[Member] = []
+
+        async def ask(member: Member) -> None:
+            try:
+                await self._shards.request(member, "ping", timeout_s=PING_DEADLINE_S)
+            except RemoteError:
+                return
+            except (PeerLost, DeadlineExceeded):
+                silent.append(member)
+
+        async with trio.open_nursery() as nursery:
+            for member in members:
+                nursery.start_soon(ask, member)
+        return silent
+
+    async def _end(self, members: Sequence[Member]) -> None:
+        """Shards that do not acknowledge may not go on admitting."""
+        for member in members:
+            self._shards.kill(member)
+        with trio.move_on_after(DEATH_DEADLINE_S):
+            for member in members:
+                if member in self._links:
+                    await self._links[member].lost.wait()
+
+    async def _send_delta(self, member: Member, link: _Link, version: int, delta: list[Change]) -> None:
+        async with link.turn:
+            # Otherwise something before it did not arrive, or the whole state did with this change in it.
+            if link.version == version - 1:
+                await self._send(member, link, version, delta, whole=False)
+
+    async def _send(self, member: Member, link: _Link, version: int, delta: list[Change], *, whole: bool) -> None:
+        parts = list(_parts(delta))
+        try:
+            for number, part in enumerate(parts):
+                more = number < len(parts) - 1
+                await self._shards.request(member, "apply", version, part, whole, more, timeout_s=_FOR_EVER_S)
+                self._note_progress()
+        except (PeerLost, DeadlineExceeded, RemoteError):
+            return  # it stays behind: `_push` ends it, or its successor connects
+        link.version = max(link.version, version)
+
+    def _note_progress(self) -> None:
+        self._steps += 1
+        self._progress.set()
+        self._progress = trio.Event()
+
+
+def _parts(delta: list[Change]) -> Iterator[list[list[Any]]]:
+    """The delta in pieces of about PART_BYTES, at least one."""
+    part: list[list[Any]] = []
+    size = 0
+    for change in delta:
+        size += len(json.dumps(change))
+        part.append(list(change))
+        if size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part or size == 0:
+        yield part
