@@ -35,7 +35,7 @@ def main() -> int:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     shards = max(2, len(os.sched_getaffinity(0)))
-    step("A broker with one process per core. Nobody may have more than 50 connections from one address.")
+    step("A broker with one process per core. An address may have 50 connections.")
     cluster = start(["up", "--shards", str(shards), "--port", "0", "--admin-port", "0", "--data-dir", str(OUT / "data"),
                      "--set", "kafka_connections_max_per_ip=50"])  # fmt: skip
     try:

@@ -54,7 +54,7 @@ class AdminApi:
         return JSONResponse(redpanda.status(self._coordinator.state, self._admin.versions()))
 
     async def broker_overrides(self, request: Request) -> Response:
-        found = self._admin.broker_overrides()
+        found = self._admin.settings.broker_overrides()
         told = {
             str(broker): {name: redpanda.as_json(broker_setting(name), value) for name, value in values.items()}
             for broker, values in found.items()
@@ -67,7 +67,7 @@ class AdminApi:
         return JSONResponse({"history": self._coordinator.history(most, before)})
 
     async def get_quotas(self, request: Request) -> Response:
-        return JSONResponse({"quotas": self._admin.quotas()})
+        return JSONResponse({"quotas": self._admin.settings.quotas()})
 
     async def put_quotas(self, request: Request) -> Response:
         changes = quota_changes(await read_body(request))
@@ -75,13 +75,13 @@ class AdminApi:
         return await self._changed(self._coordinator.alter_quotas(caller(request), changes, dry_run))
 
     async def get_users(self, request: Request) -> Response:
-        return JSONResponse({"users": self._admin.users()})
+        return JSONResponse({"users": self._admin.settings.users()})
 
     async def put_user(self, request: Request) -> Response:
         body = await read_body(request)
         if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
             raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
-        changes = self._admin.user_changes(body.get("name") or "", body.get("password"))
+        changes = self._admin.settings.user_changes(body.get("name") or "", body.get("password"))
         return await self._changed(self._coordinator.alter_users(caller(request), changes))
 
     async def explain(self, request: Request) -> Response:

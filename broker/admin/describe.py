@@ -20,19 +20,14 @@ from typing import Any
 
 import trio
 
-from broker.admin.redpanda import EVERY_BROKER, as_json, cluster_config
+from broker.admin.describe_settings import SettingsView
+from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
 from broker.admin.throttled import throttled_clients
 from broker.journal.schema import REASONS
-from broker.serve.sasl import SCRAM, Credential
 from broker.shard_counters import Layout, ShardCounters
 from broker.top_talkers import merge_top
 from shards.config.coordinator import Coordinator
-from shards.limits.broker_config import given
-from shards.limits.config_def import LIMITS, broker_setting, listener_of
-from shards.limits.config_types import Value
-from shards.limits.errors import ConfigInvalid
-from shards.limits.quota_entities import entity_of_key, key_of_entity
 
 TOP = 50
 REFUSED_BY = ("ip", "listener", "reason", "shard")
@@ -56,6 +51,7 @@ class Admin:
         `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how
         many seconds the next start is due."""
         self.coordinator = coordinator
+        self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
         self._about = dict(about or {})
@@ -191,7 +187,7 @@ class Admin:
                 for ip, n, error, told in top
             ],
             "throttled": throttled_clients(asked["describe_gauges"], 12),
-            "limits": self.limits(),
+            "limits": self.settings.limits(),
         }
 
     def _rates(self, window: tuple[Any, Any], member: Member) -> dict[str, Any]:
@@ -207,62 +203,6 @@ class Admin:
             "decisions": totals["decisions"],
         }
 
-    # ---- configuration
-
-    def limits(self) -> list[dict[str, Any]]:
-        """Every setting that limits clients, in force or not; then those that single brokers have of their own.
-
-        `broker`: the id of the broker, null for the whole cluster.
-        """
-        state = self.coordinator.state
-        found = given(EVERY_BROKER, state.static, state.settings)
-        names = (*LIMITS, *sorted(name for name in found if listener_of(name)))
-        rows = [_limit(name, found.get(name, broker_setting(name).default), name in found, None) for name in names]
-        for broker, values in self.broker_overrides().items():
-            rows += [
-                _limit(name, value, True, broker)
-                for name, value in values.items()
-                if name in LIMITS or listener_of(name)
-            ]
-        return rows
-
-    def broker_overrides(self) -> dict[int, dict[str, Value]]:
-        """The live values that single brokers have of their own, by broker id."""
-        settings = self.coordinator.state.settings
-        found: dict[int, dict[str, Value]] = {}
-        for broker in sorted({int(key.partition("/")[0]) for key in settings if not key.startswith("/")}):
-            own = {key: text for key, text in settings.items() if key.startswith(f"{broker}/")}
-            found[broker] = given(broker, {}, own, unreadable=lambda fault: None)
-        return found
-
-    def quotas(self) -> list[dict[str, Any]]:
-        """Every entity that has a quota, and its values."""
-        quotas = sorted(self.coordinator.state.quotas.items())
-        return [{"entity": dict(entity_of_key(key)), "values": values} for key, values in quotas]
-
-    def quota_of(self, entity: tuple[tuple[str, str | None], ...]) -> dict[str, float]:
-        """The quotas of exactly this entity."""
-        return self.coordinator.state.quotas.get(key_of_entity(entity), {})
-
-    # ---- users
-
-    def users(self) -> list[dict[str, Any]]:
-        """Every user, and the mechanisms it can log in with besides PLAIN."""
-        return [
-            {"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self.coordinator.state.users.items())
-        ]
-
-    def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
-        """What makes `password` the one of `name`, or, without one, removes the user."""
-        if password is None:
-            known = self.coordinator.state.users.get(name)
-            if known is None:
-                raise ConfigInvalid("user", name, "there is no such user", error="RESOURCE_NOT_FOUND")
-            return [[name, mechanism, None] for mechanism in known]
-        if not password:
-            raise ConfigInvalid("password", "", "it must not be empty", error="UNACCEPTABLE_CREDENTIAL")
-        return [[name, mechanism, Credential.of_password(mechanism, password).stored()] for mechanism in SCRAM]
-
     # ---- metrics
 
     async def metrics(self) -> bytes:
@@ -275,19 +215,6 @@ class Admin:
         inter_broker = values["inter.broker.listener.name"]
         uptime_s = time.monotonic() - self._started_s
         return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker)
-
-
-def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> dict[str, Any]:
-    setting = broker_setting(name)
-    return {
-        "name": name,
-        "broker": broker,
-        "value": as_json(setting, value),
-        "text": "" if value is None else setting.kind.spell(value),
-        "set": is_set and (broker is not None or value != setting.default),
-        "vocabulary": setting.vocabulary,
-        "doc": setting.doc,
-    }
 
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:

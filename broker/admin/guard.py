@@ -1,4 +1,4 @@
-"""Who may ask the admin API: whoever has its token, and no web page of another site.
+"""Which requests the admin API takes: those with its token, and none from a web page of another site.
 
 G1  With a token, every request but /healthz carries it, as `Authorization: Bearer TOKEN` or as the password of Basic (so
     that a browser can ask for it).

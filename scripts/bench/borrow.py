@@ -103,7 +103,7 @@ class Borrower:
             Taker(self).take()
 
     def next_key(self) -> str | None:
-        """An address nobody has asked for yet; None when enough were asked for."""
+        """An address that was not asked for yet; None when enough were asked for."""
         if not self._to_start:
             return None
         self._to_start -= 1

@@ -66,7 +66,7 @@ def _peers(stack: ExitStack) -> list[Peer]:
 
 
 def _run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
-    """One run into a topic of its own, made by asking for it and deleted again, so that nobody's memory or disk fills up."""
+    """One run into a topic of its own, made by asking for it and deleted again, so that no broker's memory or disk fills up."""
     command = ["java", "-Xmx1g", "-cp", classpath(), MAINS["kafka-producer-perf-test"], "--topic", topic]
     command += ["--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
     command += ["--producer-props", f"bootstrap.servers={peer.bootstrap}"]
@@ -81,7 +81,7 @@ def _run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produ
     deleted = tools("kafka-topics", "--bootstrap-server", peer.bootstrap, "--delete", "--topic", topic)
     if deleted.code:
         raise CannotMeasure(f"{peer.name} does not delete a topic: {(deleted.err or deleted.out).strip()}")
-    time.sleep(1)  # whatever a broker does after a deletion is not the next one's
+    time.sleep(1)  # the work of a broker after a deletion should not count for the next run
     return Produced(float(said[-1][0]), float(said[-1][1]), cpu_s / records * 1e6)
 
 

@@ -31,7 +31,7 @@ class Counters:
 
     @property
     def refused_in_all(self) -> int:
-        """Refusals for whatever reason."""
+        """Refusals, of all reasons together."""
         return sum(self.refused.values())
 
 

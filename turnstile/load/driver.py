@@ -93,7 +93,7 @@ def _storm(
     watch: Callable[[Watch], None],
     bootstrap: str,
 ) -> tuple[list[Tally], bool]:
-    # A Ctrl-C while the workers start would find nobody who can end them in an orderly way, so it waits.
+    # A Ctrl-C while the workers start could not end them in good order yet, so it waits.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     crew = Crew(scenario, targets, processes=processes, began=began)
     interrupted = False

@@ -1,6 +1,6 @@
-"""A Kafka client that does what no library would: sends on whatever it is told. Produce 7, CreateTopics 6, SASL PLAIN.
+"""A Kafka client that does what no library would: it goes on sending while it is told to wait.
 
-Blocking, one request at a time, one connection at a time.
+Produce 7, CreateTopics 6, SASL PLAIN. Blocking, one request at a time, one connection at a time.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class ClientGroup:
     bootstrap: str | None = None
     """Another listener than the run's, "host:port,..."."""
     rate: float | None = None
-    """Clients that start per second, evenly spaced, whatever becomes of the earlier ones; None: see `concurrency`."""
+    """Clients that start per second, evenly spaced, however the earlier ones fare; None: see `concurrency`."""
     start_s: float = 0.0
     duration_s: float | None = None
     """From start_s: then nothing more is opened, and what is held is closed. None: until every client is done."""

@@ -14,7 +14,6 @@ import contextlib
 import errno
 import math
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -24,30 +23,12 @@ from itertools import count
 from turnstile.load.lanes import Lane
 from turnstile.load.raw_sockets import Address, PutOff, api_versions_request, connect
 from turnstile.load.spec import NO_PROBE, RST, UNTIL_THE_END, LoadScenario
+from turnstile.load.storm_connection import ASKED, CLOSED, CONNECTING, OPEN, READING, StormConnection
 
 REPORT_EVERY_S = 0.1
 PUT_OFF_S = 0.05
 BATCH = 64
 """Connections opened before the next look at the answers: more would add to the latency that is measured."""
-
-CONNECTING, ASKED, READING, OPEN, CLOSED = range(5)
-
-
-class StormConnection:
-    """One connection of one client."""
-
-    __slots__ = ("client", "fd", "got", "lane", "sock", "started_s", "state", "took_us")
-
-    def __init__(self, lane: Lane, client: int, sock: socket.SocketType, started_s: float) -> None:
-        self.lane = lane
-        self.client = client
-        self.sock = sock
-        self.fd = sock.fileno()
-        self.started_s = started_s
-        self.state = CONNECTING
-        self.got = b""
-        self.took_us = 0
-        """From connect to the first byte of the answer, or to the end of the handshake where nothing is asked."""
 
 
 class Storm:

@@ -143,7 +143,7 @@ def _work(
     except DriverError as error:
         pipe.send(WorkerFailed(str(error)))
     except BrokenPipeError:
-        pass  # the parent is gone, and nobody wants the result
+        pass  # the parent is gone, and with it the reader of the result
 
 
 def raise_file_limit() -> int:

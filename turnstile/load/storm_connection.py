@@ -1,0 +1,33 @@
+"""One connection of a storm, and the states it goes through.
+
+CONNECTING  the handshake is not over     -> ASKED; CLOSED
+ASKED       the request is on its way     -> READING at the answer's first byte: admitted; CLOSED: refused
+            (with no probe: none is)      -> OPEN after the grace time: admitted; CLOSED: refused
+READING     a part of the answer is here  -> OPEN with its last byte; CLOSED
+OPEN        held                          -> CLOSED, by the driver or by the broker
+"""
+
+from __future__ import annotations
+
+import socket
+
+from turnstile.load.lanes import Lane
+
+CONNECTING, ASKED, READING, OPEN, CLOSED = range(5)
+
+
+class StormConnection:
+    """One connection of one client."""
+
+    __slots__ = ("client", "fd", "got", "lane", "sock", "started_s", "state", "took_us")
+
+    def __init__(self, lane: Lane, client: int, sock: socket.SocketType, started_s: float) -> None:
+        self.lane = lane
+        self.client = client
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.started_s = started_s
+        self.state = CONNECTING
+        self.got = b""
+        self.took_us = 0
+        """From connect to the first byte of the answer, or to the end of the handshake where nothing is asked."""
