@@ -224,7 +224,8 @@ class ShardProcess:
         self.context.poller.at_end_of_pass(self._end_of_pass)
         mesh.on_message = self.acceptors.receive
         mesh.on_up = self._peer_up
-        mesh.on_down = self._peer_down
+        mesh.on_down = self._peer_lost
+        mesh.on_dead = self._peer_dead
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer: self.context.tokens.describe())
@@ -267,12 +268,17 @@ class ShardProcess:
             self.context.tokens.peer_up(key, peer.epoch)
             self.acceptors.peer_up(key)
 
-    def _peer_down(self, key: int, peer: Peer) -> None:
+    def _peer_lost(self, key: int, peer: Peer) -> None:
+        """Its links broke: its process may live, and use what it was granted."""
         if key != COORDINATOR:
-            self.context.tokens.peer_down(key)
+            self.context.tokens.peer_lost(key)
             self.acceptors.peer_down(key)
         else:
             self.subscriber.coordinator_lost()
+
+    def _peer_dead(self, key: int, peer: Peer) -> None:
+        if key != COORDINATOR:
+            self.context.tokens.peer_down(key)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
         """The image has become another version: calls `done` once no token of an older one is left to be spent here."""

@@ -4,9 +4,11 @@ A frame is a length (u32, big endian) and a msgpack array of everything that was
 
 Invariants
 K1  Messages arrive in the order in which they were queued, or the link is lost, which is told once.
-K2  A frame ends with the message that brings it to FRAME_BYTES, so only a single message beyond MAX_FRAME could be too long.
-K3  What waits to be written is bounded. Beyond MAX_QUEUED bytes there is no `room`, for which whoever can wait waits;
-    a link on which nobody can (`one_way`) is lost. So is any beyond MAX_UNREAD: its other end does not read.
+K2  A frame has at most MAX_FRAME bytes, and ends with the message that brings it to FRAME_BYTES. A message that is too
+    long for any frame is not sent, and `on_too_long` is told; the others are, and the link lives.
+K3  What waits to be written is bounded. Beyond MAX_QUEUED bytes the link has no `room`: calls wait for it, and `on_room`
+    is told when all is written. A `one_way` link, for which nothing can wait, is lost instead. So is any link beyond
+    MAX_UNREAD: its other end does not read.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgpack
-import trio
 
 from shards.mesh.poller import EPOLLIN, EPOLLOUT, Poller
 
@@ -25,13 +26,17 @@ FRAME_BYTES = 16 << 20
 MAX_QUEUED = 64 << 20
 MAX_UNREAD = 1 << 30
 _READ_SIZE = 256 << 10
+_HEADER = 5  # bytes of the longest array header
 
 # One buffer for all reads of the process; what is unpacked from it, and what is left of a frame, is copied out at once.
 _scratch = memoryview(bytearray(_READ_SIZE))
 
 
 class Link:
-    """A connected socket; `on_message` gets each message, `on_lost` is called unless it was closed here."""
+    """A connected socket; `on_message` gets each message, `on_lost` is called unless it was closed here.
+
+    `room`: whether another call may be queued (K3).
+    """
 
     def __init__(
         self, sock: socket.socket, poller: Poller, on_message: Callable[[list[Any]], None], on_lost: Callable[[], None]
@@ -45,8 +50,9 @@ class Link:
         self._unsent = bytearray()
         self._received = bytearray()
         self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
-        self.room = trio.Event()
-        self.room.set()
+        self.room = True
+        self.on_room: Callable[[], None] = lambda: None
+        self.on_too_long: Callable[[tuple[Any, ...]], None] = lambda message: None
         self.one_way = False
         self.closed = False
         poller.watch(sock.fileno(), self._ready, EPOLLIN)
@@ -60,29 +66,39 @@ class Link:
             return
         queued, self._queued = self._queued, []
         body = self._packer.pack(queued)
-        if len(body) <= FRAME_BYTES or len(queued) == 1:
+        if len(body) <= FRAME_BYTES:
             self._write(body)
         else:
-            for messages in self._split(queued):
-                self._write(self._packer.pack(messages))
+            for body in self._split(queued):
+                self._write(body)
         if len(self._unsent) > MAX_QUEUED and not self.closed:
             if self.one_way or len(self._unsent) > MAX_UNREAD:
                 self.lose()
-            elif self.room.is_set():
-                self.room = trio.Event()
+            else:
+                self.room = False
 
-    def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-        """The messages of each frame."""
-        messages: list[tuple[Any, ...]] = []
-        size = 0
+    def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[bytes]:
+        """The bodies of several frames (K2)."""
+        packed: list[bytes] = []
+        size = _HEADER
         for message in queued:
-            messages.append(message)
-            size += len(self._packer.pack(message))
+            each = self._packer.pack(message)
+            if _HEADER + len(each) > MAX_FRAME:
+                self.on_too_long(message)
+                continue
+            if packed and size + len(each) > MAX_FRAME:
+                yield self._join(packed)
+                packed, size = [], _HEADER
+            packed.append(each)
+            size += len(each)
             if size >= FRAME_BYTES:
-                yield messages
-                messages, size = [], 0
-        if messages:
-            yield messages
+                yield self._join(packed)
+                packed, size = [], _HEADER
+        if packed:
+            yield self._join(packed)
+
+    def _join(self, packed: list[bytes]) -> bytes:
+        return b"".join((self._packer.pack_array_header(len(packed)), *packed))
 
     def _write(self, body: bytes) -> None:
         frame = len(body).to_bytes(4, "big") + body
@@ -100,7 +116,6 @@ class Link:
         self.closed = True
         self._poller.forget(self.sock.fileno())
         self.sock.close()
-        self.room.set()
 
     def _send(self, data: bytes | bytearray) -> int:
         try:
@@ -121,7 +136,9 @@ class Link:
         del self._unsent[: self._send(self._unsent)]
         if not self._unsent and not self.closed:
             self._poller.change(self.sock.fileno(), EPOLLIN)
-            self.room.set()
+            if not self.room:
+                self.room = True
+                self.on_room()
 
     def _read(self) -> None:
         try:

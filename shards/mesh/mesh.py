@@ -9,10 +9,14 @@ opens with the Hello of both sides; then it carries
 
 Invariants
 M1  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported down.
-M2  `peer_down` follows every `peer_up`; nothing of an incarnation is delivered before its `peer_up` or after its `peer_down`.
+M2  `on_down` follows every `on_up`; nothing of an incarnation is delivered before its `on_up` or after its `on_down`. Links
+    may break while both processes live: then the same incarnation comes up again, on new links. `on_dead` follows
+    `on_down` when the process has ended, unless a later incarnation came up before that was noticed.
 M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
-M4  What waits for a peer is bounded by its links (K3): calls wait for room. Answers do not, as who waits for one may be
-    who would make the room; a peer that reads none of them is lost.
+M4  What waits for a peer is bounded by its links (K3): while a link has no room, calls wait in one queue, first in, first
+    out, and the bound is looked at after each. Answers do not wait, because the process that waits for an answer may be
+    the one that has to make room; a peer that reads none of them is lost.
+M5  A call or an answer that is too long for a frame fails that call alone.
 """
 
 from __future__ import annotations
@@ -20,8 +24,11 @@ from __future__ import annotations
 import errno
 import inspect
 import itertools
+import os
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import trio
@@ -29,7 +36,7 @@ import trio
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.limits.errors import TurnstileError
 from shards.mesh.deferred import Deferred
-from shards.mesh.link import Link
+from shards.mesh.link import MAX_FRAME, Link
 from shards.mesh.poller import Poller
 
 COORDINATOR = -1
@@ -63,6 +70,8 @@ class Peer:
         self.pid = hello.pid
         self.links: dict[str, Link] = {}
         self.calls: dict[int, _Call] = {}
+        self.waiting: deque[tuple[Any, ...]] = deque()  # calls for which the link had no room yet
+        self.process: int | None = None  # a pidfd, once announced; None: the process is not there
         self.when_lost: list[Callable[[], None]] = []
         # Messages that overtook the hello of the other channel; delivered once the peer is announced.
         self.early: list[tuple[Link, list[Any]]] = []
@@ -79,7 +88,8 @@ class _Call(NamedTuple):
 class Mesh:
     """All links of one process. Peers are keyed by what `key_of` makes of their hello: the shard id inside a broker.
 
-    `on_up(peer)` and `on_down(peer)` tell of incarnations; `on_message(peer id, message)` gets one-way messages.
+    `on_up(key, peer)`, `on_down(key, peer)` and `on_dead(key, peer)` tell of incarnations: linked, not linked any more,
+    ended. `on_message(key, message)` gets one-way messages.
     `channels` is how many links make a peer complete: two between shards, one to the coordinator.
     """
 
@@ -102,7 +112,9 @@ class Mesh:
         self.peers: dict[Any, Peer] = {}
         self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
+        self.on_dead: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None
+        self._unlinked: dict[Any, Peer] = {}  # lost peers whose processes may live
 
     # Sending
 
@@ -127,10 +139,10 @@ class Mesh:
         call_id = next(self._ids)
         peer.calls[call_id] = _Call(answer, trio.current_time() + timeout_s)
         link = peer.links[DATA]
-        if link.room.is_set():
+        if link.room and not peer.waiting:
             self._queue(link, (CALL, call_id, method, args))
         else:
-            self._nursery.start_soon(self._call_with_room, peer, link, (CALL, call_id, method, args))
+            peer.waiting.append((CALL, call_id, method, args))
         return answer
 
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
@@ -139,10 +151,21 @@ class Mesh:
             return await self.call(key, method, *args, timeout_s=timeout_s)
         raise DeadlineExceeded(f"{key} did not answer {method} within {timeout_s} s")
 
-    async def _call_with_room(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
-        await link.room.wait()
-        if message[1] in peer.calls:
-            self._queue(link, message)
+    def _feed(self, peer: Peer, link: Link) -> None:
+        """A link has room again: the calls that waited for it go out, one by one, as long as it has (M4)."""
+        while peer.waiting and link.room and not link.closed:
+            message = peer.waiting.popleft()
+            if message[1] in peer.calls:
+                link.queue(message)
+                link.flush()
+
+    def _too_long(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
+        """M5."""
+        code, sentence = "MessageTooLarge", f"more than the {MAX_FRAME} bytes of a frame"
+        if message[0] == RESULT:
+            self._queue(link, (FAILURE, message[1], code, f"the answer has {sentence}"))
+        elif message[0] == CALL and (call := peer.calls.pop(message[1], None)) is not None:
+            call.answer.fail(RemoteError(code, f"the call of {message[2]} has {sentence}"))
 
     def tick(self) -> None:
         """Ends calls whose time is over; to be called a few times a second."""
@@ -158,7 +181,7 @@ class Mesh:
 
     def flush(self) -> None:
         """Writes what was queued. The owner calls it at the end of each pass, after what has to be on disk before."""
-        if self._dirty:
+        while self._dirty:  # a message that is too long is followed by an answer that says so
             dirty, self._dirty = self._dirty, set()
             for link in dirty:
                 link.flush()
@@ -167,7 +190,10 @@ class Mesh:
         """Closes every link, without telling anybody here."""
         for link in self._links:
             link.close()
+        for peer in (*self.peers.values(), *self._unlinked.values()):
+            self._forget_process(peer)
         self.peers.clear()
+        self._unlinked.clear()
 
     def _queue(self, link: Link, message: tuple[Any, ...]) -> None:
         link.queue(message)
@@ -256,9 +282,15 @@ class Mesh:
             peer = self.peers[key] = Peer(hello)
         peer.links[hello.channel] = link
         link.one_way = hello.channel == CONTROL
+        link.on_room = partial(self._feed, peer, link)
+        link.on_too_long = partial(self._too_long, peer, link)
         peer.when_lost.append(on_lost)
         if len(peer.links) == channels:
             peer.announced = True
+            earlier = self._unlinked.pop(key, None)
+            if earlier is not None:
+                self._forget_process(earlier)
+            peer.process = _open_process(hello.pid)
             self.on_up(key, peer)
             early, peer.early = peer.early, []
             for on, message in early:
@@ -273,6 +305,7 @@ class Mesh:
             if not link.closed:
                 link.close()
         calls, peer.calls = peer.calls, {}
+        peer.waiting.clear()
         for call in calls.values():
             call.answer.fail(PeerLost(f"{key} went down", asked=True))
         for add_callback in peer.when_lost:
@@ -280,7 +313,31 @@ class Mesh:
         if peer.announced:
             peer.announced = False
             self.on_down(key, peer)
+            self._watch_process(key, peer)
             self._poller.wake()
+
+    # Processes
+
+    def _watch_process(self, key: Any, peer: Peer) -> None:
+        """Tells when the process of a lost peer has ended; at once, if it is not there."""
+        if peer.process is None:
+            self.on_dead(key, peer)
+            return
+        self._unlinked[key] = peer
+
+        def ended(events: int) -> None:
+            self._forget_process(peer)
+            if self._unlinked.get(key) is peer:
+                del self._unlinked[key]
+                self.on_dead(key, peer)
+
+        self._poller.watch(peer.process, ended)
+
+    def _forget_process(self, peer: Peer) -> None:
+        process, peer.process = peer.process, None
+        if process is not None:
+            self._poller.unwatch(process)
+            os.close(process)
 
     # Receiving
 
@@ -324,6 +381,14 @@ class Mesh:
             self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
         else:
             self._queue(link, (RESULT, call_id, value))
+
+
+def _open_process(pid: int) -> int | None:
+    """A descriptor that is readable when the process has ended; None: there is none, or it can't be watched."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 async def _connect(sock: socket.socket, path: str) -> None:

@@ -82,6 +82,25 @@ def test_what_is_too_much_for_one_frame_goes_out_in_several(ends, poller, monkey
     assert [each[0] for each in far.told] == list(range(100))
 
 
+def test_a_message_that_is_too_long_for_a_frame_is_told_and_the_others_arrive(ends, poller, monkeypatch):
+    monkeypatch.setattr(links, "FRAME_BYTES", 1000)
+    monkeypatch.setattr(links, "MAX_FRAME", 2000)
+    near, far = ends
+    told = []
+    near.link.on_too_long = lambda message: told.append(message[0])
+    for number, size in enumerate([10, 3000, 900, 1900, 1980, 1990, 1991, 10]):
+        near.link.queue((number, b"x" * size))
+    near.link.flush()
+    near.link.queue((8, b"x" * 3000))
+    near.link.flush()
+    near.link.queue((9, b""))
+    near.link.flush()
+    passes(poller)
+    assert told == [1, 6, 8]
+    assert [each[0] for each in far.told] == [0, 2, 3, 4, 5, 7, 9]
+    assert not near.lost and not far.lost
+
+
 def test_a_longer_frame_than_there_may_be_loses_the_link_once(deaf, poller):
     end, far = deaf
     far.sendall((links.MAX_FRAME + 1).to_bytes(4, "big") + b"and more")
@@ -95,12 +114,14 @@ def test_beyond_its_bound_there_is_no_room_until_all_is_written(deaf, poller, mo
     end, far = deaf
     end.link.queue((b"x" * (1 << 20),))
     end.link.flush()
-    assert not end.link.room.is_set() and not end.lost
+    assert not end.link.room and not end.lost
+    told = []
+    end.link.on_room = lambda: told.append(end.link.room)
     far.setblocking(False)
-    while not end.link.room.is_set():
+    while not end.link.room:
         far.recv(1 << 20)
         passes(poller)
-    assert not end.lost
+    assert told == [True] and not end.lost
 
 
 @pytest.mark.parametrize(("one_way", "bound"), [(True, "MAX_QUEUED"), (False, "MAX_UNREAD")])
@@ -115,4 +136,4 @@ def test_who_reads_nothing_is_lost(deaf, monkeypatch, one_way, bound):
     for _ in range(2):
         end.link.queue((b"x" * (1 << 20),))
         end.link.flush()
-    assert (end.lost, end.link.closed, end.link.room.is_set()) == (1, True, True)
+    assert (end.lost, end.link.closed) == (1, True)

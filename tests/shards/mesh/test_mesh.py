@@ -135,15 +135,85 @@ async def test_a_call_waits_for_room_on_its_link(tmp_path):
         asked = []
         zero.mesh.serve("answer", lambda peer, number: asked.append(number))
         link = one.mesh.peers[0].links[DATA]
-        link.room = trio.Event()
+        link.room = False
         waiting, too_late = one.mesh.call(0, "answer", 1), one.mesh.call(0, "answer", 2, timeout_s=0)
-        await trio.testing.wait_all_tasks_blocked()
         one.mesh.tick()
-        link.room.set()
+        link.room = True
+        last = one.mesh.call(0, "answer", 3)
+        link.on_room()
         await waiting
-        assert asked == [1], "one whose time is over is not asked any more"
+        await last
+        assert asked == [1, 3], "one whose time is over is not asked any more"
         with pytest.raises(DeadlineExceeded):
             too_late.result()
+
+
+async def test_calls_that_waited_for_room_go_out_in_order_and_never_break_the_link(tmp_path, monkeypatch):
+    """As many large calls as fill the link many times over: no call overtakes another, and the bound holds after each."""
+    monkeypatch.setattr(link, "MAX_QUEUED", 1 << 20)
+    monkeypatch.setattr(link, "MAX_UNREAD", 4 << 20)
+    async with pair(tmp_path) as (zero, one):
+        asked = []
+        zero.mesh.serve("store", lambda peer, number, data: asked.append(number))
+        answers = []
+        for number in range(60):
+            answers.append(one.mesh.call(0, "store", number, b"x" * (1 << 20)))
+            if number % 3 == 0:
+                await trio.lowlevel.checkpoint()
+                one.mesh.flush()
+        with trio.fail_after(10):
+            for answer in answers:
+                await answer
+        assert asked == list(range(60))
+        assert one.told == [("up", 0, 1)]
+
+
+async def test_an_answer_or_a_call_that_is_too_long_fails_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(link, "FRAME_BYTES", 1 << 16)
+    monkeypatch.setattr(link, "MAX_FRAME", 1 << 20)
+    async with pair(tmp_path) as (zero, one):
+        zero.mesh.serve("long", lambda peer, size: b"x" * size)
+        zero.mesh.serve("size", lambda peer, data: len(data))
+        calls = [one.mesh.call(0, "long", 2 << 20), one.mesh.call(0, "long", 10)]
+        calls += [one.mesh.call(0, "size", b"x" * (2 << 20)), one.mesh.call(0, "size", b"xy")]
+        assert await calls[1] == b"x" * 10
+        assert await calls[3] == 2
+        for call in (calls[0], calls[2]):
+            with pytest.raises(RemoteError, match="bytes of a frame") as caught:
+                await call
+            assert caught.value.code == "MessageTooLarge"
+        assert one.told == [("up", 0, 1)]
+
+
+async def test_a_peer_is_dead_when_its_process_has_ended_and_not_when_its_links_broke(tmp_path):
+    async with pair(tmp_path) as (zero, one), sleeping() as process:
+        zero.mesh.on_dead = lambda key, peer: zero._tell(("dead", key, peer.epoch))
+        nears = []
+        for channel in (CONTROL, DATA):
+            near, far = socket.socketpair()
+            zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)
+            near.sendall(framed([Hello(0, 2, 3, process.pid, channel)]))
+            nears.append(near)
+        assert await zero.until(2) == ("up", 2, 3)
+        nears[0].close()
+        assert await zero.until(3) == ("down", 2, 3)
+        one.mesh.send(0, ("still", "here"))
+        assert await zero.until(4) == (1, "still", "here")
+        process.kill()
+        assert await zero.until(5) == ("dead", 2, 3)
+        nears[1].close()
+
+
+@asynccontextmanager
+async def sleeping():
+    """A process that does nothing until it is killed."""
+    process = await trio.lowlevel.open_process(["sleep", "60"])
+    try:
+        yield process
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
 
 
 async def test_calls_in_flight_end_with_the_peer(tmp_path):
