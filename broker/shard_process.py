@@ -202,6 +202,7 @@ class ShardProcess:
             self.context.journal.tick(poller.now_ns)
             self.acceptors.tick()
             self.mesh.tick()
+            self.meters.expire()
             self.gauges.set()
             if self._requests is not None:
                 self._requests.tick()

@@ -56,11 +56,16 @@ class _ClientQuotaManager(Generic[Sensor]):
 
     def expire(self, *, now_ms: int, idle_ms: int = IDLE_MS) -> int:
         """Drop sensors that nothing was recorded in for `idle_ms`; how many. Bounds memory."""
-        idle = [key for key, sensor in self.sensors.items() if now_ms - (sensor.idle_since_ms() or 0) >= idle_ms]
-        for key in idle:
-            del self.sensors[key]
+        return sum(self.expire_one(key, now_ms=now_ms, idle_ms=idle_ms) for key in list(self.sensors))
+
+    def expire_one(self, key: tuple[str, str], *, now_ms: int, idle_ms: int = IDLE_MS) -> bool:
+        """Drop the sensor of one key if nothing was recorded in it for `idle_ms`; whether it was."""
+        sensor = self.sensors.get(key)
+        if sensor is None or now_ms - (sensor.idle_since_ms() or 0) < idle_ms:
+            return False
+        del self.sensors[key]
         self._known.clear()
-        return len(idle)
+        return True
 
     def _resolve(self, user: str, client_id: str) -> tuple[Sensor, float | None]:
         """The sensor and the limit of a client, looked up anew after a change of any quota."""

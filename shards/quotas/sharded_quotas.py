@@ -8,12 +8,14 @@ beside it, while a grant would have to be taken back before the throttle that is
 Q1  While no quota of a kind was ever set, a request costs one look at a flag.
 Q2  The sensor of a key lives on one shard only. A shard that starts again begins with empty sensors, as a broker does.
 Q3  A changed quota holds for the first request charged after the change has returned.
+Q4  A sensor that was not used for an hour is dropped at the next turn over all sensors. A turn looks at EXPIRED_AT_ONCE of
+    them at a time, so that it never stops the loop for long.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
@@ -37,6 +39,7 @@ from shards.tokens.homes import home_of
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 _METHOD = "charge"
+EXPIRED_AT_ONCE: Final = 2000
 
 Call = Callable[..., Deferred[Any]]
 """mesh.call: (peer, method, *args) -> value."""
@@ -66,6 +69,7 @@ class ShardedQuotas:
         self._throttles: dict[tuple[str, str, str], Average] = {}
         self._mutation_rates: dict[tuple[str, str], Rate] = {}
         self._began = False
+        self._turn = self._sensors()
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
     def _build(self, window: Window, mutations: Window) -> None:
@@ -155,15 +159,22 @@ class ShardedQuotas:
                 found[kind] = self._managers[kind].rate(user, client_id, now_ms=now_ms)
         return found
 
-    def expire(self) -> None:
-        """Lets go of sensors that nobody used for an hour, as Kafka does."""
+    def expire(self, most: int = EXPIRED_AT_ONCE) -> None:
+        """Drops sensors that were not used for an hour, as Kafka does; looks at `most` of them, in turn (Q4)."""
+        now_ms, looked = self._now_ms(), 0
+        for kind, key in itertools.islice(self._turn, most):
+            looked += 1
+            if self._managers[kind].expire_one(key, now_ms=now_ms):
+                self._throttles.pop((kind, *key), None)
+                if kind == MUTATION:
+                    self._mutation_rates.pop(key, None)
+        if looked < most:
+            self._turn = self._sensors()
+
+    def _sensors(self) -> Iterator[tuple[str, tuple[str, str]]]:
         for kind, manager in self._managers.items():
-            manager.expire(now_ms=self._now_ms())
-            gone = [key for key in self._throttles if key[0] == kind and key[1:] not in manager.sensors]
-            for key in gone:
-                del self._throttles[key]
-        for client in self._mutation_rates.keys() - self.mutation.sensors.keys():
-            del self._mutation_rates[client]
+            for key in list(manager.sensors):
+                yield kind, key
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""

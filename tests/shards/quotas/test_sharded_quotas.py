@@ -125,3 +125,19 @@ async def test_rates_and_average_throttles_are_told_by_the_home_alone():
     for meters in broker.meters:
         meters.expire()
     assert [row for meters in broker.meters for row in meters.describe(10)] == []
+
+
+async def test_sensors_nobody_uses_are_dropped_a_few_at_a_time():
+    broker = Broker(1, {(("client-id", None),): {PRODUCE: 100.0}})
+    for number in range(100):
+        await broker.charge(0, PRODUCE, "ANONYMOUS", f"client-{number}", 1)
+    broker.now_ms = 3_600_000
+    await broker.charge(0, PRODUCE, "ANONYMOUS", "client-7", 1)
+    broker.meters[0].expire(most=60)
+    assert len(broker.meters[0].describe(1000)) == 41
+    broker.meters[0].expire(most=60)
+    assert [client for _, _, client, *_ in broker.meters[0].describe(1000)] == ["client-7"]
+    broker.now_ms *= 3
+    for _ in range(2):  # the turn that just ended, and the next
+        broker.meters[0].expire(most=60)
+    assert not broker.meters[0].describe(1000)
