@@ -1,5 +1,6 @@
 """Clients that mean harm, machines that run out of things: the cluster serves everybody else, and recovers by itself."""
 
+import contextlib
 import json
 import os
 import resource
@@ -72,6 +73,27 @@ def test_a_frame_that_stops_half_way_holds_up_nobody(cluster):
             )
         with connect(cluster.listeners["PLAIN"][0]) as good:
             assert admitted(good)
+
+
+def test_large_requests_that_stop_half_way_hold_up_no_other_large_request(cluster):
+    """Together they hold more than queued.max.request.bytes; what holds memory and sends nothing is closed for the others."""
+    address = cluster.listeners["PLAIN"][0]
+    large = request(18, 0, "c" * 30_000, b"x" * 70_000)
+    with ExitStack() as stack:
+        stopped = [stack.enter_context(connect(address)) for _ in range(12)]
+        for sock in stopped:
+            sock.settimeout(1)
+            sock.sendall(struct.pack(">i", 99 << 20))
+        for sock in stopped:
+            with contextlib.suppress(OSError):  # the broker stops reading, or closes it
+                for _ in range(20):
+                    sock.sendall(b"x" * (1 << 20))
+        for _ in range(4):  # on every shard, most likely
+            good = stack.enter_context(connect(address))
+            good.sendall(large[:90_000])
+            assert admitted(stack.enter_context(connect(address)))
+            good.sendall(large[90_000:])
+            assert answer(good)
 
 
 def test_somebody_unknown_gets_no_room_for_a_large_frame(cluster):
