@@ -1,4 +1,4 @@
-"""Things to do after a delay: muted channels and held sockets, on one timer however many there are.
+"""Functions to call after a delay: muted channels, held sockets, rates; on one timer however many there are.
 
 A delay costs an entry in a heap: no thread, no task, no timer of its own.
 
@@ -19,7 +19,7 @@ _FEW = 64
 
 
 class Timer:
-    """Something that waits for its time; `function` is None once that has come or been cancelled."""
+    """One call that is due later; `function` is None once it was called or cancelled."""
 
     __slots__ = ("function",)
 
@@ -45,23 +45,28 @@ class Timers:
         due_ns = self._poller.now_ns + int(delay_ms * 1e6)
         if not self._heap or due_ns < self._heap[0][0]:
             self._sooner.set()
-        delay = Timer(function)
-        heapq.heappush(self._heap, (due_ns, next(self._order), delay))
-        return delay
+        timer = Timer(function)
+        heapq.heappush(self._heap, (due_ns, next(self._order), timer))
+        return timer
 
-    def cancel(self, delay: Timer) -> None:
+    def cancel(self, timer: Timer) -> None:
         """Never calls it; nothing happens if it was called or cancelled before."""
-        if delay.function is None:
+        if timer.function is None:
             return
-        delay.function = None
+        timer.function = None
         self._cancelled += 1
         if self._cancelled > _FEW + len(self):
             self._heap = [entry for entry in self._heap if entry[2].function is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0
 
+    def check(self) -> None:
+        """Raises AssertionError when D1 does not hold."""
+        assert self._cancelled == sum(timer.function is None for _, _, timer in self._heap)
+        assert len(self._heap) <= 2 * len(self) + _FEW + 1
+
     async def run(self) -> None:
-        """Until cancelled."""
+        """Calls what is due, as part of a pass of the poller, until cancelled."""
         while True:
             self._sooner = trio.Event()
             wait_s = (self._heap[0][0] - self._poller.clock_ns()) / 1e9 if self._heap else float("inf")
@@ -70,8 +75,8 @@ class Timers:
             self._poller.touch()
             now_ns = self._poller.now_ns
             while self._heap and self._heap[0][0] <= now_ns:
-                delay = heapq.heappop(self._heap)[2]
-                function, delay.function = delay.function, None
+                timer = heapq.heappop(self._heap)[2]
+                function, timer.function = timer.function, None
                 if function is None:
                     self._cancelled -= 1
                 else:

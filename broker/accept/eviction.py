@@ -5,7 +5,7 @@ called in, whether more connections are open than may be; then the home asks eve
 another listener, and has the idlest of all closed. Source: KIP-402; SocketServer.ConnectionQuotas.maxConnectionsExceeded.
 
 R1  At most one connection is closed for each that was forced in, and none while the pool is within its cap: lowering a
-    cap closes nobody.
+    cap closes no connection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A listening socket: accepts in batches, and stops accepting while its admission has to wait.
 
 Waiting for readability and then accepting until nothing is left takes half the time of one wake-up per connection.
-The socket is shared with the supervisor, so a connection that arrives while nobody accepts waits in its backlog.
+The socket is shared with the supervisor, so a connection that arrives while it is not accepted waits in its backlog.
 """
 
 from __future__ import annotations
@@ -56,6 +56,13 @@ class Listener:
         self._wanted = False
         self._look()
 
+    def close(self) -> None:
+        """Accepts no more. The socket stays open in the supervisor."""
+        self.pause()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+
     def _look(self) -> None:
         accepting = self._wanted and not self._exhausted
         if accepting and not self._accepting:
@@ -103,7 +110,7 @@ class Listener:
             self._look()
 
     def resume_after_exhaustion(self) -> None:
-        """Accepts again after the machine ran out of descriptors; called now and then."""
+        """Accepts again after the machine ran out of descriptors; to be called a few times a second."""
         if self._exhausted:
             self._exhausted = False
             self._look()

@@ -45,7 +45,7 @@ class Pacing:
     def close(self) -> None:
         """Accepts nothing any more."""
         if self._listener is not None:
-            self._listener.pause()
+            self._listener.close()
             self._listener = None
 
     def stop(self) -> Permit:

@@ -1,4 +1,4 @@
-"""Who a client is, on a listener that asks: SaslHandshake and SaslAuthenticate before anything else is answered.
+"""Authentication of a client on a listener with `sasl`: nothing else is answered before it.
 
 SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens
 without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after

@@ -36,7 +36,7 @@ from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
 
 _READ_SIZE = 256 << 10
-# Of a client that has not proven who it is: Kafka's sasl.server.max.receive.size.
+# Before authentication: Kafka's sasl.server.max.receive.size.
 MAX_UNKNOWN_BYTES = 512 << 10
 _SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
 _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
@@ -134,7 +134,7 @@ class Connection:
             self._look_for_the_end()
 
     def close(self, why: str = "client") -> None:
-        """Ends the connection; `why` says who ended it: client, malformed, idle, shutdown, ..."""
+        """Ends the connection; `why` is the reason that is journaled: client, malformed, idle, shutdown, ..."""
         if self.closed:
             return
         self.closed = True
@@ -151,7 +151,7 @@ class Connection:
         self._cancel_answers()
 
     def _idle_events(self) -> int:
-        """TLS may have to write what nobody here has sent."""
+        """TLS may have bytes of its own to write, of which the connection knows nothing."""
         return _READING if self.serving.tls is None else _WRITING
 
     # Reading
@@ -237,7 +237,7 @@ class Connection:
         self._serve_received()
 
     def _max_frame_bytes(self) -> int:
-        """Somebody unknown gets no room for more than what it takes to say who it is."""
+        """Before authentication a client gets no room for more than authentication takes."""
         most = self.serving.max_frame_bytes
         return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
 

@@ -30,7 +30,7 @@ _SALT_BYTES = 26
 
 
 class AuthenticationFailed(Exception):
-    """The client did not prove who it says it is, or did not speak the mechanism; `str()` may be told to it."""
+    """The client did not prove its name, or did not speak the mechanism; `str()` may be sent to it."""
 
 
 class Credential(NamedTuple):

@@ -11,8 +11,9 @@ from contextlib import ExitStack
 
 import pytest
 import raw_http
+from batches import batch
 from harness import TURNSTILE, _alive, admitted, connect, running, until
-from raw import answer, request, string
+from raw import answer, produce, request, string
 
 from turnstile.admin_client import AdminRefused
 
@@ -78,7 +79,7 @@ def test_a_frame_that_stops_half_way_holds_up_nobody(cluster):
 def test_large_requests_that_stop_half_way_hold_up_no_other_large_request(cluster):
     """Together they hold more than queued.max.request.bytes; what holds memory and sends nothing is closed for the others."""
     address = cluster.listeners["PLAIN"][0]
-    large = request(18, 0, "c" * 30_000, b"x" * 70_000)
+    large = produce("good", "unknown", 0, batch(b"x" * 200_000))
     with ExitStack() as stack:
         stopped = [stack.enter_context(connect(address)) for _ in range(12)]
         for sock in stopped:
@@ -90,9 +91,9 @@ def test_large_requests_that_stop_half_way_hold_up_no_other_large_request(cluste
                     sock.sendall(b"x" * (1 << 20))
         for _ in range(4):  # on every shard, most likely
             good = stack.enter_context(connect(address))
-            good.sendall(large[:90_000])
+            good.sendall(large[:150_000])
             assert admitted(stack.enter_context(connect(address)))
-            good.sendall(large[90_000:])
+            good.sendall(large[150_000:])
             assert answer(good)
 
 

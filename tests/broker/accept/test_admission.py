@@ -193,6 +193,8 @@ class Acceptor:
         self._log.append("pause")
         self.accepting = False
 
+    close = pause
+
 
 class CoreRates:
     def __init__(self, wait_ms=0, active=False):

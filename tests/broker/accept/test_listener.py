@@ -11,12 +11,27 @@ from broker.accept.listener import Listener
 from shards.mesh.poller import Poller
 
 
+class FaultySocket:
+    """A listening socket whose next accepts fail, one for each of `faults`."""
+
+    def __init__(self, sock):
+        self._sock, self.faults = sock, []
+
+    def _accept(self):
+        if self.faults:
+            raise OSError(self.faults.pop(0), "")
+        return self._sock._accept()
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
+
 class Door:
     """A listener over a real socket, with what it was told."""
 
     def __init__(self):
         self.poller = Poller()
-        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.sock = FaultySocket(socket.create_server(("127.0.0.1", 0)))
         self.arrived, self.shed, self.clients = [], [], []
         self.listener = Listener(
             self.sock, self.poller, lambda fd, ip, port: self.arrived.append(fd), lambda ip, port: self.shed.append(ip)
@@ -32,16 +47,14 @@ class Door:
 
     def fail_with(self, *faults):
         """The next accepts fail, one for each of these."""
-        real, faults = self.sock._accept, list(faults)
-        self.listener._accept = lambda: (_ for _ in ()).throw(OSError(faults.pop(0), "")) if faults else real()
+        self.sock.faults += faults
 
     def close(self):
         for fd in self.arrived:
             os.close(fd)
         for each in (*self.clients, self.sock):
             each.close()
-        if self.listener._spare is not None:
-            os.close(self.listener._spare)
+        self.listener.close()
         self.poller.close()
 
 

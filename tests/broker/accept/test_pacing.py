@@ -37,6 +37,8 @@ class Listener:
     def pause(self):
         self.accepting = False
 
+    close = pause
+
 
 class Counters:
     blocked_ns = 0
