@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from broker.accept import eviction
-from broker.accept.admission import Admission, Deciders, Open
+from broker.accept.admission import Admission, Open
 from broker.accept.core_rates import CoreRates
 from broker.accept.eviction import Eviction
 from broker.accept.held_connections import HeldConnections
 from broker.accept.listener import Listener
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.step_actions import Deciders
 from broker.outcomes import Outcomes
 from broker.serve.connection import Connection
 from broker.shard_context import ShardContext

@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from broker.accept.admission import Admission, Deciders
+from broker.accept.admission import Admission
 from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
+from broker.accept.step_actions import Deciders
 from broker.outcomes import Outcomes
 from broker.shard_context import ShardContext
 from shards.config.image import ClusterImage

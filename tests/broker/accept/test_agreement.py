@@ -5,9 +5,10 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.accept.admission import Admission, Deciders
+from broker.accept.admission import Admission
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.step_actions import Deciders
 from broker.outcomes import Outcomes
 from broker.shard_context import ShardContext
 from shards.limits.config_types import text_of

@@ -1,0 +1,234 @@
+"""What a connection asks for when it enters a step, and what the answers mean; admission.py advances it.
+
+Each method of a step returns the event that ends it, or None when the connection has to wait: the answer then comes back
+through `listener_recorded`, `ip_recorded`, `answered` or an alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from broker.accept.core_rates import MOST_MS, CoreRates
+from broker.accept.held_connections import HeldConnections
+from broker.accept.pacing import Pacing
+from broker.accept.pending_connection import PendingConnection
+from broker.accept.permit import Permit
+from broker.accept.steps import Event, Step
+from broker.outcomes import Refusal, refusal_by_pool
+from broker.shard_context import ShardContext
+from shards.rates.rates import UNAVAILABLE, Rates
+from shards.tokens.tokens import ADMITTED, Admitted, Refused
+
+_LISTENER_RATE: Final = "max.connection.creation.rate"
+_IP_RATE: Final = "connection_creation_rate"
+_LATE_MS: Final = 1000
+"""How long a rechecked connection waits for a full pool; as long as any waits for a home that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deciders:
+    """What the admissions of all listeners of a shard share, besides the tokens."""
+
+    rates: Rates
+    core_rates: CoreRates
+    held: HeldConnections
+    force: Callable[[], None]  # takes a token of the broker's pool, whatever its cap (eviction.py)
+    numbers: Iterator[int]  # of connections: unique in this incarnation of the shard
+    pending: set[PendingConnection]  # the connections that wait
+    fd_ceiling: int  # the first descriptor number too many for a connection
+
+
+class StepActions:
+    """Those of one listener. `slot_pools`: what a slot consists of, the listener's pool first, then the broker's."""
+
+    def __init__(
+        self,
+        context: ShardContext,
+        deciders: Deciders,
+        pacing: Pacing,
+        listener: str,
+        slot_pools: tuple[str, ...],
+        advance: Callable[[PendingConnection, Event], None],
+    ) -> None:
+        self._tokens = context.tokens
+        self._image = context.image
+        self._poller = context.poller
+        self._timers = context.timers
+        self._counters = context.counters
+        self._rates = deciders.rates
+        self._core_rates = deciders.core_rates
+        self._held = deciders.held
+        self._pacing = pacing
+        self._listener = listener
+        self._pool = slot_pools[0]
+        self._slot_pools = slot_pools
+        self._forced_pools = (slot_pools[0], *slot_pools[2:])  # the broker's own is taken in any case
+        self._advance = advance
+
+    # Rates
+
+    def core_rate(self, pending: PendingConnection) -> Event | None:
+        """CORE_RATE: a token of this shard's bucket, within MOST_MS."""
+        if not self._core_rates.active:
+            return Event.PASSED
+        wait_ms = self._core_rates.take(pending.ip, now_ms=self._now_ms())
+        if wait_ms == 0:
+            return Event.PASSED
+        self.stop(pending)
+        if wait_ms is not None:
+            self._counters.add("rate_waits", 1, self._listener)
+            self._wake(pending, wait_ms, Event.PASSED)
+        else:
+            rule = self._image.core_rate_of(pending.ip)
+            pending.refusal = Refusal("core_rate", rule.name, rule.rate or 0, self._tokens.version)
+            self._wake(pending, MOST_MS, Event.REFUSE)
+        return None
+
+    def listener_rate(self, pending: PendingConnection) -> Event | None:
+        """LISTENER_RATE: one unit, recorded in the listener's rate and in the broker's."""
+        if not self._rates.limits_listeners:
+            return Event.PASSED
+        wait_ms = self._rates.record(self._pool, pending, now_ms=self._now_ms())
+        if wait_ms == 0:
+            return Event.PASSED
+        pending.hold(self._pacing.join())
+        return None if wait_ms is None else self.listener_recorded(pending, wait_ms)
+
+    def listener_recorded(self, pending: PendingConnection, wait_ms: int) -> Event | None:
+        """The answer to that: UNAVAILABLE, or the milliseconds to wait before going on."""
+        if wait_ms == UNAVAILABLE:
+            pending.refusal = self.unavailable(_LISTENER_RATE)
+            return Event.REFUSE
+        if wait_ms == 0:
+            return Event.PASSED
+        self._counters.accept_delayed(self._listener, wait_ms)
+        self._wake(pending, wait_ms, Event.PASSED)
+        return None
+
+    def ip_rate(self, pending: PendingConnection) -> Event | None:
+        """IP_RATE and IP_RATE_AGAIN: one unit of the address's rate."""
+        if pending.step is Step.IP_RATE:  # a change may revoke its slot meanwhile: it is not open yet
+            self._tokens.suspend(pending.take_tokens_off(), pending)
+            pending.suspended = True
+        wait_ms = self._rates.record(pending.pools[-1], pending, now_ms=self._now_ms())
+        return None if wait_ms is None else self.ip_recorded(pending, wait_ms)
+
+    def ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
+        """The answer to that: UNAVAILABLE, 0, or the milliseconds to be held for a violation."""
+        if wait_ms == UNAVAILABLE:
+            pending.refusal = self.unavailable(_IP_RATE)
+            return Event.REFUSE
+        if wait_ms:
+            quota = self._image.quota_for_ip(pending.ip)
+            pending.refusal = Refusal("ip_rate", _IP_RATE, quota or 0, self._tokens.version)
+            pending.delay_ms = wait_ms
+            return Event.OVER
+        if pending.step is Step.IP_RATE_AGAIN:
+            self._rates.count(self._listener, 1, now_ms=self._now_ms())  # recorded after all, but not delayed
+        return Event.PASSED
+
+    def hold(self, pending: PendingConnection) -> Event | None:
+        """The slot is free again, and what was recorded is taken back."""
+        self.give_tokens_back(pending)
+        self._rates.count(self._listener, -1, now_ms=self._now_ms())
+        self._counters.ip_delayed(self._listener, pending.delay_ms)
+        pending.hold(self._held.hold(pending, pending.delay_ms))
+        return None
+
+    # Tokens
+
+    def slot(self, pending: PendingConnection) -> Event | None:
+        """SLOT: a token of the listener's and the broker's pool; UNRATED where the address has no rate."""
+        if not (self._rates.limits_ips and self._rates.has_quota(pending.ip)):
+            return Event.UNRATED
+        return self._take(pending, self._forced_pools if pending.forced else self._slot_pools)
+
+    def ip_tokens(self, pending: PendingConnection) -> Event | None:
+        """Its slot is held, or taken again, by the same request: refused, it has neither."""
+        pending.suspended = False
+        return self._taken(pending, self._but_forced(pending), self._tokens.resume(pending.pools[-1:], pending))
+
+    def all_tokens(self, pending: PendingConnection) -> Event | None:
+        """TOKENS: a token of every pool, in one request."""
+        return self._take(pending, self._but_forced(pending))
+
+    def _but_forced(self, pending: PendingConnection) -> tuple[str, ...]:
+        """The pools of which it has to ask for a token."""
+        return (*self._forced_pools, pending.pools[-1]) if pending.forced else pending.pools
+
+    def late_tokens(self, pending: PendingConnection) -> Event | None:
+        """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""
+        event = self.all_tokens(pending)
+        if event is None:
+            self._alarm(pending, _LATE_MS, partial(self._too_late, pending))
+        return event
+
+    def _too_late(self, pending: PendingConnection) -> None:
+        pending.refusal = refusal_by_pool(Refused(pending.pool, pending.rule, self._tokens.version))
+        self._advance(pending, Event.REFUSE)
+
+    def _take(self, pending: PendingConnection, pools: tuple[str, ...]) -> Event | None:
+        return self._taken(pending, pools, self._tokens.take(pools, pending))
+
+    def _taken(
+        self, pending: PendingConnection, pools: tuple[str, ...], decision: Admitted | Refused | None
+    ) -> Event | None:
+        if decision is ADMITTED:
+            pending.tokens = pools
+            return Event.PASSED
+        if decision is not None:
+            return self.answered(pending, decision)
+        self.wait_for_tokens(pending, pools)
+        return None
+
+    def wait_for_tokens(self, pending: PendingConnection, pools: tuple[str, ...]) -> None:
+        """Tokens of `pools` were asked for; `answered` follows."""
+        pending.wanted = pools
+        pending.asked_ns = self._poller.now_ns
+        pending.hold(Permit(self._wait_no_more, pending))
+
+    def _wait_no_more(self, pending: PendingConnection) -> None:
+        """The home has answered, or the answer is not wanted any more."""
+        if pending.stopped is None:
+            self._counters.borrowed(self._poller.now_ns - pending.asked_ns)
+        self._tokens.cancel(pending)
+
+    def answered(self, pending: PendingConnection, decision: Refused | Admitted) -> Event:
+        """The tokens it asked for were granted or refused."""
+        if isinstance(decision, Refused):
+            pending.refusal = refusal_by_pool(decision)
+            return Event.REFUSE
+        pending.tokens = pending.wanted
+        return Event.PASSED
+
+    def give_tokens_back(self, pending: PendingConnection) -> None:
+        """Releases every token it holds, also those of a slot that a change may revoke meanwhile."""
+        if pending.suspended:
+            pending.suspended = False
+            self._tokens.cancel(pending)
+        tokens = pending.take_tokens_off()
+        if tokens:
+            self._tokens.release(tokens)
+
+    # Parts
+
+    def _wake(self, pending: PendingConnection, delay_ms: int, event: Event) -> None:
+        self._alarm(pending, delay_ms, partial(self._advance, pending, event))
+
+    def _alarm(self, pending: PendingConnection, delay_ms: int, function: Callable[[], None]) -> None:
+        pending.hold(Permit(self._timers.cancel, self._timers.after(delay_ms, function)))
+
+    def stop(self, pending: PendingConnection) -> None:
+        """Its listener accepts nothing until it leaves the step."""
+        pending.stopped = self._pacing.stop()
+        pending.hold(pending.stopped)
+
+    def unavailable(self, limit: str) -> Refusal:
+        """The refusal of a connection whose limit's home does not answer."""
+        return Refusal("shard_unavailable", limit, 0, self._tokens.version)
+
+    def _now_ms(self) -> int:
+        return self._poller.now_ns // 1_000_000
