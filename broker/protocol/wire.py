@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from broker.protocol.codec import Compiler, Message
-from broker.protocol.primitives import ANY, ITEMS, Buffer, Malformed, TooMany, skip_tags
+from broker.protocol.primitives import ANY, COUNTED_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.protocol.shapes import Field, fields_of
 
 
@@ -296,9 +296,12 @@ def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_item
     Only Metadata may have bytes behind it, which Kafka ignores: when librdkafka 2.x asks for all topics in a flexible
     version, it writes the array's length in four bytes instead of one.
     """
+    message, more_allowed = request_types(api_key, version).top, api_key == METADATA
+    if len(frame) <= COUNTED_BYTES:
+        return _parse(message, frame, offset, more_allowed=more_allowed)
     ITEMS.begin(most_items)
     try:
-        return _parse(request_types(api_key, version).top, frame, offset, more_allowed=api_key == METADATA)
+        return _parse(message, frame, offset, more_allowed=more_allowed)
     finally:
         ITEMS.begin(ANY)
 

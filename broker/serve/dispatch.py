@@ -18,7 +18,7 @@ from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.request_memory import AnswerMemory
 from broker.serve.throttling import Throttling
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
 
 _FETCH = 1
@@ -90,12 +90,12 @@ class Dispatcher:
             response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
         else:
             response = route.function(request, call)
-        if isinstance(response, Deferred):
-            response = response.then(partial(self._encode_large, call))
         if throttling.active:
+            if isinstance(response, Deferred):
+                response = response.then(partial(self._encode_large, call))
             return throttling.settle(channel, call, len(frame), response, began_ns)
         if isinstance(response, Deferred):
-            return response.then(partial(_encode, call))
+            return response.then(partial(self._encode_there, call))
         return _encode(call, response)
 
     async def _serve_large(self, handler: Handler, call: Call, frame: bytes, at: int) -> Message | None:
@@ -108,6 +108,10 @@ class Dispatcher:
         if there is not None:
             call.encoded = await self._turns.aside(wire.encode_response, call, there)
         return there
+
+    def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[bytes | None]:
+        """A response that came later, encoded: at once, or aside if that may take long."""
+        return then(self._encode_large(call, response), partial(_encode, call))
 
     def _encode_large(self, call: Call, response: Message | None) -> MaybeDeferred[Message | None]:
         """The response, once it is encoded if that may take long."""
