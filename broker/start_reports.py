@@ -70,6 +70,8 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
     received = b""
     ready = 0
     ended = False
+    reported = select.poll()
+    reported.register(read_end, select.POLLIN)
     while ready < processes:
         now = time.monotonic()
         if progress.is_made(pids(), now_s=now):
@@ -82,7 +84,7 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
             raise CannotStart("stopped before it was up")
         # Asked before the pipe is looked into, where a process may have said why it ended.
         ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
-        if not select.select([read_end], [], [], 0 if ended else _LOOK_S)[0]:
+        if not reported.poll(0 if ended else _LOOK_S * 1000):
             if ended:
                 raise CannotStart("a process ended while starting; it said why above")
             continue

@@ -41,8 +41,10 @@ def run(folder: Path, *, stop: int, keep_bytes: int = DEFAULT_KEEP_BYTES, log: C
     spool.spool_folder(folder).mkdir(parents=True, exist_ok=True)
     last = ""
     stopping = False
+    told = select.poll()
+    told.register(stop, select.POLLIN)
     while not stopping:
-        stopping = bool(select.select([stop], [], [], PERIOD_S)[0])
+        stopping = bool(told.poll(PERIOD_S * 1000))
         try:
             if makes_parts:
                 finish(folder, keep_bytes=keep_bytes)

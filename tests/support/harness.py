@@ -51,8 +51,9 @@ class Cluster:
 
     def _first_line(self) -> str:
         assert self.process.stdout is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], 30)
-        line = self.process.stdout.readline() if readable else ""
+        said = select.poll()
+        said.register(self.process.stdout, select.POLLIN)
+        line = self.process.stdout.readline() if said.poll(30_000) else ""
         if not line.startswith("{"):
             self.process.kill()
             self.process.wait()

@@ -67,8 +67,11 @@ def _keys() -> Iterator[Callable[[float], int]]:
         yield _sleep
         return
 
+    typed = select.poll()
+    typed.register(keyboard, select.POLLIN)
+
     def key_within(seconds: float) -> int:
-        if select.select([keyboard], [], [], seconds)[0]:
+        if typed.poll(seconds * 1000):
             return (os.read(keyboard, 64) or b"q")[0]
         return -1
 

@@ -59,7 +59,9 @@ class Connections(logging.Handler):
 
 def stop_asked() -> bool:
     """Whether our standard input has ended."""
-    return bool(select.select([sys.stdin], [], [], 0)[0])
+    told = select.poll()
+    told.register(sys.stdin, select.POLLIN)
+    return bool(told.poll(0))
 
 
 def create_topic(order: dict[str, Any]) -> int:

@@ -33,19 +33,21 @@ class Terminal:
             ["setsid", "--ctty", "--wait", *command], stdin=screen, stdout=screen, stderr=screen, env=environment
         )
         self.seen = b""
+        self.readable = select.poll()
+        self.readable.register(self.keyboard, select.POLLIN)
 
     def read_until(self, text: str) -> None:
         while text.encode() not in self.seen:
-            assert select.select([self.keyboard], [], [], 15)[0], f"{text!r} is not in {self.seen[-2000:]!r}"
+            assert self.readable.poll(15_000), f"{text!r} is not in {self.seen[-2000:]!r}"
             self.seen += os.read(self.keyboard, 65536)
 
     def type(self, keys: bytes) -> int:
         """Types, and returns the exit code of the command."""
         os.write(self.keyboard, keys)
         while self.process.poll() is None:  # a terminal that nobody reads fills up
-            if select.select([self.keyboard], [], [], 0.05)[0]:
+            if self.readable.poll(50):
                 self.seen += os.read(self.keyboard, 65536)
-        while select.select([self.keyboard], [], [], 0)[0]:
+        while self.readable.poll(0):
             self.seen += os.read(self.keyboard, 65536)
         return self.process.returncode
 
