@@ -1,4 +1,4 @@
-"""One real client in a process of its own: `python -m load.traffic_client ORDER`, ORDER being JSON.
+"""One real client in a process of its own: `python -m turnstile.load.traffic_client ORDER`, ORDER being JSON.
 
 Prints "ready" when its topic is there, works until its standard input ends, then prints one JSON object of what it
 did, its connections included, so that a run can be reconciled.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from turnstile.load import quota_clients
 from turnstile.load.throttles import Throttles
+
+
+CLOSE_S = 20
+"""A consumer that leaves its group waits for the coordinator, for ever when the cluster is gone: SIGALRM ends the process."""
 
 
 class Connections(logging.Handler):
@@ -116,7 +121,9 @@ def consume(order: dict[str, Any]) -> dict[str, Any]:
     while not stop_asked():
         take(0.1)
     seen.last_word(take)
+    signal.alarm(CLOSE_S)
     consumer.close()
+    signal.alarm(0)
     return {"consumed": consumed, "connections": seen.made, "throttled": {order["label"]: seen.throttles.as_json()}}
 
 
