@@ -23,6 +23,7 @@ from broker.heartbeat import EVERY_S, Heartbeat
 from broker.journal.writer import open_coordinator
 from broker.log.topics_on_disk import topics_on_disk
 from broker.logger import RateLimitedLogger, configure
+from broker.serve.sasl import SCRAM, Credential
 from broker.set_aside import set_aside
 from broker.shard_counters import Layout, ShardCounters
 from broker.shard_process import LEAVING
@@ -185,9 +186,10 @@ class CoordinatorProcess:
         self.mesh.flush()
 
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
-        """Creates the topics asked for, which waits for every shard; then says so, and opens the admin API."""
+        """Creates the topics, quotas and users asked for, which waits for every shard; then says so, and opens the admin API."""
         wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
         await self.coordinator.create_first_topics(self.plan.run, wanted)
+        await self._add_quotas_and_users()
         state = self.coordinator.state
         report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")
@@ -204,10 +206,23 @@ class CoordinatorProcess:
             listeners,
             plan.about(),
             plan.topics,
+            at_start=self._add_quotas_and_users,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
+
+    async def _add_quotas_and_users(self) -> None:
+        """Those of `turnstile up --config`, which has checked them."""
+        if self.plan.quotas:
+            await self.coordinator.alter_quotas("turnstile up", self.plan.quotas)
+        changes = [
+            [name, mechanism, Credential.of_password(mechanism, password).stored()]
+            for name, password in self.plan.users.items()
+            for mechanism in SCRAM
+        ]
+        if changes:
+            await self.coordinator.alter_users("turnstile up", changes)
 
     # The heartbeat
 

@@ -41,6 +41,8 @@ class Asked:
     data_dir: Path | None = None
     settings: list[tuple[str, str]] = field(default_factory=list)
     topics: list[tuple[str, int]] = field(default_factory=list)
+    quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
+    users: dict[str, str] = field(default_factory=dict)
     json_lines: bool = False
     ends_with_stdin: bool = False
 
@@ -179,6 +181,8 @@ class _Launch:
             admin_token=asked.admin_token,
             static=static_settings(asked.settings, endpoints),
             topics=asked.topics,
+            quotas=asked.quotas,
+            users=asked.users,
             ends_with_stdin=asked.ends_with_stdin,
             client_sockets=client_sockets,
             admin_socket=admin,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +44,19 @@ class Admin:
         about: Mapping[str, Any] | None = None,
         topics: Sequence[tuple[str, int]] = (),
         *,
+        at_start: Callable[[], Awaitable[None]] | None = None,
         unresponsive: Callable[[], Collection[Member]] = tuple,
         restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
-        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how
-        many seconds the next start is due."""
+        `at_start()` adds the quotas and users of the start. `unresponsive()`: the shards that owe an answer.
+        `restarts(member)`: how often it was started again, and in how many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
         self._about = dict(about or {})
+        self._at_start = at_start
         self._topics = [[name, partitions, {}] for name, partitions in topics]
         self.layout = Layout(listeners)
         self.counters: dict[Member, ShardCounters] = {
@@ -64,13 +66,17 @@ class Admin:
         self._started_s = time.monotonic()
 
     def cluster(self) -> dict[str, Any]:
-        """Where the cluster lives: its supervisor, this coordinator, its data and its listeners."""
+        """Where the cluster lives: its supervisor, this coordinator, its data, its listeners and its topics."""
         own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
-        return {**own, **self._about}
+        topics = {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()}
+        return {**own, **self._about, "topics": topics}
 
     async def reset(self, who: str) -> int:
-        """Coordinator.reset to the topics of the start."""
-        return await self.coordinator.reset(who, self._topics)
+        """Coordinator.reset to the topics, quotas and users of the start."""
+        await self.coordinator.reset(who, self._topics)
+        if self._at_start is not None:
+            await self._at_start()
+        return self.coordinator.state.version
 
     # ---- shards
 

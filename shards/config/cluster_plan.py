@@ -51,6 +51,8 @@ class ClusterPlan:
     run: str = field(default_factory=lambda: uuid.uuid4().hex)  # tells one `turnstile up` from the next
     static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
+    quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
+    users: dict[str, str] = field(default_factory=dict)
     ends_with_stdin: bool = False
     # Open in the supervisor and in every child until it keeps only its own.
     client_sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = field(default_factory=dict)
@@ -77,7 +79,8 @@ class ClusterPlan:
             "brokers": self.brokers,
             "shards": self.shards,
             "listeners": [
-                {"broker": each.broker, "name": each.listener, "address": str(each)} for each in self.endpoints
+                {"broker": each.broker, "name": each.listener, "address": str(each), "options": list(each.options)}
+                for each in self.endpoints
             ],
         }
 

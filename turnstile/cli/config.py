@@ -59,6 +59,27 @@ def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> N
             click.echo(f"{name} is not emulated: nothing acts on it", err=True)
 
 
+@config.command("export")
+@with_cluster
+def export(cluster: AdminClient, as_json: bool) -> None:
+    """Write a running cluster's set-up as a file for `turnstile up --config`; passwords are not known, users are left out.
+
+    \b
+    turnstile config export > turnstile.toml
+    """
+    from turnstile.cli.config_file import write
+
+    about = cluster.get("/v1/cluster")
+    settings = cluster.get("/v1/cluster_config", include_defaults="false")
+    quotas = cluster.get("/v1/quotas")["quotas"]
+    if as_json:
+        show_json({"cluster": about, "limits": settings, "quota": quotas})
+    else:
+        click.echo(
+            write(about, settings, quotas, [user["name"] for user in cluster.get("/v1/users")["users"]]), nl=False
+        )
+
+
 @config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name_and_value", nargs=-1, required=True, metavar="NAME VALUE | NAME=VALUE...")
 @broker_option

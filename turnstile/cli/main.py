@@ -35,11 +35,23 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"turnstile.cli.{cmd_name}"), cmd_name)
+        _name_variables(command, f"TURNSTILE_{cmd_name}")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _name_variables(command: click.Command, prefix: str) -> None:
+    """Gives each option its variable of the environment: `up --admin-port` is TURNSTILE_UP_ADMIN_PORT."""
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            _name_variables(each, f"{prefix}_{name}")
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None:
+            longest = max(option.opts, key=len).lstrip("-")
+            option.envvar = f"{prefix}_{longest}".replace("-", "_").upper()
 
 
 INTERRUPTED = 130

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ from turnstile.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from shards.config.cluster_plan import ListenerSpec
+    from turnstile.cli.config_file import ConfigFile
+
+T = TypeVar("T")
 
 
 class _Setting(click.ParamType[tuple[str, str]]):
@@ -56,7 +59,31 @@ class _Listener(click.ParamType["ListenerSpec"]):
         return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), options)
 
 
+def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> ConfigFile:
+    """The file's options become the defaults of the command line's."""
+    from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, read
+
+    if path is None:
+        return ConfigFile()
+    try:
+        found = read(path)
+    except ConfigFileInvalid as fault:
+        raise click.UsageError(str(fault)) from None
+    ctx.default_map = {**(ctx.default_map or {}), **found.cluster}
+    for name in found.ignored:
+        click.echo(f"{path}: {name} is no setting here; left out", err=True)
+    return found
+
+
 @click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_read_config,
+    is_eager=True,
+    help="A TOML file, or a Kafka server.properties; the command line goes before it.",
+)
 @click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="Brokers of the cluster.")
 @click.option("--shards", type=click.IntRange(1, 64), help="Shard processes of each broker.  [default: one per core]")
 @click.option(
@@ -104,7 +131,8 @@ class _Listener(click.ParamType["ListenerSpec"]):
     is_flag=True,
     help="End when standard input does: with the program that started it.",
 )
-def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host: str, admin_token_file: TextIO | None,
+def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
+       admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
        topics: tuple[tuple[str, int], ...], detach: bool, as_json: bool, ends_with_stdin: bool) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
@@ -114,14 +142,18 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
     turnstile up --brokers 3 --shards 2 --topic orders:6
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
+    turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
     from broker import launch
-    from shards.config.changes import static_settings
+    from shards.config.changes import ConfigState, quotas_delta, static_settings
     from shards.config.cluster_plan import ListenerSpec
     from shards.limits.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)
+    listeners = listeners or _converted(file.listeners, _Listener())
+    settings = tuple({**dict(file.settings), **dict(settings)}.items())
+    topics = tuple({**dict(_converted(file.topics, _Topic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
         raise click.UsageError("a detached cluster has no standard input to end with")
     names = [listener.name for listener in listeners]
@@ -131,6 +163,7 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
         raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
     try:
         static_settings(settings)
+        quotas_delta(ConfigState(brokers, {}), file.quotas)
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
     asked = launch.Asked(
@@ -142,6 +175,8 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
         data_dir=data_dir,
         settings=list(settings),
         topics=list(topics),
+        quotas=file.quotas,
+        users=file.users,
         json_lines=as_json,
         ends_with_stdin=ends_with_stdin,
     )
@@ -149,6 +184,11 @@ def up(brokers: int, shards: int | None, port: int, admin_port: int, admin_host:
         sys.exit(launch.up(asked, detach=detach))
     except TurnstileError as fault:
         raise CommandFailed(str(fault)) from None
+
+
+def _converted(texts: list[str], kind: click.ParamType[T]) -> tuple[T, ...]:
+    """Texts of the file as the command line would take them."""
+    return tuple(kind.convert(text, None, None) for text in texts)
 
 
 def _token(file: TextIO | None) -> str | None:

@@ -1,0 +1,205 @@
+"""`turnstile up --config FILE`: a TOML file, or as much of a Kafka server.properties as this broker has.
+
+    [cluster]                                 # brokers, shards, port, admin_port, admin_host, data_dir
+    shards = 2
+    [listeners]                               # as `--listener` takes them
+    EXTERNAL = "127.0.0.1:9092"
+    SASL = "127.0.0.1:9093,sasl"
+    [limits]                                  # settings by name
+    kafka_connections_max_per_ip = 50
+    "max.connections" = 1000
+    [topics]
+    orders = 6
+    [users]
+    alice = "her password"
+    [[quota]]
+    user = "alice"
+    client-id = "<default>"
+    producer_byte_rate = 1048576
+
+What the command line says goes before what the file says. `turnstile config export` writes such a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from turnstile.settings import DEFAULT, as_text
+
+_CLUSTER = {"brokers": int, "shards": int, "port": int, "admin_port": int, "admin_host": str, "data_dir": str}
+_TABLES = ("cluster", "listeners", "limits", "topics", "users", "quota")
+_ENTITY = ("user", "client-id", "ip")
+_QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")
+"""Rows of nearly every server.properties that say nothing of clients: left out without a word."""
+
+
+class ConfigFileInvalid(Exception):
+    """What is wrong with the file: one sentence that names it."""
+
+
+@dataclass
+class ConfigFile:
+    """What a file asks for. `cluster`: options of `turnstile up` by their names. `ignored`: rows that mean nothing here."""
+
+    cluster: dict[str, Any] = field(default_factory=dict)
+    listeners: list[str] = field(default_factory=list)
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)
+    users: dict[str, str] = field(default_factory=dict)
+    quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+def read(path: Path) -> ConfigFile:
+    """A .properties file as Kafka's, any other as TOML. Raises ConfigFileInvalid."""
+    try:
+        text = path.read_text()
+        return _properties(text) if path.suffix == ".properties" else _toml(tomllib.loads(text))
+    except OSError as fault:
+        raise ConfigFileInvalid(f"{path}: {fault.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ConfigFileInvalid) as fault:
+        raise ConfigFileInvalid(f"{path}: {fault}") from None
+
+
+# ---- TOML
+
+
+def _toml(document: Mapping[str, Any]) -> ConfigFile:
+    unknown = sorted(document.keys() - set(_TABLES))
+    if unknown:
+        raise ConfigFileInvalid(f"[{unknown[0]}] is no table of this file: {', '.join(_TABLES)}")
+    tables = {name: _table(document, name) for name in _TABLES if name != "quota"}
+    for name, value in tables["cluster"].items():
+        if name not in _CLUSTER:
+            raise ConfigFileInvalid(f"[cluster] has no {name!r}: {', '.join(_CLUSTER)}")
+        if type(value) is not _CLUSTER[name]:
+            raise ConfigFileInvalid(f"[cluster] {name} must be {'a number' if _CLUSTER[name] is int else 'a text'}")
+    for table, kind, what in (("listeners", str, "a text"), ("topics", int, "a number"), ("users", str, "a text")):
+        for name, value in tables[table].items():
+            if type(value) is not kind:
+                raise ConfigFileInvalid(f"[{table}] {name} must be {what}")
+    quotas = document.get("quota", [])
+    if not isinstance(quotas, list):
+        raise ConfigFileInvalid("[quota] must be [[quota]]: there can be several")
+    return ConfigFile(
+        cluster=dict(tables["cluster"]),
+        listeners=[f"{name}={where}" for name, where in tables["listeners"].items()],
+        settings=[(name, as_text(value)) for name, value in _flat(tables["limits"])],
+        topics=[f"{name}:{count}" for name, count in tables["topics"].items()],
+        users=dict(tables["users"]),
+        quotas=[_quota(entry) for entry in quotas],
+    )
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ConfigFileInvalid(f"{name} must be a table: [{name}]")
+    return table
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """TOML reads an unquoted max.connections = 5 as a table of a table; both spellings mean the setting."""
+    found: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        dotted = isinstance(value, Mapping) and not name.endswith("overrides")
+        found += _flat(value, f"{prefix}{name}.") if dotted else [(f"{prefix}{name}", value)]
+    return found
+
+
+def _quota(entry: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, float]]:
+    entity = {kind: None if entry[kind] == DEFAULT else str(entry[kind]) for kind in _ENTITY if kind in entry}
+    rates = {name: value for name, value in entry.items() if name not in _ENTITY}
+    wrong = [name for name, value in rates.items() if not isinstance(value, (int, float)) or isinstance(value, bool)]
+    if wrong:
+        raise ConfigFileInvalid(f"[[quota]] {wrong[0]} must be a number")
+    if not entity or not rates:
+        raise ConfigFileInvalid("[[quota]] needs a user, client-id or ip, and a rate such as producer_byte_rate")
+    return entity, {name: float(value) for name, value in rates.items()}
+
+
+def write(
+    about: Mapping[str, Any], settings: Mapping[str, Any], quotas: Sequence[Mapping[str, Any]], users: Sequence[str]
+) -> str:
+    """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it."""
+    tables = {
+        "cluster": {name: about[name] for name in ("brokers", "shards")},
+        "listeners": {
+            each["name"]: ",".join([each["address"], *each["options"]])
+            for each in about["listeners"]
+            if not each["broker"]
+        },
+        "limits": {name: value for name, value in settings.items() if value is not None},
+        "topics": about["topics"],
+    }
+    lines = []
+    for table, rows in tables.items():
+        lines += [f"[{table}]", *(f"{_toml_text(name)} = {_toml_text(value)}" for name, value in rows.items()), ""]
+    if users:
+        lines += [f"# [users] has no password to write: {', '.join(map(_toml_text, users))}", ""]
+    for row in quotas:
+        names = {kind: DEFAULT if name is None else name for kind, name in row["entity"].items()}
+        rows = {**names, **row["values"]}
+        lines += ["[[quota]]", *(f"{_toml_text(name)} = {_toml_text(value)}" for name, value in rows.items()), ""]
+    return "\n".join(lines)
+
+
+def _toml_text(value: Any) -> str:
+    """A text, number, truth or list, which TOML writes as JSON does."""
+    return json.dumps(value)
+
+
+# ---- server.properties
+
+
+def _properties(text: str) -> ConfigFile:
+    from shards.limits.config_def import broker_setting, canonical_name
+    from shards.limits.errors import ConfigInvalid
+
+    found = ConfigFile()
+    rows = _rows(text)
+    words = rows.pop("listener.security.protocol.map", "").split(",")
+    protocols = {name.strip(): protocol.strip() for name, _, protocol in (word.partition(":") for word in words)}
+    for name, value in rows.items():
+        if name == "listeners":
+            found.listeners = [each for each in (_listener(word, protocols) for word in value.split(",")) if each]
+        elif name.startswith(_QUIET):
+            continue
+        else:
+            try:
+                broker_setting(canonical_name(name))
+            except ConfigInvalid:
+                found.ignored.append(name)
+            else:
+                found.settings.append((name, value))
+    return found
+
+
+def _rows(text: str) -> dict[str, str]:
+    """Java's properties, without its escapes of characters."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    lines = (line.strip() for line in joined.splitlines())
+    rows = (re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+    return {row[0]: row[1] if len(row) > 1 else "" for row in rows}
+
+
+def _listener(word: str, protocols: Mapping[str, str]) -> str:
+    """`SASL_PLAINTEXT://host:9093` as --listener has it; "" for the controller's."""
+    match = re.fullmatch(r"\s*([A-Za-z0-9_-]+)://(.*):(\d+)\s*", word)
+    if match is None:
+        raise ConfigFileInvalid(f"listeners: {word.strip()!r} is not NAME://host:port")
+    name, host, port = match.groups()
+    if name == "CONTROLLER":
+        return ""
+    protocol = protocols.get(name, name)
+    if "SSL" in protocol.split("_"):
+        raise ConfigFileInvalid(
+            f"listeners: {name} is {protocol}; name its certificate: --listener NAME=..,tls,cert=..,key=.."
+        )
+    return f"{name}={host or '127.0.0.1'}:{port}{',sasl' if protocol.startswith('SASL') else ''}"
