@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_CONNECTIONS = 1000
 _RECONNECT_FOR_S = 10.0
+_EXPECTATION_MISSED = 99
 
 
 class _Hold(click.ParamType[float]):
@@ -65,18 +66,22 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "--grace", type=_POSITIVE, default=1.0, show_default=True, help="With --probe none: open so long is admitted."
 )
 @click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option("--expect", "expected", multiple=True, metavar="TEXT",
+              help="What has to hold, such as 'refused<1%' or 'p99<50ms'; exit code 99 when it doesn't.")  # fmt: skip
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
 @json_option
 def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
-         processes: int | None, **options: Any) -> None:  # fmt: skip
+         processes: int | None, expected: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
     Exit code 0: done. 1: it could not be done, was interrupted, or the cluster counted something else than was seen.
+    99: something that --expect names does not hold.
 
     \b
     turnstile load --sources 127.1.0.0/22 --connections 5000
     turnstile load --sources 127.1.0.1 --rate 200 --duration 20 --hold 5
     turnstile load --scenario nat
+    turnstile load --scenario nat --expect 'refused<1%' --expect 'office.p99<50ms'
     turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
     """
     from rich.console import Console
@@ -84,6 +89,7 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     from turnstile.load import output
     from turnstile.load import scenario_file as scenarios
     from turnstile.load.driver import run
+    from turnstile.load.expectations import parse
     from turnstile.load.raw_sockets import DriverError
     from turnstile.load.spec import SpecInvalid
 
@@ -98,6 +104,7 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
             out.print(output.list_of(shipped))
         return
     try:
+        expectations = [parse(text) for text in expected]
         chosen = _scenario(scenario, options)
     except (SpecInvalid, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
@@ -119,6 +126,11 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
         output.show(result, out)
     if result.interrupted or result.reconciliation.agree is False:
         sys.exit(1)
+    missed = [why for each in expectations if (why := each.judge(output.as_json(result))) is not None]
+    for why in missed:
+        click.echo(f"missed: {why}", err=True)
+    if missed:
+        sys.exit(_EXPECTATION_MISSED)
 
 
 def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:

@@ -12,6 +12,7 @@ _COMMANDS = {
     "up": "Launch a cluster.",
     "config": "Read and change limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
+    "explain": "Show which limits hold for an address or a client, and how much is used.",
     "user": "Add and remove users of listeners that ask for SASL.",
     "top": "Watch rates, refusals and tokens as they happen.",
     "down": "End a running cluster.",
