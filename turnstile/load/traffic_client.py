@@ -21,7 +21,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from turnstile.load import quota_clients
 from turnstile.load.throttles import Throttles
 
-
 CLOSE_S = 20
 """A consumer that leaves its group waits for the coordinator, for ever when the cluster is gone: SIGALRM ends the process."""
 
