@@ -123,8 +123,6 @@ class Ledger:
         if more:
             if self.on_grant is not None:
                 self.on_grant(key, peer, more, True)
-            if key in self._contended:
-                self._contended[key].covered = 0  # R1 of refusals.py counts on out rising by grants only
             self._revoke_excess(pool)
         self._settle(pool)
 
@@ -140,8 +138,6 @@ class Ledger:
 
     def exceeded(self, pool: HomePool) -> None:
         """A connection of this very shard took a token that no cap could stop."""
-        if pool.key in self._contended:
-            self._contended[pool.key].covered = 0  # as in report
         self._limit(pool)
         self._revoke_excess(pool)
 
@@ -153,9 +149,6 @@ class Ledger:
         """The links to a shard broke: what it was granted stays out, its borrows are void, its answers are waited for."""
         self.grants.doubt(peer)
         self._forget_borrows(peer)
-        for key, contention in self._contended.items():
-            if self.grants.is_unsure(key):
-                contention.covered = 0  # what the shard had sent before its probe's answer may be lost
         self._confirmed(self.refusals.probes.lost(peer))
         for key in list(self._contended):
             self._settle(self.pool_of(key))

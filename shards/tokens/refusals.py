@@ -17,10 +17,10 @@ from shards.tokens.probes import Probes
 
 
 class Refusals:
-    """One ledger's: `contended` and `blocked` are its own, `pool(key)` its pool of a pool.
+    """One ledger's: `contended` and `blocked` are its own, `pool_of(key)` its pool. `version`: of the rules in force.
 
-    `version`: of the rules in force. Whoever lets tokens rise otherwise than by a grant, or may have a grant come back,
-    sets `covered` of the contention to 0: the probe under way then proves nothing.
+    When a grant may come back unused, the ledger sets `covered` of the contention to 0: the probe under way then proves
+    nothing. A report needs no such care: what it reports is in use, and what came home meanwhile is less than that.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class Refusals:
     ) -> None:
         self.version = 0
         self.probes = Probes(peers)
+        self._alone: dict[str, None] = {}  # pools that need no probe (R2)
         self._peers = peers
         self._grants = grants
         self._contended = contended
@@ -41,15 +42,20 @@ class Refusals:
 
     def consider(self, pool: HomePool, contention: Contention) -> None:
         """Somebody waits, and nothing is free."""
-        if not self._may_refuse(pool):
-            return
-        if pool.granted or self._peers.local:
-            self.probes.want(pool.key)
-        else:
-            self._refuse(pool, contention, contention.borrows[-1].arrival)
+        if self._may_refuse(pool):
+            if pool.granted:
+                self.probes.want(pool.key)
+            else:
+                self._alone[pool.key] = None
 
     def confirm(self) -> None:
         """Ends the pass: asks for the probe that refusals need, unless one is under way."""
+        alone, self._alone = self._alone, {}
+        for key in alone:
+            if self._grants.holders(key):
+                self.probes.want(key)
+            else:
+                self._cover(key)
         if self.probes.wanted:
             self.probes.begin(self._cover)
 

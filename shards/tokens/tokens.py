@@ -264,12 +264,12 @@ class Tokens:
             if self._peers.local:
                 item = self._peers.local.popleft()
                 self._handlers[item[0]](self.me, *item[1:])
+            elif waiting.decided:  # before revoke(): a connection that was admitted may be suspended now, and in flight
+                self._tell(waiting.decided.popleft())
             elif waiting.revoked:
                 waiting.revoke()
             elif waiting.queues.unasked:
                 waiting.ask()
-            elif waiting.decided:
-                self._tell(waiting.decided.popleft())
             elif not ((self._applied or self._owed or self._ledger.blocked) and self._agree()):
                 self._ledger.confirm()
                 if not self._peers.local:

@@ -403,6 +403,7 @@ def test_a_tight_pool_opens_when_it_is_half_empty() -> None:
     home.open(10)
     home.borrow(1)
     assert home.pool.mode is HomePoolMode.TIGHT
+    home.said()  # the end of the pass: it is refused
     home.close(4)
     assert home.pool.mode is HomePoolMode.TIGHT
     home.close(1)

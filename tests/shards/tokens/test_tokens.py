@@ -355,3 +355,21 @@ def test_a_version_waits_for_a_shard_that_is_lost_and_not_for_one_that_is_dead(s
     shard.tokens.peer_down(1)
     shard.said()
     assert done == [1]
+
+
+def test_a_connection_that_is_suspended_in_the_pass_of_a_revocation_is_revoked_too() -> None:
+    """It was admitted by a grant, and suspended, in the very pass in which the home wanted back what is in flight."""
+
+    class Suspended(RecordingTokenWaiter):
+        def decided(self, decision: Admitted | Refused) -> None:
+            super().decided(decision)
+            shard.tokens.suspend((AWAY,), self)
+
+    shard = Shard()
+    shard.tokens.peer_up(1, 2)
+    waiter = Suspended()
+    shard.tokens.take((AWAY,), waiter)
+    shard.said()
+    shard.hears(("sync", 0), ("grant", AWAY, 1, True, 1), ("reclaim", AWAY, True))
+    assert ("give", AWAY, 1) in shard.said()
+    assert waiter.decision is ADMITTED and shard.tokens.totals().in_use == 0

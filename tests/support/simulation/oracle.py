@@ -102,7 +102,9 @@ class Oracle:
             if connection.state in ("pending", "suspended"):
                 if restarted:  # it may have got a token and given it up again within the pass
                     connection.started_anew = True
-                    for pool, (since, *_) in connection.asked.items():
+                    first = max(connection.arrived, self.world.looked + 1)
+                    for pool in connection.pools:
+                        since = connection.asked.get(pool, (first, 0, 0.0))[0]
                         connection.past.append((pool, since, self.world.instant + 1))
                 asked = connection.asked
                 self.world.follow(connection)

@@ -39,13 +39,20 @@ class Schedule:
         self.haste = draw.choice([1, 3, 10])  # events a shard reads in one pass, at most
         self.cuts = draw.choice([0.0, 0.0, 0.03, 0.1]) if shards > 1 else 0.0
         self.stalls = draw.choice([0.0, 0.0, 0.03])
-        self.rated = draw.choice([0.0, 0.0, 0.3])  # of the arrivals, how many wait for a rate before their last pool
+        self.rated = draw.choice([0.0, 0.0, 0.5])  # of the arrivals, how many wait for a rate before their last pool
         self.resumes = draw.choice([0.02, 0.3])
         self.slow = {draw.randrange(shards)} if draw.random() < 0.2 else set()  # shards that read one event in a pass
+        self.woken: set[int] = set()  # shards that stood still until now
+        self.slow_links = {
+            (draw.randrange(shards), draw.randrange(shards)) for _ in range(draw.choice([0, 0, 0, shards]))
+        }
         self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
         self.patience_s = draw.choice(
             [0.5, 2.0, 1000.0]
         )  # of the coordinator, before it kills who has not acknowledged
+        if draw.random() < 0.4:  # a calm one: only connections and changes
+            self.crashes = self.cuts = self.stalls = self.again = 0.0
+            self.slow, self.slow_links, self.patience_s = set(), set(), 1000.0
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
         self.oracle = Oracle(self.world)
@@ -86,6 +93,7 @@ class Schedule:
         if draw.random() < 0.1:
             for shard in world.overdue(self.patience_s):
                 world.crash(shard, eof_first=False)
+        self.woken |= {shard for shard, passes in self.stalled.items() if passes <= 1}
         self.stalled = {shard: passes - 1 for shard, passes in self.stalled.items() if passes > 1}
         alive = [node.shard for node in world.nodes if node.alive and node.shard not in self.stalled]
         if alive:
@@ -104,6 +112,8 @@ class Schedule:
     def _crash_or_start(self) -> None:
         world, draw = self.world, self.draw
         node = draw.choice(world.nodes)
+        if draw.random() < 0.4:
+            node = world.nodes[world.home(draw.choice(self._pools()))]
         if node.alive:
             world.crash(node.shard, eof_first=draw.random() < 0.5)
         else:
@@ -122,9 +132,14 @@ class Schedule:
     def _read(self, shard: int) -> None:
         world, draw = self.world, self.draw
         most = draw.randrange((1 if shard in self.slow else self.haste) + 1)
+        if shard in self.woken:
+            self.woken.discard(shard)
+            most = 200  # all that came while it stood still
         only = draw.randrange(world.shards) if draw.random() < 0.3 else None  # one link has more to read than others
         for _ in range(most):
             peers = world.waiting_events(shard)
+            if draw.random() < 0.9:
+                peers = [peer for peer in peers if (peer, shard) not in self.slow_links]
             if peers:
                 world.deliver(only if only in peers else draw.choice(peers), shard)
         if world.strays and draw.random() < 0.1:
