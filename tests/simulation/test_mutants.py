@@ -148,7 +148,7 @@ MUTANTS: list[tuple[Patch, str, int]] = [
     ((Cache, "settle", caches_while_tight), "3", 0),
     ((Cache, "change", does_not_count_without_a_cap), "4", 0),
     ((Cache, "rejoin", forgets_use_at_a_new_home), "1/5", 0),
-    ((Peers, "floor", property(believes_everybody_reported)), "1/5", 0),
+    ((Peers, "floor", property(believes_everybody_reported)), "1/5", 500),
     ((Peers, "fresh", takes_any_session), "2", 0),
     ((Grants, "drop", keeps_the_tokens_of_the_dead), "6", 0),
     ((Waiting, "refuse", blames_another_value), "7", 0),
