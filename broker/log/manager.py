@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from broker.log.files import Files
+from broker.log.log_config import LogConfig
 from broker.log.records import Rejected
-from broker.log.storage import LogConfig, PartitionLog
+from broker.log.storage import PartitionLog
 from broker.protocol import codes
 from shards.tokens.homes import home_of_partition
 
@@ -109,6 +110,8 @@ class LogManager:
             segment_bytes=get(topic, "segment.bytes"),
             log_append_time=get(topic, "message.timestamp.type") == "LogAppendTime",
             compacted="compact" in get(topic, "cleanup.policy"),
+            timestamp_before_max_ms=get(topic, "message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=get(topic, "message.timestamp.after.max.ms"),
         )
 
     # Change and time

@@ -23,10 +23,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from broker.log import partition_meta, records, recovery
+from broker.log import compression, partition_meta, record_scan, records, recovery, validation
+from broker.log.compression import NotUnpacked
 from broker.log.files import Files
+from broker.log.log_config import LogConfig
 from broker.log.partition_meta import PartitionMeta
 from broker.log.producers import Producers
+from broker.log.record_scan import MalformedRecords
 from broker.log.records import PLACE, Rejected
 from broker.log.segment import NO_TIMESTAMP, DamagedSegment, Found, LogSegment
 from broker.protocol import codes
@@ -36,17 +39,6 @@ _RESUME_PLACES = 64
 _MOST_REPAIRS = 3
 
 T = TypeVar("T")
-
-
-class LogConfig(NamedTuple):
-    """The topic's configs that the log heeds. `retention_*` -1: unlimited."""
-
-    max_message_bytes: int = 1_048_588
-    retention_bytes: int = 1 << 30
-    retention_ms: int = -1
-    segment_bytes: int = 64 << 20
-    log_append_time: bool = False
-    compacted: bool = False
 
 
 class Placed(NamedTuple):
@@ -114,23 +106,12 @@ class PartitionLog:
     def append(self, batch_bytes: bytes | None, now_ms: int) -> Placed:
         """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it."""
         limits = self.limits
-        batch = records.validate(batch_bytes)
-        assert batch_bytes is not None
-        if batch.size > limits.max_message_bytes:
-            raise Rejected(
-                codes.MESSAGE_TOO_LARGE,
-                f"The batch has {batch.size} bytes, the topic takes {limits.max_message_bytes}.",
-            )
-        if limits.compacted:
-            records.require_keys(batch_bytes, batch)
+        batch, batch_bytes = validation.validate(batch_bytes, limits, now_ms)
         if batch.producer_id >= 0:
             earlier = self.producers.check(batch)
             if earlier is not None:
                 append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
                 return Placed(earlier.base_offset, append_time_ms, self.start_offset)
-        if limits.log_append_time:
-            batch_bytes = records.stamped(batch_bytes, now_ms)
-            batch = records.header_at(batch_bytes, 0)
         before = len(self._segments)
         try:
             segment = self._segment_for(batch.size)
@@ -240,7 +221,7 @@ class PartitionLog:
         raise OSError(errno.EIO, "the log is damaged")
 
     def offset_since(self, timestamp: int) -> tuple[int, int] | None:
-        """(offset, its timestamp) of the first record at or after `timestamp`; in a compressed batch, of the batch.
+        """(offset, its timestamp) of the first record at or after `timestamp` (ms), None if there is none.
 
         Raises OSError.
         """
@@ -264,15 +245,18 @@ class PartitionLog:
         batch = found.batch
         if batch.last_offset < self.start_offset:
             return None
-        if not batch.attributes & (records.COMPRESSION | records.LOG_APPEND_TIME):
-            data = segment.read(found.position, batch.size)
-            for record in records.outlines(data, 0, batch):
-                offset, time = batch.base_offset + record.offset_delta, batch.base_timestamp + record.timestamp_delta
-                if time >= timestamp and offset >= self.start_offset:
-                    return offset, time
-            return None
-        by_batch = batch.max_timestamp if batch.attributes & records.LOG_APPEND_TIME else batch.base_timestamp
-        return max(batch.base_offset, self.start_offset), by_batch if by_batch >= timestamp else batch.max_timestamp
+        if batch.attributes & records.LOG_APPEND_TIME:
+            return max(batch.base_offset, self.start_offset), batch.max_timestamp
+        data = segment.read(found.position, batch.size)
+        try:
+            buffer, start = compression.records_of(data, batch.attributes & records.COMPRESSION)
+            deltas = record_scan.timestamps(buffer, start, batch.record_count)
+            for offset, delta in enumerate(deltas, batch.base_offset):
+                if batch.base_timestamp + delta >= timestamp and offset >= self.start_offset:
+                    return offset, batch.base_timestamp + delta
+        except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
+            return max(batch.base_offset, self.start_offset), batch.max_timestamp
+        return None
 
     # Forgetting
 

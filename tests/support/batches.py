@@ -1,9 +1,20 @@
 """Record batches for tests: built as a client would, and read back without the code under test."""
 
+import gzip
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
+import cramjam
 from crc32c import crc32c
+
+COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+    1: gzip.compress,
+    2: lambda data: bytes(cramjam.snappy.compress_raw(data)),
+    3: lambda data: bytes(cramjam.lz4.compress(data)),
+    4: lambda data: bytes(cramjam.zstd.compress(data)),
+}
+"""By the number of the codec in a batch's attributes."""
 
 
 class Record(NamedTuple):
@@ -14,6 +25,7 @@ class Record(NamedTuple):
 
 
 def zigzag(value: int) -> bytes:
+    """A varint as the protocol has it: small for small values of either sign."""
     value = (value << 1) ^ (value >> 63)
     out = bytearray()
     while value > 127:
@@ -23,11 +35,20 @@ def zigzag(value: int) -> bytes:
     return bytes(out)
 
 
-def record(delta: int, key: bytes | None, value: bytes, timestamp_delta: int = 0) -> bytes:
-    body = b"\0" + zigzag(timestamp_delta) + zigzag(delta)
-    body += zigzag(-1) if key is None else zigzag(len(key)) + key
-    body += zigzag(len(value)) + value + zigzag(0)
+def record(
+    delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp_delta: int = 0,
+    headers: tuple[tuple[bytes, bytes | None], ...] = (),
+) -> bytes:
+    body = b"\0" + zigzag(timestamp_delta) + zigzag(delta) + sized(key) + sized(value) + zigzag(len(headers))
+    body += b"".join(sized(part) for header in headers for part in header)
     return zigzag(len(body)) + body
+
+
+def sized(data: bytes | None) -> bytes:
+    return zigzag(-1) if data is None else zigzag(len(data)) + data
 
 
 def batch(
@@ -42,15 +63,16 @@ def batch(
     count: int | None = None,
     payload: bytes | None = None,
 ) -> bytes:
-    """A batch of `values`; `payload` instead of records for what is said to be compressed."""
+    """A batch of `values`, compressed as `attributes` say; `payload` instead of their records, as it is."""
     values = values or (b"v",)
     keys = keys or [None] * len(values)
     timestamps = timestamps or [1_700_000_000_000] * len(values)
     base_timestamp = timestamps[0]
-    records = payload or b"".join(
+    records = b"".join(
         record(delta, key, value, timestamp - base_timestamp)
         for delta, (key, value, timestamp) in enumerate(zip(keys, values, timestamps, strict=True))
     )
+    records = COMPRESS.get(attributes & 7, bytes)(records) if payload is None else payload
     count = len(values) if count is None else count
     checked = struct.pack(
         ">hiqqqhii", attributes, count - 1, base_timestamp, max(timestamps), producer_id, epoch, sequence, count

@@ -144,7 +144,7 @@ def test_odd_acks_and_transactions_are_refused(broker: Broker) -> None:
 
 def test_zstd_is_taken_since_version_7(broker: Broker) -> None:
     here = broker.at("t", 0)
-    raw = batch(attributes=4, payload=b"zstd, say")
+    raw = batch(attributes=4)
     assert outcome(produce(broker, {here: raw}, version=6)) == [(codes.UNSUPPORTED_COMPRESSION_TYPE, -1)]
     assert outcome(produce(broker, {here: raw}, version=7)) == [(0, 0)]
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.log.files import Files
-from broker.log.storage import LogConfig, PartitionLog
+from broker.log.log_config import LogConfig
+from broker.log.storage import PartitionLog
 from broker.set_aside import MARK, set_aside_in
 
 TOPIC = UUID(int=7)

@@ -3,17 +3,19 @@
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
-from broker.log.records import validate
+from broker.log.log_config import LogConfig
+from broker.log.validation import validate
 from turnstile.load import raw
 
 
 def test_a_batch_of_one_record_is_one_that_a_broker_takes():
     for size in (0, 1, 63, 64, 2000):
         batch = raw.one_record(size)
-        assert validate(batch).size == len(batch)
+        assert validate(batch, LogConfig(), time.time_ns() // 1_000_000)[0].size == len(batch)
 
 
 @pytest.fixture
