@@ -16,7 +16,8 @@ from broker.protocol.primitives import Buffer
 
 _LEAST_RUN = 8
 _NONE_ALIKE = (0, 0, 0)
-_HIGH = bytes(range(128, 256))
+_ODD = bytes(range(1, 256, 2))
+_EVEN_LOW = bytes(range(128, 256, 2))  # first bytes, of two, of deltas that are not negative
 _ONE_BYTE_OFFSETS = 64
 _TWO_BYTE_OFFSETS = 8192
 _FIRST = bytes(2 * n & 0x7F | (0x80 if n >= _ONE_BYTE_OFFSETS else 0) for n in range(_TWO_BYTE_OFFSETS))
@@ -29,11 +30,11 @@ class MalformedRecords(ValueError):
 
 
 class Summary(NamedTuple):
-    """`earliest`, `latest`: timestamp deltas in ms. `exact`: all records were looked at."""
+    """`earliest`, `latest`: timestamp deltas in ms. `without_key`: indexes of records. `exact`: all were looked at."""
 
     earliest: int
     latest: int
-    without_key: list[int]
+    without_key: list[range]
     exact: bool
 
 
@@ -48,7 +49,7 @@ def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
     Raises MalformedRecords.
     """
     earliest, latest = 1 << 63, -(1 << 63)
-    without_key: list[int] = []
+    without_key: list[range] = []
     index, checked, alike = 0, min(count, most), True
     while index < checked:
         start = position
@@ -61,18 +62,18 @@ def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
             earliest = timestamp
         if timestamp > latest:
             latest = timestamp
-        if not has_key:
-            without_key.append(index)
         index += 1
+        run = 0
         if alike and not has_headers and checked - index >= _LEAST_RUN:
             run, run_earliest, run_latest = _like(buffer, start, layout, index, checked - index)
-            alike = bool(run)
             if run:
                 earliest, latest = min(earliest, run_earliest), max(latest, run_latest)
-                if not has_key:
-                    without_key.extend(range(index, index + run))
-                index += run
                 position += run * layout[-1]
+            else:
+                alike = False
+        if not has_key:
+            without_key.append(range(index - 1, index + run))
+        index += run
     if index == count and position != len(buffer):
         raise MalformedRecords("There is more in the batch than its records.")
     return Summary(earliest, latest, without_key, index == count)
@@ -161,25 +162,31 @@ def _like(buffer: Buffer, start: int, layout: _Layout, index: int, most: int) ->
     if count < _LEAST_RUN or lengths[0] != buffer[start]:
         return _NONE_ALIKE
     end = first + count * size
-    for at in (*range(1, body_at), *range(key_at, key_end), *range(value_at, value_end), headers_at):
-        # Each of these bytes is the same in all of them.
-        if bytes(buffer[first + at : end : size]).count(buffer[start + at]) != count:
+    if not isinstance(buffer, bytes):
+        buffer = bytes(buffer[start:end])
+        start, first, end = 0, size, len(buffer)
+    same = [headers_at, *range(key_at, key_end), *range(value_at, value_end), *range(1, body_at)]
+    for at in same:
+        if buffer[first + at : end : size].count(buffer[start + at]) != count:
             return _NONE_ALIKE
     at = first + offset_at
-    if bytes(buffer[at:end:size]) != _FIRST[index : index + count]:
+    if buffer[at:end:size] != _FIRST[index : index + count]:
         return _NONE_ALIKE
-    if two_bytes and bytes(buffer[at + 1 : end : size]) != _SECOND[index : index + count]:
+    if two_bytes and buffer[at + 1 : end : size] != _SECOND[index : index + count]:
         return _NONE_ALIKE
-    low = bytes(buffer[first + body_at + 1 : end : size])
+    deltas = buffer[first + body_at + 1 : end : size]
     if offset_at - body_at == 2:
-        deltas = set(low) if low.isascii() else {1}
-    else:
-        high = bytes(buffer[first + body_at + 2 : end : size])
-        sound = high.isascii() and not low.translate(None, _HIGH)
-        deltas = {h << 7 | b & 0x7F for h, b in zip(high, low, strict=True)} if sound else {1}
-    if any(delta & 1 for delta in deltas):  # one that is negative
+        if deltas.count(0) == count:
+            return count, 0, 0
+        if not deltas.isascii() or deltas.translate(None, _ODD) != deltas:  # an odd one is negative
+            return _NONE_ALIKE
+        return count, min(deltas) >> 1, max(deltas) >> 1
+    high = buffer[first + body_at + 2 : end : size]
+    if not high.isascii() or deltas.translate(None, _EVEN_LOW):
         return _NONE_ALIKE
-    return count, min(deltas) >> 1, max(deltas) >> 1
+    pairs = set(zip(high, deltas, strict=True))
+    (h, low), (most_h, most_low) = min(pairs), max(pairs)
+    return count, (h << 7 | low & 0x7F) >> 1, (most_h << 7 | most_low & 0x7F) >> 1
 
 
 def varint(buffer: Buffer, at: int, bits: int = 32) -> tuple[int, int]:

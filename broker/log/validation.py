@@ -13,6 +13,8 @@ Where Kafka writes a compressed batch anew because its offset deltas do not coun
 Source: org.apache.kafka.storage.internals.log.LogValidator, UnifiedLog.analyzeAndValidateRecords.
 """
 
+from itertools import chain
+
 from broker.log import compression, record_scan, records
 from broker.log.compression import NotUnpacked
 from broker.log.log_config import LogConfig
@@ -38,7 +40,7 @@ def validate(batch_bytes: bytes | None, config: LogConfig, now_ms: int) -> tuple
         raise Rejected(
             codes.INVALID_RECORD,
             "One or more records have been rejected: a compacted topic needs keys.",
-            tuple(summary.without_key),
+            tuple(chain.from_iterable(summary.without_key)),
         )
     if config.log_append_time:
         return _sealed(records.with_timestamp(batch_bytes, now_ms, append_time=True))

@@ -17,7 +17,11 @@ RUNS = st.lists(st.tuples(SHAPES, DELTAS, st.integers(1, 90)), min_size=1, max_s
 
 
 def scanned(raw: bytes, count: int, most: int = ALL) -> Summary:
-    return record_scan.scan(b"front" + raw, 5, count, most)
+    """Of records behind others in bytes, and of the same in a memoryview, as unpacked ones are."""
+    summary = record_scan.scan(b"front" + raw, 5, count, most)
+    unpacked = record_scan.scan(memoryview(raw), 0, count, most)
+    assert unpacked == summary
+    return summary
 
 
 def made(runs: list[tuple[tuple[bytes | None, bytes | None], int, int]]) -> tuple[bytes, list[int], list[bool]]:
@@ -36,7 +40,9 @@ def made(runs: list[tuple[tuple[bytes | None, bytes | None], int, int]]) -> tupl
 def test_sound_records_are_summed_up(runs: list[tuple[tuple[bytes | None, bytes | None], int, int]]) -> None:
     raw, deltas, keyed = made(runs)
     without_key = [index for index, has in enumerate(keyed) if not has]
-    assert scanned(raw, len(deltas)) == Summary(min(deltas), max(deltas), without_key, True)
+    found = scanned(raw, len(deltas))
+    assert (found.earliest, found.latest, found.exact) == (min(deltas), max(deltas), True)
+    assert [index for each in found.without_key for index in each] == without_key
     assert list(record_scan.timestamps(b"front" + raw, 5, len(deltas))) == deltas
 
 
@@ -149,7 +155,7 @@ def test_another_number_of_records_than_was_said(change: int) -> None:
 
 def test_of_too_many_records_the_first_are_looked_at() -> None:
     raw = b"".join(record(index, None, b"v") for index in range(50))
-    assert scanned(raw, 50, most=20) == Summary(0, 0, [*range(20)], False)
+    assert scanned(raw, 50, most=20) == Summary(0, 0, [range(20)], False)
     scanned(raw[:-3] + b"???", 50, most=20)
     with pytest.raises(MalformedRecords):
         scanned(b"???" + raw[3:], 50, most=20)
