@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.groups.group import Group
+from broker.groups.group import ClassicGroup
 
 
-def subscriptions(group: Group) -> set[str]:
+def subscriptions(group: ClassicGroup) -> set[str]:
     """The topics that the members ask for. Metadata of another protocol asks for none."""
     topics: set[str] = set()
     for member in group.members.values():

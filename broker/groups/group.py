@@ -5,7 +5,7 @@
       +-- none left ----+  +------- join, leave, a member lost -------+------------------------------+
 
 Joins and syncs may wait: their `Reply` is kept and called later, exactly once. Everything else is answered at once.
-Who is who is roster.py's part. What is left is long, because the rules of a state machine are read against each other.
+Who is who is membership.py's part. What is left is long, because the rules of a state machine are read against each other.
 
 Invariants (`check` asserts them)
 G1  A generation has one leader; the generation only rises.
@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from broker.groups.members import GroupConfig, Joined, JoinRequest, Member, Reply, Synced
-from broker.groups.roster import Roster
+from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest, Member, Reply, SyncGroupResult
+from broker.groups.membership import Membership
 from broker.protocol import codes
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
@@ -51,7 +51,7 @@ _NEXT = {
 
 
 @dataclass(slots=True)
-class Group:
+class ClassicGroup:
     """One group. `outbox` holds (reply, answer) pairs that the caller delivers after each call."""
 
     id: str
@@ -60,7 +60,7 @@ class Group:
     protocol_type: str | None = None
     state: GroupState = GroupState.EMPTY
     protocol: str | None = None
-    roster: Roster = field(default_factory=Roster)
+    membership: Membership = field(default_factory=Membership)
     pending: dict[str, int] = field(default_factory=dict)  # ids handed out by KIP-394 and not yet used -> deadline
     unsynced: set[str] = field(default_factory=set)
     outbox: list[tuple[Reply, Any]] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Group:
 
     @property
     def members(self) -> dict[str, Member]:
-        return self.roster.members
+        return self.membership.members
 
     # --- requests ----------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Group:
         if not code and self.state is GroupState.PREPARING:
             code = codes.REBALANCE_IN_PROGRESS
         if code:
-            self.outbox.append((reply, Synced(code)))
+            self.outbox.append((reply, SyncGroupResult(code)))
             return
         member = self.members[member_id]
         self.unsynced.discard(member_id)
@@ -112,7 +112,7 @@ class Group:
             return
         self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
         member.syncing = reply
-        if member_id == self.roster.leader:
+        if member_id == self.membership.leader:
             self._assign(dict(assignments), now_ms)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
@@ -129,8 +129,8 @@ class Group:
             self._maybe_complete_join(now_ms)
             return codes.NONE
         if instance_id is not None and not member_id:
-            member_id = self.roster.instances.get(instance_id, "")
-        code = self.roster.identify(member_id, instance_id)
+            member_id = self.membership.instances.get(instance_id, "")
+        code = self.membership.identify(member_id, instance_id)
         if not code:
             self._lose(self.members[member_id], now_ms)
         return code
@@ -178,7 +178,7 @@ class Group:
         return not self.members and not self.pending and self.state is GroupState.EMPTY and not self.generation
 
     def check(self) -> None:
-        self.roster.check()
+        self.membership.check()
         assert (self.state is GroupState.EMPTY) <= (not self.members), "G4"
         assert self.members or self.state in (GroupState.EMPTY, GroupState.PREPARING), "G4"
         for member in self.members.values():
@@ -187,71 +187,75 @@ class Group:
 
     # --- joining -----------------------------------------------------------------------------------------------
 
-    def _join(self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> Joined | None:
+    def _join(self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> JoinGroupResult | None:
         if not self._has_room(request.member_id, limits.max_size):
             self.pending.pop(request.member_id, None)
-            return Joined(codes.GROUP_MAX_SIZE_REACHED, request.member_id)
+            return JoinGroupResult(codes.GROUP_MAX_SIZE_REACHED, request.member_id)
         if not self._supports(request):
-            return Joined(codes.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            return JoinGroupResult(codes.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         if request.member_id in self.pending and request.instance_id is not None:
             # Only dynamic members are handed out ids. Kafka raises IllegalStateException, which clients read as this code.
-            return Joined(codes.UNKNOWN_SERVER_ERROR, request.member_id)
+            return JoinGroupResult(codes.UNKNOWN_SERVER_ERROR, request.member_id)
         if request.member_id in self.pending or (not request.member_id and request.instance_id is None):
             return self._join_dynamic(request, reply, limits, now_ms)
         if not request.member_id:
             return self._join_static(request, reply, limits, now_ms)
-        code = self.roster.identify(request.member_id, request.instance_id)
+        code = self.membership.identify(request.member_id, request.instance_id)
         if code:
-            return Joined(code, request.member_id)
+            return JoinGroupResult(code, request.member_id)
         member = self.members[request.member_id]
         same = member.protocols == request.protocols
-        leads = member.id == self.roster.leader
+        leads = member.id == self.membership.leader
         if same and (self.state is GroupState.COMPLETING or (self.state is GroupState.STABLE and not leads)):
             self._beat(member, now_ms)
             return self._joined(member)  # its answer was lost on the way
         self._rejoin(member, request, reply, limits, now_ms)
         return None
 
-    def _join_dynamic(self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> Joined | None:
+    def _join_dynamic(
+        self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int
+    ) -> JoinGroupResult | None:
         member_id = request.member_id or f"{request.client_id}-{self.new_id()}"
         if not request.member_id and request.id_required:
             self.pending[member_id] = now_ms + request.session_ms
-            return Joined(codes.MEMBER_ID_REQUIRED, member_id)
+            return JoinGroupResult(codes.MEMBER_ID_REQUIRED, member_id)
         self.pending.pop(member_id, None)
         self._add(member_id, request, reply, limits, now_ms)
         return None
 
-    def _join_static(self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> Joined | None:
+    def _join_static(
+        self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int
+    ) -> JoinGroupResult | None:
         """A static member without an id is new, or has restarted and takes the place of its former self."""
         assert request.instance_id is not None
         member_id = f"{request.instance_id}-{self.new_id()}"
-        former_id = self.roster.instances.get(request.instance_id)
+        former_id = self.membership.instances.get(request.instance_id)
         if former_id is None:
             self._add(member_id, request, reply, limits, now_ms)
             return None
-        former_leader = self.roster.leader or ""
+        former_leader = self.membership.leader or ""
         member = self._replace(former_id, member_id)
         if self.state is not GroupState.STABLE:
             self._rejoin(member, request, reply, limits, now_ms)
             return None
         member.protocols = request.protocols
         member.session_ms, member.rebalance_ms = request.session_ms, request.rebalance_ms
-        if self.roster.choose_protocol() != self.protocol:
+        if self.membership.choose_protocol() != self.protocol:
             self._rejoin(member, request, reply, limits, now_ms)
             return None
         self._beat(member, now_ms)
         if request.can_skip:
-            leads = member.id == self.roster.leader
+            leads = member.id == self.membership.leader
             return self._joined(member)._replace(skip_assignment=leads)
         # It can't be told to skip the assignment, so it must not learn that it leads.
         return self._joined(member)._replace(leader=former_leader, members=())
 
     def _replace(self, former_id: str, member_id: str) -> Member:
         member = self.members[former_id]
-        self._drop_join(member, Joined(codes.FENCED_INSTANCE_ID, former_id))
+        self._drop_join(member, JoinGroupResult(codes.FENCED_INSTANCE_ID, former_id))
         self._drop_sync(member, codes.FENCED_INSTANCE_ID)
         self.unsynced.discard(former_id)
-        self.roster.rename(member, member_id)
+        self.membership.rename(member, member_id)
         return member
 
     def _add(self, member_id: str, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> None:
@@ -263,13 +267,13 @@ class Group:
             member_id, request.instance_id, request.client_id, request.client_host, request.session_ms,
             request.rebalance_ms, request.protocols, now_ms + NEW_MEMBER_TIMEOUT_MS, joining=reply,
         )  # fmt: skip
-        self.roster.add(member)
+        self.membership.add(member)
         self._rebalance(limits.initial_delay_ms, now_ms)
 
     def _rejoin(self, member: Member, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> None:
         member.protocols = request.protocols
         member.session_ms, member.rebalance_ms = request.session_ms, request.rebalance_ms
-        self._drop_join(member, Joined(codes.REBALANCE_IN_PROGRESS, member.id))
+        self._drop_join(member, JoinGroupResult(codes.REBALANCE_IN_PROGRESS, member.id))
         member.joining = reply
         self._rebalance(limits.initial_delay_ms, now_ms)
 
@@ -278,14 +282,14 @@ class Group:
         if self.state is GroupState.EMPTY:
             return True
         if self.state is GroupState.PREPARING:
-            return (member is not None and member.joining is not None) or len(self.roster.joined()) < max_size
+            return (member is not None and member.joining is not None) or len(self.membership.joined()) < max_size
         return member is not None or len(self.members) < max_size
 
     def _supports(self, request: JoinRequest) -> bool:
         if not self.members:
             return bool(request.protocol_type and request.protocols)
         offered = [name for name, _ in request.protocols]
-        return request.protocol_type == self.protocol_type and self.roster.supports_any(offered)
+        return request.protocol_type == self.protocol_type and self.membership.supports_any(offered)
 
     # --- phases ------------------------------------------------------------------------------------------------
 
@@ -294,20 +298,20 @@ class Group:
         if self.state is not GroupState.PREPARING:
             self._drop_syncs()
             self._initial = self.state is GroupState.EMPTY
-            timeout_ms = self.roster.longest_rebalance_ms()
+            timeout_ms = self.membership.longest_rebalance_ms()
             self._last_call_ms = now_ms + timeout_ms
             self._phase_deadline_ms = now_ms + (min(initial_delay_ms, timeout_ms) if self._initial else timeout_ms)
             self._delay_ms = initial_delay_ms
             self._grown = False
             self._turn(GroupState.PREPARING, now_ms)
         elif self._phase_deadline_ms is None:
-            self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
+            self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()
         self._maybe_complete_join(now_ms)
 
     def _maybe_complete_join(self, now_ms: int) -> None:
         if self.state is not GroupState.PREPARING or self._initial or self.pending:
             return
-        if len(self.roster.joined()) == len(self.members):
+        if len(self.membership.joined()) == len(self.members):
             self._complete_join(now_ms)
 
     def _end_phase(self, now_ms: int) -> None:
@@ -327,7 +331,7 @@ class Group:
         for member in [m for m in self.members.values() if m.joining is None and m.instance_id is None]:
             self._forget(member)
         self._initial = False
-        joined = self.roster.joined()
+        joined = self.membership.joined()
         if self.members and not joined:
             # Only absent static members are left. The phase has no deadline until one of them rejoins; their sessions do.
             self._phase_deadline_ms = None
@@ -338,10 +342,10 @@ class Group:
             self.protocol = None
             self._turn(GroupState.EMPTY, now_ms)
             return
-        if self.roster.leader is None or self.members[self.roster.leader].joining is None:
-            self.roster.leader = joined[0].id
-        self.protocol = self.roster.choose_protocol()
-        self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
+        if self.membership.leader is None or self.members[self.membership.leader].joining is None:
+            self.membership.leader = joined[0].id
+        self.protocol = self.membership.choose_protocol()
+        self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()
         self._turn(GroupState.COMPLETING, now_ms)
         self.unsynced = set(self.members)
         for member in self.members.values():
@@ -366,7 +370,7 @@ class Group:
 
     def _lose(self, member: Member, now_ms: int) -> None:
         """A member left or was not heard of: the others rebalance, or the join phase no longer waits for it."""
-        self._drop_join(member, Joined(codes.UNKNOWN_MEMBER_ID))
+        self._drop_join(member, JoinGroupResult(codes.UNKNOWN_MEMBER_ID))
         self._drop_sync(member, codes.UNKNOWN_MEMBER_ID)
         self._forget(member)
         if self.state is GroupState.PREPARING:
@@ -378,7 +382,7 @@ class Group:
         """From COMPLETING or STABLE into a join phase, which ends at once when nobody is left."""
         self._drop_syncs()
         self._initial = False
-        self._phase_deadline_ms = now_ms + self.roster.longest_rebalance_ms()
+        self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()
         self._turn(GroupState.PREPARING, now_ms)
         self._maybe_complete_join(now_ms)
 
@@ -393,10 +397,10 @@ class Group:
         member.deadline_ms = now_ms + member.session_ms
 
     def _forget(self, member: Member) -> None:
-        self.roster.remove(member)
+        self.membership.remove(member)
         self.unsynced.discard(member.id)
 
-    def _drop_join(self, member: Member, answer: Joined) -> None:
+    def _drop_join(self, member: Member, answer: JoinGroupResult) -> None:
         if member.joining is not None:
             reply, member.joining = member.joining, None
             self.outbox.append((reply, answer))
@@ -404,7 +408,7 @@ class Group:
     def _drop_sync(self, member: Member, code: int) -> None:
         if member.syncing is not None:
             reply, member.syncing = member.syncing, None
-            self.outbox.append((reply, Synced(code)))
+            self.outbox.append((reply, SyncGroupResult(code)))
 
     def _drop_syncs(self) -> None:
         for member in self.members.values():
@@ -414,15 +418,15 @@ class Group:
         self.unsynced.clear()
 
     def _known(self, member_id: str, instance_id: str | None, generation: int) -> int:
-        code = self.roster.identify(member_id, instance_id)
+        code = self.membership.identify(member_id, instance_id)
         return code or (codes.NONE if generation == self.generation else codes.ILLEGAL_GENERATION)
 
-    def _joined(self, member: Member) -> Joined:
-        protocol, leader = self.protocol or "", self.roster.leader or ""
+    def _joined(self, member: Member) -> JoinGroupResult:
+        protocol, leader = self.protocol or "", self.membership.leader or ""
         everyone: tuple[tuple[str, str | None, bytes], ...] = ()
         if member.id == leader:
             everyone = tuple((m.id, m.instance_id, m.metadata(protocol)) for m in self.members.values())
-        return Joined(codes.NONE, member.id, self.generation, self.protocol_type, protocol, leader, everyone)
+        return JoinGroupResult(codes.NONE, member.id, self.generation, self.protocol_type, protocol, leader, everyone)
 
-    def _synced(self, member: Member) -> Synced:
-        return Synced(codes.NONE, self.protocol_type, self.protocol, member.assignment)
+    def _synced(self, member: Member) -> SyncGroupResult:
+        return SyncGroupResult(codes.NONE, self.protocol_type, self.protocol, member.assignment)

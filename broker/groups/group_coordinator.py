@@ -102,7 +102,7 @@ class GroupCoordinator:
     # --- operations --------------------------------------------------------------------------------------------
 
     def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Any]:
-        """`fields` of a JoinRequest -> those of a Joined."""
+        """`fields` of a JoinRequest -> those of a JoinGroupResult."""
         answer: Deferred[Any] = Deferred()
         request = JoinRequest(*fields)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)
@@ -114,7 +114,7 @@ class GroupCoordinator:
         self, group: str, member: str, instance: str | None, generation: int,
         protocol: Sequence[str | None], assignments: Sequence[Any],
     ) -> MaybeDeferred[Any]:  # fmt: skip
-        """-> the fields of a Synced."""
+        """-> the fields of a SyncGroupResult."""
         answer: Deferred[Any] = Deferred()
         shares = [(member_id, bytes(share)) for member_id, share in assignments]
         self.groups.sync(

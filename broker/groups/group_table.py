@@ -17,15 +17,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from broker.groups.group import Group
-from broker.groups.members import GroupConfig, Joined, JoinRequest, Reply, Synced
+from broker.groups.group import ClassicGroup
+from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
 from broker.protocol import codes
 
 T = TypeVar("T")
 
 
 class GroupTable:
-    """Group id -> Group. Its collaborators:
+    """Group id -> ClassicGroup. Its collaborators:
 
     `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
     generation and protocol type before this process, `remember(group id, generation, protocol type)` keeps them, and
@@ -46,17 +46,17 @@ class GroupTable:
         self._past = past
         self._remember = remember
         self._on_fault = on_fault
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ClassicGroup] = {}
         self._due: list[tuple[int, str]] = []
         self._earliest: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[ClassicGroup]:
         return iter(list(self._groups.values()))
 
-    def get(self, group_id: str) -> Group | None:
+    def get(self, group_id: str) -> ClassicGroup | None:
         return self._groups.get(group_id)
 
     # --- requests ----------------------------------------------------------------------------------------------
@@ -65,17 +65,17 @@ class GroupTable:
         limits = self._limits()
         group = self._groups.get(group_id)
         if not group_id:
-            reply(Joined(codes.INVALID_GROUP_ID, request.member_id))
+            reply(JoinGroupResult(codes.INVALID_GROUP_ID, request.member_id))
         elif not limits.min_session_ms <= request.session_ms <= limits.max_session_ms:
-            reply(Joined(codes.INVALID_SESSION_TIMEOUT, request.member_id))
+            reply(JoinGroupResult(codes.INVALID_SESSION_TIMEOUT, request.member_id))
         elif group is None and request.member_id:
-            reply(Joined(codes.UNKNOWN_MEMBER_ID, request.member_id))
+            reply(JoinGroupResult(codes.UNKNOWN_MEMBER_ID, request.member_id))
         else:
             if group is None:
                 generation, protocol_type = self._past(group_id)
-                group = Group(group_id, self._new_id, generation, protocol_type, changed_ms=now_ms)
+                group = ClassicGroup(group_id, self._new_id, generation, protocol_type, changed_ms=now_ms)
                 self._groups[group_id] = group
-            failed = Joined(codes.UNKNOWN_SERVER_ERROR, request.member_id)
+            failed = JoinGroupResult(codes.UNKNOWN_SERVER_ERROR, request.member_id)
             self._serve(group, lambda: group.join(request, reply, limits, now_ms), None, (reply, failed))
 
     def sync(
@@ -91,13 +91,13 @@ class GroupTable:
     ) -> None:
         group = self._groups.get(group_id)
         if group is None:
-            reply(Synced(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
+            reply(SyncGroupResult(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
             return
         self._serve(
             group,
             lambda: group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms),
             None,
-            (reply, Synced(codes.UNKNOWN_SERVER_ERROR)),
+            (reply, SyncGroupResult(codes.UNKNOWN_SERVER_ERROR)),
         )
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
@@ -156,7 +156,9 @@ class GroupTable:
         for group in due:
             self._serve(group, partial(group.tick, now_ms), None)
 
-    def _serve(self, group: Group, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None) -> T:
+    def _serve(
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+    ) -> T:
         """Runs `step` on a group, delivers its answers and notes its next deadline."""
         known = group.generation
         result = self._guarded(group, step, failed, waiting)
@@ -164,7 +166,9 @@ class GroupTable:
             self._settle(group, known)
         return result
 
-    def _guarded(self, group: Group, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None) -> T:
+    def _guarded(
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+    ) -> T:
         """What `step` returns. If it raises, the group ends (T5) and `failed` is returned.
 
         `waiting`: the reply that the step was given, and what it is answered if the step raises.
@@ -176,13 +180,13 @@ class GroupTable:
             self._end(group, waiting)
             return failed
 
-    def _end(self, group: Group, waiting: tuple[Reply, Any] | None) -> None:
+    def _end(self, group: ClassicGroup, waiting: tuple[Reply, Any] | None) -> None:
         answers = group.outbox
         for member in group.members.values():
             if member.joining is not None:
-                answers.append((member.joining, Joined(codes.UNKNOWN_MEMBER_ID, member.id)))
+                answers.append((member.joining, JoinGroupResult(codes.UNKNOWN_MEMBER_ID, member.id)))
             if member.syncing is not None:
-                answers.append((member.syncing, Synced(codes.UNKNOWN_MEMBER_ID)))
+                answers.append((member.syncing, SyncGroupResult(codes.UNKNOWN_MEMBER_ID)))
         if waiting is not None:
             answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
         del self._groups[group.id]
@@ -190,7 +194,7 @@ class GroupTable:
         for reply, answer in answers:
             reply(answer)
 
-    def _settle(self, group: Group, known: int) -> None:
+    def _settle(self, group: ClassicGroup, known: int) -> None:
         if group.generation != known:
             self._remember(group.id, group.generation, group.protocol_type)
         answers, group.outbox = group.outbox, []
@@ -201,7 +205,7 @@ class GroupTable:
         for reply, answer in answers:
             reply(answer)
 
-    def _schedule(self, group: Group) -> None:
+    def _schedule(self, group: ClassicGroup) -> None:
         deadline_ms = group.next_deadline_ms()
         if deadline_ms is not None and deadline_ms < self._earliest.get(group.id, deadline_ms + 1):
             self._earliest[group.id] = deadline_ms

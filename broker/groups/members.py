@@ -30,7 +30,7 @@ class JoinRequest(NamedTuple):
     can_skip: bool  # KIP-814: version 9 and later understand skip_assignment
 
 
-class Joined(NamedTuple):
+class JoinGroupResult(NamedTuple):
     code: int
     member_id: str = ""
     generation: int = -1
@@ -41,7 +41,7 @@ class Joined(NamedTuple):
     skip_assignment: bool = False
 
 
-class Synced(NamedTuple):
+class SyncGroupResult(NamedTuple):
     code: int
     protocol_type: str | None = None
     protocol: str | None = None

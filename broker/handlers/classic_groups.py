@@ -13,7 +13,7 @@ from typing import Any
 
 from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
-from broker.groups.members import Joined, JoinRequest, Synced
+from broker.groups.members import JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.handlers.remote import ask_each, or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
@@ -66,7 +66,7 @@ class _Groups:
 
     def join(self, request: JoinGroupRequest, call: Call) -> MaybeDeferred[Message]:
         def lost() -> Message:
-            return _join_response(call, Joined(codes.NOT_COORDINATOR, request.member_id))
+            return _join_response(call, JoinGroupResult(codes.NOT_COORDINATOR, request.member_id))
 
         if not self._is_mine(request.group_id):
             return lost()
@@ -85,11 +85,11 @@ class _Groups:
             can_skip=call.api_version >= 9,
         )
         answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
-        return or_lost(then(answer, lambda joined: _join_response(call, Joined(*joined))), lost)
+        return or_lost(then(answer, lambda joined: _join_response(call, JoinGroupResult(*joined))), lost)
 
     def sync(self, request: SyncGroupRequest, call: Call) -> MaybeDeferred[Message]:
         def lost() -> Message:
-            return _sync_response(call, Synced(codes.NOT_COORDINATOR))
+            return _sync_response(call, SyncGroupResult(codes.NOT_COORDINATOR))
 
         if not self._is_mine(request.group_id):
             return lost()
@@ -103,7 +103,7 @@ class _Groups:
             [(each.member_id, each.assignment) for each in request.assignments],
             timeout_s=_WAIT_S,
         )
-        return or_lost(then(answer, lambda synced: _sync_response(call, Synced(*synced))), lost)
+        return or_lost(then(answer, lambda synced: _sync_response(call, SyncGroupResult(*synced))), lost)
 
     def heartbeat(self, request: HeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
         def response(code: int) -> Message:
@@ -188,7 +188,7 @@ class _Groups:
         return then(ask_each(self._turns, wanted, ask), response)
 
 
-def _join_response(call: Call, joined: Joined) -> Message:
+def _join_response(call: Call, joined: JoinGroupResult) -> Message:
     types = call.types
     members = tuple(
         types.JoinGroupResponseMember(member_id=member, group_instance_id=instance, metadata=bytes(metadata))
@@ -207,7 +207,7 @@ def _join_response(call: Call, joined: Joined) -> Message:
     )
 
 
-def _sync_response(call: Call, synced: Synced) -> Message:
+def _sync_response(call: Call, synced: SyncGroupResult) -> Message:
     return call.types.SyncGroupResponse(
         error_code=synced.code,
         protocol_type=synced.protocol_type,

@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from broker.log.partitions import Answer, Partitions
-from broker.log.reading import Reader, Wanted
+from broker.log.reading import PartitionFetch, Reader
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
@@ -42,7 +42,9 @@ def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
         for (name, topic_id), asked in topics.items():
             topic = partitions.name_of(topic_id) if by_id else name
             wanted += [
-                Wanted(topic, each.partition, each.current_leader_epoch, each.fetch_offset, each.partition_max_bytes)
+                PartitionFetch(
+                    topic, each.partition, each.current_leader_epoch, each.fetch_offset, each.partition_max_bytes
+                )
                 for each in asked.values()
             ]
         max_bytes = min(request.max_bytes, image.get("fetch.max.bytes"))

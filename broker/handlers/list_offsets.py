@@ -8,8 +8,8 @@ record answers for all of its records.
 from collections.abc import Sequence
 from functools import partial
 
+from broker.log.partition_log import LEADER_EPOCH
 from broker.log.partitions import Answer, Partitions
-from broker.log.storage import LEADER_EPOCH
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import ListOffsetsRequest

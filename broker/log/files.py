@@ -12,7 +12,7 @@ MAX_OPEN = 256
 _CHECKSUM = struct.Struct(">I")
 
 
-class Files:
+class OpenFiles:
     """File descriptors by path, opened for reading and writing when asked for."""
 
     def __init__(self, max_open: int = MAX_OPEN) -> None:

@@ -11,10 +11,10 @@ import shutil
 from typing import Any, Protocol
 from uuid import UUID
 
-from broker.log.files import Files
+from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
+from broker.log.partition_log import PartitionLog
 from broker.log.records import Rejected
-from broker.log.storage import PartitionLog
 from broker.protocol import codes
 from shards.tokens.homes import home_of_partition
 
@@ -52,7 +52,7 @@ class LogManager:
         self.shard = shard
         self.directory = directory
         self.image = image
-        self._files = Files()
+        self._files = OpenFiles()
         self._shards = shards
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._current: dict[tuple[str, int], PartitionLog] = {}  # those known to be right for this version of the view

@@ -19,8 +19,8 @@ from uuid import UUID
 import structlog
 
 from broker.log.manager import LogManager
+from broker.log.partition_log import LEADER_EPOCH, OutOfRange
 from broker.log.records import Rejected
-from broker.log.storage import LEADER_EPOCH, OutOfRange
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, OutcomeUnknown, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import trio
 
 from broker.log import records
+from broker.log.partition_log import PartitionLog
 from broker.log.partitions import FAILED, MOST_AT_ONCE, Answer, Partitions
 from broker.log.records import Rejected
-from broker.log.storage import PartitionLog
 from broker.protocol import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import MaybeDeferred, Spawn
@@ -30,7 +30,7 @@ _MARGIN_S = 5.0
 _ANY_BYTES = 1 << 62
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1."""
 
     topic: str
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-class Growth:
+class DelayedFetch:
     """A wait for logs to grow by so many bytes altogether, or to go away. `number` is that of a wait for another shard."""
 
     def __init__(self, need_bytes: int, number: int = 0) -> None:
@@ -64,7 +64,7 @@ class Reader:
         self._partitions = partitions
         self._spawn = spawn
         self._numbers = itertools.count(1)
-        self._waits: dict[str, Growth] = {}  # by client: a new wait of one ends its earlier one
+        self._waits: dict[str, DelayedFetch] = {}  # by client: a new wait of one ends its earlier one
         partitions.mesh.serve(
             READ, lambda _peer, wanted, max_bytes: self._read_here(wanted, max_bytes, MOST_FORWARDED_BYTES)
         )
@@ -72,7 +72,7 @@ class Reader:
         partitions.mesh.serve(GIVE_UP, self._serve_give_up)
 
     def fetch(
-        self, wanted: Sequence[Wanted], *, max_bytes: int, min_bytes: int, wait_ms: int, client: str
+        self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int, client: str
     ) -> MaybeDeferred[list[Answer]]:
         """(code, high watermark, start offset, batches) of each, in order; cancelling it ends the wait.
 
@@ -95,7 +95,11 @@ class Reader:
         return self._spawn(slowly, cancellable=True)
 
     def _find_homes(
-        self, wanted: Sequence[Wanted], indexes: Iterable[int], answers: list[Any], by_home: dict[int, list[int]]
+        self,
+        wanted: Sequence[PartitionFetch],
+        indexes: Iterable[int],
+        answers: list[Any],
+        by_home: dict[int, list[int]],
     ) -> None:
         """Adds indexes of partitions to `by_home`; where there is no such partition, its answer to `answers`."""
         for index in indexes:
@@ -107,7 +111,7 @@ class Reader:
 
     async def _fetch_in_turns(
         self,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[PartitionFetch],
         answers: list[Any],
         by_home: dict[int, list[int]],
         max_bytes: int,
@@ -123,7 +127,7 @@ class Reader:
 
     async def _fetch_slowly(
         self,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[PartitionFetch],
         answers: list[Any],
         by_home: dict[int, list[int]],
         max_bytes: int,
@@ -167,7 +171,7 @@ class Reader:
         return answers
 
     async def _read_homes(
-        self, wanted: Sequence[Wanted], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
+        self, wanted: Sequence[PartitionFetch], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
     ) -> None:
         """Every home answers as if it had all the bytes; then the partitions get them in the order of the request."""
 
@@ -181,7 +185,7 @@ class Reader:
                 nursery.start_soon(read_home, home, indexes)
         _share(wanted, answers, max_bytes)
 
-    async def _read_home(self, home: int, wanted: list[Wanted], max_bytes: int) -> list[Answer]:
+    async def _read_home(self, home: int, wanted: list[PartitionFetch], max_bytes: int) -> list[Answer]:
         if home == self._partitions.shard:
             return self._read_here(wanted, max_bytes)
         try:
@@ -198,7 +202,7 @@ class Reader:
     ) -> None:
         async def wait_at(home: int, logs: list[tuple[str, int, int]]) -> None:
             if home == self._partitions.shard:
-                await self._wait_here(logs, Growth(need_bytes), wait_s)
+                await self._wait_here(logs, DelayedFetch(need_bytes), wait_s)
             else:
                 await self._wait_there(home, client, logs, need_bytes, wait_s)
             nursery.cancel_scope.cancel()
@@ -231,7 +235,7 @@ class Reader:
         self, _peer: Any, client: str, number: int, logs: Sequence[Sequence[Any]], need_bytes: int, wait_s: float
     ) -> bool:
         """False if the wait ended because the same client began another one."""
-        growth = Growth(need_bytes, number)
+        growth = DelayedFetch(need_bytes, number)
         given_up = self._waits.get(client)
         self._waits[client] = growth
         if given_up is not None:
@@ -243,7 +247,7 @@ class Reader:
             if self._waits.get(client) is growth:
                 del self._waits[client]
 
-    async def _wait_here(self, logs: Sequence[Sequence[Any]], growth: Growth, wait_s: float) -> None:
+    async def _wait_here(self, logs: Sequence[Sequence[Any]], growth: DelayedFetch, wait_s: float) -> None:
         """Until the logs have grown enough beyond their ends as the reader saw them; at once if one has already."""
         watched: list[PartitionLog] = []
         try:
@@ -262,7 +266,7 @@ class Reader:
                 log.waiters.discard(growth)
 
 
-def _share(wanted: Sequence[Wanted], answers: list[Any], max_bytes: int) -> None:
+def _share(wanted: Sequence[PartitionFetch], answers: list[Any], max_bytes: int) -> None:
     """Gives the bytes that a client may have to its partitions, in the order of the request."""
     left_bytes, nothing_yet = max_bytes, True
     for index, (asked, answer) in enumerate(zip(wanted, answers, strict=True)):

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import structlog
 
 from broker.log import scanning
-from broker.log.files import Files, read_checked, replace_checked
-from broker.log.producers import Producers
+from broker.log.files import OpenFiles, read_checked, replace_checked
+from broker.log.producer_state import ProducerStateManager
 from broker.log.records import Batch
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
@@ -31,11 +31,11 @@ log = structlog.get_logger(__name__)
 
 class Recovered(NamedTuple):
     segments: list[LogSegment]
-    producers: Producers
+    producers: ProducerStateManager
     torn_bytes: int  # cut off at the end
 
 
-def recover(directory: str, files: Files) -> Recovered:
+def recover(directory: str, files: OpenFiles) -> Recovered:
     """Reads the log in `directory`. Raises OSError."""
     found = [LogSegment(directory, base, files) for base in _base_offsets(directory)]
     producers, scan_from = _latest_snapshot(found)
@@ -69,7 +69,7 @@ def _ignore(_: Batch) -> None:
 
 
 def rescan(
-    segment: LogSegment, files: Files, on_batch: Callable[[Batch], None] = _ignore, *, closed: bool
+    segment: LogSegment, files: OpenFiles, on_batch: Callable[[Batch], None] = _ignore, *, closed: bool
 ) -> tuple[list[LogSegment], int]:
     """Reads a segment's whole file and repairs it: (the segments that are made of it, torn bytes cut off). Raises OSError.
 
@@ -106,7 +106,7 @@ def rescan(
     return segments, scan.torn_bytes
 
 
-def _split(segment: LogSegment, files: Files, mapped: mmap, scan: Scan) -> list[LogSegment]:
+def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> list[LogSegment]:
     """Sets a damaged file aside, and writes a segment of each of its runs. The first has the old one's place (R3)."""
     directory = os.path.dirname(segment.path)
     at_start = bool(scan.runs) and scan.runs[0][0].batch.base_offset == segment.base_offset
@@ -148,31 +148,31 @@ def _base_offsets(directory: str) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and len(name) == 20)
 
 
-def _latest_snapshot(segments: list[LogSegment]) -> tuple[Producers, int]:
+def _latest_snapshot(segments: list[LogSegment]) -> tuple[ProducerStateManager, int]:
     """What is known of the producers as some segment began, the latest that can be read, and the index of that one."""
     for index in range(len(segments) - 1, -1, -1):
         producers = load_snapshot(segments[index])
         if producers is not None:
             return producers, index
-    return Producers(), 0
+    return ProducerStateManager(), 0
 
 
 def snapshot_path(segment: LogSegment) -> str:
     return segment.path.removesuffix("log") + "producers"
 
 
-def save_snapshot(segment: LogSegment, producers: Producers) -> None:
+def save_snapshot(segment: LogSegment, producers: ProducerStateManager) -> None:
     """Keeps what is known of the producers as `segment` begins. Raises OSError."""
     replace_checked(snapshot_path(segment), producers.dump())
 
 
-def load_snapshot(segment: LogSegment) -> Producers | None:
+def load_snapshot(segment: LogSegment) -> ProducerStateManager | None:
     """None if there is none, or a damaged one."""
     try:
         dumped = read_checked(snapshot_path(segment))
     except OSError:
         return None
-    return None if dumped is None else Producers.load(dumped)
+    return None if dumped is None else ProducerStateManager.load(dumped)
 
 
 def delete_snapshot(segment: LogSegment) -> None:

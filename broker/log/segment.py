@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from broker.log.files import Files, read_checked, replace_checked
+from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.records import HEADER, MAGIC, Batch, header_at
 
 MAX_ENTRIES = 2048
@@ -32,7 +32,7 @@ class DamagedSegment(Exception):
         self.path = path
 
 
-class Found(NamedTuple):
+class BatchPosition(NamedTuple):
     """A batch and where it is."""
 
     batch: Batch
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 class LogSegment:
     """`next_offset` is the offset behind its last record; `base_offset` names the file."""
 
-    def __init__(self, directory: str, base_offset: int, files: Files) -> None:
+    def __init__(self, directory: str, base_offset: int, files: OpenFiles) -> None:
         self.base_offset = base_offset
         self.path = os.path.join(directory, f"{base_offset:020d}.log")
         self.sidecar = os.path.join(directory, f"{base_offset:020d}.index")
@@ -172,18 +172,18 @@ class LogSegment:
             raise DamagedSegment(self.path, position)
         return batch
 
-    def since(self, timestamp: int) -> Iterator[Found]:
+    def since(self, timestamp: int) -> Iterator[BatchPosition]:
         """The batches that hold a record at or after `timestamp` (ms)."""
         if self.max_timestamp >= timestamp and self.size:
             for found in self._batches_from(max(bisect_left(self.before, timestamp) - 1, 0)):
                 if found.batch.max_timestamp >= timestamp:
                     yield found
 
-    def batches(self) -> Iterator[Found]:
+    def batches(self) -> Iterator[BatchPosition]:
         """All headers, in order. Raises DamagedSegment, and OSError."""
         return self._batches_from(0)
 
-    def _batches_from(self, entry: int) -> Iterator[Found]:
+    def _batches_from(self, entry: int) -> Iterator[BatchPosition]:
         """Headers from that index entry on."""
         if not self.size:
             return
@@ -195,6 +195,6 @@ class LogSegment:
             batch = self._header(chunk, position - chunk_at, position)
             if batch.base_offset != expected:
                 raise DamagedSegment(self.path, position)
-            yield Found(batch, position)
+            yield BatchPosition(batch, position)
             position += batch.size
             expected = batch.last_offset + 1

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from broker.groups.group import Group, GroupState
+from broker.groups.group import ClassicGroup, GroupState
 from broker.groups.group_table import GroupTable
-from broker.groups.members import GroupConfig, Joined, JoinRequest, Synced
+from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.protocol import codes
 
 LIMITS = GroupConfig(min_session_ms=3000, max_session_ms=60_000, max_size=100, initial_delay_ms=0)
@@ -41,15 +41,17 @@ class Table:
     def failed(self, group_id: str, fault: Exception) -> None:
         raise fault
 
-    def join(self, member_id: str = "", **fields: Any) -> list[Joined]:
+    def join(self, member_id: str = "", **fields: Any) -> list[JoinGroupResult]:
         """The answers it has had so far: empty while it waits."""
-        answers: list[Joined] = []
+        answers: list[JoinGroupResult] = []
         self.groups.join(fields.pop("group", "g"), request(member_id, **fields), answers.append, self.now_ms)
         self.check()
         return answers
 
-    def sync(self, joined: Joined, assignments: dict[str, bytes] | None = None, **fields: Any) -> list[Synced]:
-        answers: list[Synced] = []
+    def sync(
+        self, joined: JoinGroupResult, assignments: dict[str, bytes] | None = None, **fields: Any
+    ) -> list[SyncGroupResult]:
+        answers: list[SyncGroupResult] = []
         self.groups.sync(
             fields.get("group", "g"),
             joined.member_id,
@@ -63,7 +65,7 @@ class Table:
         self.check()
         return answers
 
-    def beat(self, joined: Joined, instance_id: str | None = None, generation: int | None = None) -> int:
+    def beat(self, joined: JoinGroupResult, instance_id: str | None = None, generation: int | None = None) -> int:
         n = joined.generation if generation is None else generation
         return self.groups.heartbeat("g", joined.member_id, instance_id, n, self.now_ms)
 
@@ -95,7 +97,7 @@ class Table:
         assert group is not None
         return group.state
 
-    def stable(self, *members: Joined) -> None:
+    def stable(self, *members: JoinGroupResult) -> None:
         """Everybody syncs; the leader first."""
         for joined in sorted(members, key=lambda j: j.member_id != j.leader):
             (answer,) = self.sync(joined, {m: m.encode() for m, _, _ in joined.members})
@@ -125,7 +127,7 @@ def table() -> Table:
     return Table()
 
 
-def pair(table: Table) -> tuple[Joined, Joined]:
+def pair(table: Table) -> tuple[JoinGroupResult, JoinGroupResult]:
     """Two members in a stable generation, the leader first."""
     first = table.join()
     table.pass_ms(0)
@@ -150,7 +152,7 @@ def test_a_lone_member_leads_its_generation(table: Table) -> None:
     assert joined.members == (("c-id0", None, b"r"),)
     assert table.remembered == [("g", 1, "consumer")]
     (synced,) = table.sync(joined, {"c-id0": b"all"})
-    assert synced == Synced(0, "consumer", "range", b"all")
+    assert synced == SyncGroupResult(0, "consumer", "range", b"all")
     assert table.state is GroupState.STABLE
 
 
@@ -258,7 +260,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
 
 def test_a_new_member_is_asked_to_come_back_with_its_id(table: Table) -> None:
     (asked,) = table.join(id_required=True)
-    assert asked == Joined(codes.MEMBER_ID_REQUIRED, "c-id0")
+    assert asked == JoinGroupResult(codes.MEMBER_ID_REQUIRED, "c-id0")
     answers = table.join("c-id0", id_required=True)
     table.pass_ms(0)
     assert answers[0].member_id == "c-id0"
@@ -303,7 +305,7 @@ def test_session_timeouts_have_bounds(table: Table, session_ms: int, code: int |
 
 def test_a_group_without_a_name_is_refused(table: Table) -> None:
     assert table.join(group="")[0].code == codes.INVALID_GROUP_ID
-    assert table.sync(Joined(0), group="")[0].code == codes.INVALID_GROUP_ID
+    assert table.sync(JoinGroupResult(0), group="")[0].code == codes.INVALID_GROUP_ID
     assert table.groups.heartbeat("", "", None, 1, 0) == codes.INVALID_GROUP_ID
 
 
@@ -397,7 +399,7 @@ def test_who_never_syncs_is_let_go(table: Table) -> None:
 # --- static members (KIP-345) ----------------------------------------------------------------------------------
 
 
-def static_pair(table: Table, **fields: Any) -> tuple[Joined, Joined]:
+def static_pair(table: Table, **fields: Any) -> tuple[JoinGroupResult, JoinGroupResult]:
     first = table.join(instance_id="one", **fields)
     second = table.join(instance_id="two", **fields)
     table.pass_ms(0)
@@ -521,7 +523,7 @@ def broken(table: Table, monkeypatch: pytest.MonkeyPatch, method: str) -> list[t
 
     told: list[tuple[str, Exception]] = []
     monkeypatch.setattr(table, "failed", lambda *args: told.append(args))
-    monkeypatch.setattr(Group, method, fail)
+    monkeypatch.setattr(ClassicGroup, method, fail)
     return told
 
 
@@ -552,7 +554,7 @@ def test_a_mistake_in_a_group_ends_that_group_alone(table: Table, monkeypatch: p
 def test_a_tick_looks_at_each_group_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.join()
     seen: list[str] = []
-    monkeypatch.setattr(Group, "tick", lambda group, now_ms: seen.append(group.id))
+    monkeypatch.setattr(ClassicGroup, "tick", lambda group, now_ms: seen.append(group.id))
     table.groups.tick(10_000)
     assert seen == ["g"]
 
@@ -590,10 +592,10 @@ class Actor:
     number: int
     instance_id: str | None
     member_id: str = ""
-    joined: Joined | None = None
+    joined: JoinGroupResult | None = None
     owns: bytes | None = None
-    joins: list[Joined] = field(default_factory=list)
-    syncs: list[Synced] = field(default_factory=list)
+    joins: list[JoinGroupResult] = field(default_factory=list)
+    syncs: list[SyncGroupResult] = field(default_factory=list)
 
 
 class Simulation:
@@ -698,7 +700,7 @@ class Simulation:
             actor.joins.clear()
             actor.syncs.clear()
 
-    def read_join(self, actor: Actor, joined: Joined) -> None:
+    def read_join(self, actor: Actor, joined: JoinGroupResult) -> None:
         if joined.code == codes.MEMBER_ID_REQUIRED:
             actor.member_id = joined.member_id
         elif joined.code in (codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
@@ -710,7 +712,7 @@ class Simulation:
                 assert leader == joined.member_id or joined.skip_assignment, "two leaders of one generation"
                 assert joined.member_id in [m for m, _, _ in joined.members]
 
-    def read_sync(self, actor: Actor, synced: Synced) -> None:
+    def read_sync(self, actor: Actor, synced: SyncGroupResult) -> None:
         if synced.code == codes.NONE and actor.joined is not None:
             generation, member_id = actor.joined.generation, actor.joined.member_id
             expected = f"{generation}:{member_id}".encode()

@@ -16,9 +16,9 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.files import Files
+from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
-from broker.log.storage import PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.set_aside import MARK, set_aside_in
 
 TOPIC = UUID(int=7)
@@ -38,7 +38,7 @@ class Made(NamedTuple):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     directory = tmp_path_factory.mktemp("made") / "t-0"
-    log = PartitionLog(str(directory), TOPIC, Files(), LIMITS)
+    log = PartitionLog(str(directory), TOPIC, OpenFiles(), LIMITS)
     values: dict[int, bytes] = {}
     for n in range(BATCHES):
         both = [b"%d first" % n + b"." * n, b"%d second" % n]
@@ -64,7 +64,7 @@ def read_all(log: PartitionLog) -> dict[int, bytes]:
 
 
 def opened(directory: Path) -> PartitionLog:
-    return PartitionLog(str(directory), TOPIC, Files(), LIMITS)
+    return PartitionLog(str(directory), TOPIC, OpenFiles(), LIMITS)
 
 
 def hit_by(made: Made, name: str, at: int, *, cut: bool) -> set[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.files import Files, replace
+from broker.log.files import OpenFiles, replace
 
 
 def opened(path: str) -> bool:
@@ -14,7 +14,7 @@ def opened(path: str) -> bool:
 
 
 def test_the_one_unused_longest_is_closed_for_another(tmp_path: Path) -> None:
-    files = Files(max_open=2)
+    files = OpenFiles(max_open=2)
     a, b, c = (str(tmp_path / name) for name in "abc")
     for path in (a, b, a, c):
         files.descriptor(path, create=True)
@@ -28,7 +28,7 @@ def test_the_one_unused_longest_is_closed_for_another(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Files().descriptor(str(tmp_path / "missing"))
+        OpenFiles().descriptor(str(tmp_path / "missing"))
 
 
 def test_replacing_leaves_nothing_aside(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.log import segment as segments
-from broker.log.files import Files
+from broker.log.files import OpenFiles
 from broker.log.records import PLACE, header_at
 from broker.log.recovery import rescan
 from broker.log.segment import DamagedSegment, LogSegment
@@ -23,10 +23,10 @@ def few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(
-    directory: Path, shapes: list[tuple[int, int, int]], files: Files | None = None
+    directory: Path, shapes: list[tuple[int, int, int]], files: OpenFiles | None = None
 ) -> tuple[LogSegment, list[bytes]]:
     """A segment from offset 100 on; shapes are (records, bytes of each, timestamp)."""
-    made, offset, raws = LogSegment(str(directory), 100, files or Files()), 100, []
+    made, offset, raws = LogSegment(str(directory), 100, files or OpenFiles()), 100, []
     for count, size, timestamp in shapes:
         raw = bytearray(batch(*[b"v" * size] * count, timestamps=[timestamp] * count))
         PLACE.pack_into(raw, 0, offset, len(raw) - 12, 0)
@@ -42,7 +42,7 @@ def written(
 def test_the_index_finds_what_a_walk_finds(
     tmp_path_factory: pytest.TempPathFactory, shapes: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
-    files = Files()
+    files = OpenFiles()
     made, raws = written(tmp_path_factory.mktemp("log"), shapes, files)
     assert len(made.positions) <= 4
     starts = [sum(map(len, raws[:index])) for index in range(len(raws) + 1)]
@@ -75,7 +75,7 @@ def test_a_scan_and_a_sidecar_say_the_same(
     directory = tmp_path_factory.mktemp("log")
     made, raws = written(directory, shapes)
     made.save_sidecar()
-    files = Files()
+    files = OpenFiles()
     scanned, loaded = (LogSegment(str(directory), 100, files) for _ in range(2))
     seen: list[int] = []
     assert rescan(scanned, files, lambda each: seen.append(each.base_offset), closed=False) == ([scanned], 0)
@@ -92,7 +92,7 @@ def test_a_sidecar_of_another_size_is_not_believed(tmp_path: Path) -> None:
     made.save_sidecar()
     with Path(made.path).open("ab") as file:
         file.write(b"more")
-    assert not LogSegment(str(tmp_path), 100, Files()).load_sidecar()
+    assert not LogSegment(str(tmp_path), 100, OpenFiles()).load_sidecar()
 
 
 @pytest.mark.parametrize(

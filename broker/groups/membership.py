@@ -17,7 +17,7 @@ from broker.protocol import codes
 
 
 @dataclass(slots=True)
-class Roster:
+class Membership:
     """`members` by their ids, `instances`: instance id -> member id."""
 
     members: dict[str, Member] = field(default_factory=dict)

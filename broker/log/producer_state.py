@@ -18,7 +18,7 @@ MAX_PRODUCERS = 10_000
 SEQUENCE_MODULUS = 2**31
 
 
-class Appended(NamedTuple):
+class BatchMetadata(NamedTuple):
     """A batch in the log, by its producer's numbers."""
 
     first_sequence: int
@@ -27,16 +27,16 @@ class Appended(NamedTuple):
     max_timestamp: int
 
 
-class Producers:
+class ProducerStateManager:
     """State by producer id, the one active last at the end."""
 
     def __init__(self) -> None:
-        self._states: dict[int, tuple[int, tuple[Appended, ...]]] = {}  # id -> epoch, last batches
+        self._states: dict[int, tuple[int, tuple[BatchMetadata, ...]]] = {}  # id -> epoch, last batches
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def check(self, batch: Batch) -> Appended | None:
+    def check(self, batch: Batch) -> BatchMetadata | None:
         """The earlier append if `batch` is a duplicate, None if it may be appended.
 
         Raises Rejected: INVALID_PRODUCER_EPOCH for a fenced producer, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap.
@@ -65,7 +65,7 @@ class Producers:
 
     def record(self, batch: Batch, base_offset: int) -> None:
         """Notes that `batch`, whose own base offset may be anything, is in the log at `base_offset`."""
-        new = Appended(batch.base_sequence, _last_sequence(batch), base_offset, batch.max_timestamp)
+        new = BatchMetadata(batch.base_sequence, _last_sequence(batch), base_offset, batch.max_timestamp)
         known = self._states.pop(batch.producer_id, None)
         kept = known[1][1 - BATCHES_KEPT :] if known is not None and known[0] == batch.producer_epoch else ()
         self._states[batch.producer_id] = (batch.producer_epoch, (*kept, new))
@@ -77,10 +77,10 @@ class Producers:
         return [[producer_id, epoch, list(map(list, kept))] for producer_id, (epoch, kept) in self._states.items()]
 
     @classmethod
-    def load(cls, dumped: list[Any]) -> "Producers":
+    def load(cls, dumped: list[Any]) -> "ProducerStateManager":
         producers = cls()
         for producer_id, epoch, kept in dumped:
-            producers._states[producer_id] = (epoch, tuple(Appended(*batch) for batch in kept))
+            producers._states[producer_id] = (epoch, tuple(BatchMetadata(*batch) for batch in kept))
         return producers
 
     def _out_of_order(self, batch: Batch, why: str) -> Rejected:

@@ -5,8 +5,8 @@ from batches import batch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log import producers
-from broker.log.producers import Producers
+from broker.log import producer_state
+from broker.log.producer_state import ProducerStateManager
 from broker.log.records import Batch, Rejected, header_at
 from broker.protocol import codes
 
@@ -15,48 +15,48 @@ def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 9)
     return header_at(batch(*[b"v"] * count, producer_id=producer_id, epoch=epoch, sequence=sequence), 0)
 
 
-def rejection(known: Producers, tried: Batch) -> int:
+def rejection(known: ProducerStateManager, tried: Batch) -> int:
     with pytest.raises(Rejected) as why:
         known.check(tried)
     return why.value.code
 
 
 def test_a_batch_sent_again_gets_its_first_offset() -> None:
-    known = Producers()
-    for index in range(producers.BATCHES_KEPT):
+    known = ProducerStateManager()
+    for index in range(producer_state.BATCHES_KEPT):
         known.record(sent(index * 10, 10), 100 + index * 10)
-    for index in range(producers.BATCHES_KEPT):
+    for index in range(producer_state.BATCHES_KEPT):
         earlier = known.check(sent(index * 10, 10))
         assert earlier is not None
         assert earlier.base_offset == 100 + index * 10
 
 
 def test_a_sixth_batch_back_is_out_of_order() -> None:
-    known = Producers()
-    for index in range(producers.BATCHES_KEPT + 1):
+    known = ProducerStateManager()
+    for index in range(producer_state.BATCHES_KEPT + 1):
         known.record(sent(index), index)
     assert rejection(known, sent(0)) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_gap_is_out_of_order_and_the_next_is_not() -> None:
-    known = Producers()
+    known = ProducerStateManager()
     known.record(sent(0, 3), 0)
     assert rejection(known, sent(4)) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert known.check(sent(3)) is None
 
 
 def test_the_same_start_with_another_length_is_no_duplicate() -> None:
-    known = Producers()
+    known = ProducerStateManager()
     known.record(sent(0, 3), 0)
     assert rejection(known, sent(0, 2)) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
-    assert Producers().check(sent(77)) is None
+    assert ProducerStateManager().check(sent(77)) is None
 
 
 def test_an_older_epoch_is_fenced_and_a_newer_begins_at_zero() -> None:
-    known = Producers()
+    known = ProducerStateManager()
     known.record(sent(0, epoch=3), 0)
     assert rejection(known, sent(1, epoch=2)) == codes.INVALID_PRODUCER_EPOCH
     assert rejection(known, sent(1, epoch=4)) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -64,7 +64,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_begins_at_zero() -> None:
 
 
 def test_sequence_numbers_wrap() -> None:
-    known = Producers()
+    known = ProducerStateManager()
     known.record(sent(2**31 - 2, 2), 0)
     assert known.check(sent(0)) is None
     assert rejection(known, sent(1)) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -75,8 +75,8 @@ def test_sequence_numbers_wrap() -> None:
 
 
 def test_the_producer_idle_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producers, "MAX_PRODUCERS", 2)
-    known = Producers()
+    monkeypatch.setattr(producer_state, "MAX_PRODUCERS", 2)
+    known = ProducerStateManager()
     for producer_id in (1, 2, 1, 3):
         known.record(sent(0, producer_id=producer_id), 0)
     assert len(known) == 2
@@ -86,9 +86,9 @@ def test_the_producer_idle_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch)
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=20))
 def test_a_snapshot_says_the_same(appended: list[tuple[int, int]]) -> None:
-    known, offset, following = Producers(), 0, dict.fromkeys(range(4), 0)
+    known, offset, following = ProducerStateManager(), 0, dict.fromkeys(range(4), 0)
     for producer_id, count in appended:
         known.record(sent(following[producer_id], count, producer_id=producer_id), offset)
         following[producer_id] += count
         offset += count
-    assert Producers.load(known.dump()).dump() == known.dump()
+    assert ProducerStateManager.load(known.dump()).dump() == known.dump()

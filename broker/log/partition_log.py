@@ -5,10 +5,10 @@ L1  an appended batch is in the file before its offset is told to anyone; nothin
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
 L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:
     reading an offset in it goes on behind it, as a reader of a compacted topic does
-L4  an idempotent producer's batch is in the log once, whatever happened between its tries (broker/log/producers.py)
+L4  an idempotent producer's batch is in the log once, whatever happened between its tries (broker/log/producer_state.py)
 L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
 
-Files: `<base offset>.log`, an `.index` beside each that grows no more, `.producers` with what was known of producers
+OpenFiles: `<base offset>.log`, an `.index` beside each that grows no more, `.producers` with what was known of producers
 when that segment began, and `partition.meta`: the topic's id and the start offset. A partition that nothing was
 written to has no files.
 """
@@ -25,13 +25,13 @@ from uuid import UUID
 
 from broker.log import compression, partition_meta, record_scan, records, recovery, validation
 from broker.log.compression import NotUnpacked
-from broker.log.files import Files
+from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_meta import PartitionMeta
-from broker.log.producers import Producers
+from broker.log.producer_state import ProducerStateManager
 from broker.log.record_scan import MalformedRecords
 from broker.log.records import PLACE, Rejected
-from broker.log.segment import NO_TIMESTAMP, DamagedSegment, Found, LogSegment
+from broker.log.segment import NO_TIMESTAMP, BatchPosition, DamagedSegment, LogSegment
 from broker.protocol import codes
 
 LEADER_EPOCH = 0  # leaders never change
@@ -41,7 +41,7 @@ _MOST_REPAIRS = 3
 T = TypeVar("T")
 
 
-class Placed(NamedTuple):
+class AppendInfo(NamedTuple):
     """Where a batch went, or went when it first came. `append_time_ms` is -1 unless the topic has log append time."""
 
     base_offset: int
@@ -64,13 +64,13 @@ class OutOfRange(Exception):
 class PartitionLog:
     """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
 
-    def __init__(self, directory: str, topic_id: UUID, files: Files, limits: LogConfig | None = None) -> None:
+    def __init__(self, directory: str, topic_id: UUID, files: OpenFiles, limits: LogConfig | None = None) -> None:
         self.directory = directory
         self.topic_id = topic_id
         self.limits = limits or LogConfig()
         self.waiters: set[AppendWaiter] = set()
         self.start_offset = 0
-        self.producers = Producers()
+        self.producers = ProducerStateManager()
         self._files = files
         self._segments: list[LogSegment] = []
         self._resume: dict[int, tuple[LogSegment, int]] = {}  # offset -> where its batch starts
@@ -103,7 +103,7 @@ class PartitionLog:
 
     # Writing
 
-    def append(self, batch_bytes: bytes | None, now_ms: int) -> Placed:
+    def append(self, batch_bytes: bytes | None, now_ms: int) -> AppendInfo:
         """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it."""
         limits = self.limits
         batch, batch_bytes = validation.validate(batch_bytes, limits, now_ms)
@@ -111,7 +111,7 @@ class PartitionLog:
             earlier = self.producers.check(batch)
             if earlier is not None:
                 append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
-                return Placed(earlier.base_offset, append_time_ms, self.start_offset)
+                return AppendInfo(earlier.base_offset, append_time_ms, self.start_offset)
         before = len(self._segments)
         try:
             segment = self._segment_for(batch.size)
@@ -127,7 +127,7 @@ class PartitionLog:
             self.producers.record(batch, base_offset)
         for waiter in tuple(self.waiters):
             waiter.grown(batch.size)
-        return Placed(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
+        return AppendInfo(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
 
     def _write(self, segment: LogSegment, base_offset: int, batch_bytes: bytes) -> None:
         """One write of the whole batch; what a failed one left behind is cut off."""
@@ -241,7 +241,7 @@ class PartitionLog:
             return None
         return self.offset_since(max(segment.max_timestamp for segment in candidates))
 
-    def _record_since(self, segment: LogSegment, found: Found, timestamp: int) -> tuple[int, int] | None:
+    def _record_since(self, segment: LogSegment, found: BatchPosition, timestamp: int) -> tuple[int, int] | None:
         batch = found.batch
         if batch.last_offset < self.start_offset:
             return None

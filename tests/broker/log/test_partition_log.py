@@ -12,11 +12,11 @@ from batches import batch, records_of, values_of, without_cut
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log import storage
-from broker.log.files import Files
+from broker.log import partition_log
+from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
+from broker.log.partition_log import OutOfRange, PartitionLog
 from broker.log.records import PLACE, Rejected
-from broker.log.storage import OutOfRange, PartitionLog
 from broker.protocol import codes
 from broker.set_aside import set_aside_in
 
@@ -26,9 +26,9 @@ SMALL = LogConfig(segment_bytes=400, retention_bytes=-1)
 
 
 def opened(
-    directory: Path | str, limits: LogConfig = SMALL, topic_id: UUID = TOPIC, files: Files | None = None
+    directory: Path | str, limits: LogConfig = SMALL, topic_id: UUID = TOPIC, files: OpenFiles | None = None
 ) -> PartitionLog:
-    return PartitionLog(str(directory), topic_id, files or Files(max_open=2), limits)
+    return PartitionLog(str(directory), topic_id, files or OpenFiles(max_open=2), limits)
 
 
 def placed(raw: bytes, offset: int) -> bytes:
@@ -60,7 +60,7 @@ class LogMachine(RuleBasedStateMachine):
         """As after kill -9, but for descriptors, of which a test has only so many."""
         if hasattr(self, "files"):
             self.files.close()
-        self.files = Files(max_open=2)
+        self.files = OpenFiles(max_open=2)
         self.log = opened(self.directory, files=self.files)
 
     def teardown(self) -> None:
@@ -211,8 +211,8 @@ def test_a_full_disk_is_a_storage_error_and_leaves_nothing_torn(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.os, "pwritev", half)
-        patch.setattr(storage.os, "pwrite", full)
+        patch.setattr(partition_log.os, "pwritev", half)
+        patch.setattr(partition_log.os, "pwrite", full)
         with pytest.raises(Rejected, match="No space left") as why:
             log.append(batch(b"too much"), NOW)
     assert why.value.code == codes.KAFKA_STORAGE_ERROR
@@ -224,7 +224,7 @@ def test_a_full_disk_is_a_storage_error_and_leaves_nothing_torn(
 def test_a_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = os.pwritev
     monkeypatch.setattr(
-        storage.os, "pwritev", lambda fd, buffers, position: written(fd, [buffers[0], buffers[1][:10]], position)
+        partition_log.os, "pwritev", lambda fd, buffers, position: written(fd, [buffers[0], buffers[1][:10]], position)
     )
     log = opened(tmp_path)
     log.append(batch(b"in two parts"), NOW)
@@ -335,7 +335,7 @@ def test_files_of_deleted_records_that_could_not_go_at_once_go_later(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.LogSegment, "delete", refuse)
+        patch.setattr(partition_log.LogSegment, "delete", refuse)
         assert log.delete_before(8) == 8
     log.retain(NOW)
     log.check()
