@@ -212,7 +212,7 @@ class CommittedOffsets:
 
 
 def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> int:
-    """Notes what a COMMIT says; returns how many offsets those were."""
+    """Notes the offsets of a COMMIT record; returns how many there were."""
     count = 0
     for topic, topic_id, parts in topics:
         # Most groups commit to the same few topics: one string for all, not one for each group.

@@ -1,11 +1,11 @@
-"""One consumer group of the classic protocol: generations, rebalances, who waits. No I/O and no clock; `now_ms` comes in.
+"""One consumer group of the classic protocol: generations, rebalances, waiting members. No I/O and no clock; `now_ms` comes in.
 
     EMPTY -- join --> PREPARING -- all rejoined, or time is up --> COMPLETING -- leader synced --> STABLE
       ^                 |  ^                                          |                              |
       +-- none left ----+  +------- join, leave, a member lost -------+------------------------------+
 
 Joins and syncs may wait: their `Reply` is kept and called later, exactly once. Everything else is answered at once.
-Who is who is membership.py's part. What is left is long, because the rules of a state machine are read against each other.
+Members, their ids and the leader are in membership.py. This file is long: a state machine's rules are read together.
 
 Invariants (`check` asserts them)
 G1  A generation has one leader; the generation only rises.
@@ -159,7 +159,7 @@ class ClassicGroup:
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Lets go of members that were not heard of in time, and ends a phase whose time is up."""
+        """Removes members whose sessions have expired, and ends a phase whose deadline has passed."""
         late = [member_id for member_id, deadline_ms in self.pending.items() if deadline_ms <= now_ms]
         for member_id in late:
             del self.pending[member_id]
@@ -174,7 +174,7 @@ class ClassicGroup:
 
     @property
     def unused(self) -> bool:
-        """Nobody ever completed a join and nobody is about to: it need not be remembered."""
+        """Whether it has no generation, no member and no handed-out member id: it need not be kept."""
         return not self.members and not self.pending and self.state is GroupState.EMPTY and not self.generation
 
     def check(self) -> None:
@@ -327,7 +327,7 @@ class ClassicGroup:
             self._start_over(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
-        """The next generation: who has not rejoined is out; a static member keeps its place while its session lasts."""
+        """The next generation: without the dynamic members that have not rejoined; static ones stay while their sessions last."""
         for member in [m for m in self.members.values() if m.joining is None and m.instance_id is None]:
             self._forget(member)
         self._initial = False
@@ -364,7 +364,7 @@ class ClassicGroup:
                 self.outbox.append((reply, self._synced(member)))
 
     def _all_synced(self) -> None:
-        """With the last sync the deadline for syncing is off; whoever has not fetched its share by then is let go."""
+        """With the last sync the deadline for syncing is off; at that deadline members that have not synced are removed."""
         if not self.unsynced:
             self._phase_deadline_ms = None
 
@@ -379,7 +379,7 @@ class ClassicGroup:
             self._start_over(now_ms)
 
     def _start_over(self, now_ms: int) -> None:
-        """From COMPLETING or STABLE into a join phase, which ends at once when nobody is left."""
+        """From COMPLETING or STABLE into a join phase, which ends at once when no member is left."""
         self._drop_syncs()
         self._initial = False
         self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()

@@ -102,7 +102,7 @@ class GroupCoordinator:
     # --- operations --------------------------------------------------------------------------------------------
 
     def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Any]:
-        """`fields` of a JoinRequest -> those of a JoinGroupResult."""
+        """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
         answer: Deferred[Any] = Deferred()
         request = JoinRequest(*fields)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)
@@ -142,7 +142,7 @@ class GroupCoordinator:
         )
 
     def fetch(self, group: str, places: Sequence[Any] | None) -> list[list[Any]]:
-        """[topic, partition, offset, leader epoch, metadata] of those of `places` (None: of all) that are committed."""
+        """[topic, partition, offset, leader epoch, metadata] of each of `places` (None: of all) that was committed."""
         held = self.offsets.of(group)
         wanted = held if places is None else [(topic, partition) for topic, partition in places]
         found = []

@@ -1,7 +1,7 @@
-"""The groups of one shard: which exist, when each is to be looked at next, whom to answer. No I/O, no clock.
+"""The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
 
 T1  Every group with a deadline has an entry in the heap at or before it.
-T2  A group that nobody completed a join for, and that nobody is joining, is not kept.
+T2  A group without a generation, a member or a handed-out member id is not kept.
 T3  A new generation is remembered before any member hears of it.
 T4  The heap is at most a few times as long as there are groups.
 T5  A mistake in serving a group ends that group alone, as the death of its shard would: its members are told

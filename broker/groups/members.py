@@ -84,7 +84,7 @@ def common_protocols(members: Collection[Member]) -> set[str]:
 
 
 def choose_protocol(members: Collection[Member], leader: str | None) -> str:
-    """The one that most prefer among those all support; the order of the leader (a member's id) breaks a tie."""
+    """Of the protocols that all members support, the one that most prefer; a tie goes by the order of the leader."""
     common = common_protocols(members)
     votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
     judge = next((member for member in members if member.id == leader), next(iter(members)))

@@ -1,4 +1,4 @@
-"""Who is in a group, and under which ids: members in the order in which they came, static members' places, the leader.
+"""The members of a group and their ids: members in the order in which they joined, instance ids of static ones, the leader.
 
 Invariants (`check` asserts them)
 R1  The leader is a member; while there are members there is one.
@@ -25,7 +25,7 @@ class Membership:
     leader: str | None = None
 
     def joined(self) -> list[Member]:
-        """Those who wait for their group to be complete."""
+        """The members that have rejoined and wait for the others."""
         return [member for member in self.members.values() if member.joining is not None]
 
     def add(self, member: Member) -> None:
@@ -37,7 +37,7 @@ class Membership:
             self.leader = member.id
 
     def remove(self, member: Member) -> None:
-        """The lead falls to whoever has been a member for longest."""
+        """If it led, the oldest member leads."""
         del self.members[member.id]
         if member.instance_id is not None:
             del self.instances[member.instance_id]

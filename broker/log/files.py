@@ -46,7 +46,7 @@ class OpenFiles:
 
 
 def replace(path: str, content: bytes) -> None:
-    """Writes a small file so that whoever opens it finds the old content or the new one. Raises OSError."""
+    """Writes a small file; a reader finds the old content or the new one, never a part. Raises OSError."""
     aside = path + ".tmp"
     with open(aside, "wb") as file:
         file.write(content)

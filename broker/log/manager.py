@@ -1,9 +1,9 @@
-"""The logs of one shard of a broker: which partitions have their home here, and what becomes of files whose topics go.
+"""The logs of one shard of a broker: which partitions have their home here, and the files of deleted topics.
 
 A partition lives at its home shard, `home_of_partition(topic, n)`.
 
 H1  only the home opens a partition's files
-H2  the log of a topic that was deleted, or created again under its name, is deleted here, and whoever waits is told
+H2  the log of a topic that was deleted, or created again under its name, is deleted here, and its waiters are told
 """
 
 import os
@@ -55,7 +55,7 @@ class LogManager:
         self._files = OpenFiles()
         self._shards = shards
         self._logs: dict[tuple[str, int], PartitionLog] = {}
-        self._current: dict[tuple[str, int], PartitionLog] = {}  # those known to be right for this version of the view
+        self._current: dict[tuple[str, int], PartitionLog] = {}  # checked against this version of the image
         self._homes: dict[tuple[str, int], int] = {}  # likewise
         self._seen_version = -1
         self._known: dict[str, UUID] = {}
@@ -117,7 +117,7 @@ class LogManager:
     # Change and time
 
     def image_changed(self) -> None:
-        """To be called when the view is of another version: logs whose topics are gone are deleted."""
+        """To be called when the image has another version: the logs of deleted topics are deleted."""
         image = self.image
         self._seen_version = image.version
         self._homes.clear()

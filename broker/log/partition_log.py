@@ -5,7 +5,7 @@ L1  an appended batch is in the file before its offset is told to anyone; nothin
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
 L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:
     reading an offset in it goes on behind it, as a reader of a compacted topic does
-L4  an idempotent producer's batch is in the log once, whatever happened between its tries (broker/log/producer_state.py)
+L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
 L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
 
 OpenFiles: `<base offset>.log`, an `.index` beside each that grows no more, `.producers` with what was known of producers
@@ -50,7 +50,7 @@ class AppendInfo(NamedTuple):
 
 
 class AppendWaiter(Protocol):
-    """Somebody who waits for a log to grow."""
+    """Is told when a log grows, or goes away."""
 
     def grown(self, size_bytes: int) -> None: ...
 
@@ -299,7 +299,7 @@ class PartitionLog:
             self._drop(dropped)
 
     def close(self) -> None:
-        """The log of a topic that is gone or moves: whoever waits for it is told."""
+        """The log of a topic that is gone or moves: its waiters are told."""
         for waiter in tuple(self.waiters):
             waiter.gone()
         for segment in self._segments:

@@ -171,7 +171,7 @@ class Partitions:
     def _read(
         self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, at_least_one: bool, whole: bool
     ) -> Answer:
-        """(code, high watermark, start offset, batches); see Log.read."""
+        """(code, high watermark, start offset, batches); see PartitionLog.read."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:

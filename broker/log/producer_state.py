@@ -64,7 +64,7 @@ class ProducerStateManager:
         return None
 
     def record(self, batch: Batch, base_offset: int) -> None:
-        """Notes that `batch`, whose own base offset may be anything, is in the log at `base_offset`."""
+        """Notes that `batch` is in the log at `base_offset`; the base offset in its header is not looked at."""
         new = BatchMetadata(batch.base_sequence, _last_sequence(batch), base_offset, batch.max_timestamp)
         known = self._states.pop(batch.producer_id, None)
         kept = known[1][1 - BATCHES_KEPT :] if known is not None and known[0] == batch.producer_epoch else ()

@@ -279,7 +279,7 @@ def _share(wanted: Sequence[PartitionFetch], answers: list[Any], max_bytes: int)
 
 
 def _cut(batches: bytes, max_bytes: int, at_least_one: bool) -> bytes:
-    """What Log.read gives of them within `max_bytes`."""
+    """What PartitionLog.read gives of them within `max_bytes`."""
     if not batches or len(batches) <= max_bytes:
         return batches
     first_bytes = records.header_at(batches, 0).size

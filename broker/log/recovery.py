@@ -1,4 +1,4 @@
-"""A log's segments and producers, as its files tell after whatever ended the last process, or whatever damaged them.
+"""A log's segments and producers, as its files tell after a killed process, or after damage.
 
 Closed segments come from their sidecars. The last one is scanned whole, checksums and all, from the state of the
 producers that was saved when it began; where that is missing the scan starts further back. As in Kafka, the checksums of

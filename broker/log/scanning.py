@@ -3,7 +3,7 @@
 A batch's checksum covers it from its attributes on. The fields in front of it (base offset, length, leader epoch, magic)
 are known from elsewhere: offsets follow each other within a file, so they can be put right.
 
-S1  Every batch whose checksum holds is found, whatever lies in front of it.
+S1  Every batch whose checksum holds is found, also behind damage.
 S2  Within a run offsets are without gaps. A new run begins only behind damage.
 """
 
@@ -39,7 +39,7 @@ class Scan:
 
 
 def scan(mapped: mmap, length: int, base_offset: int) -> Scan:
-    """Everything that can be told about a file of `length` bytes whose first record has `base_offset`."""
+    """What a file holds, of `length` bytes whose first record has `base_offset`."""
     found = Scan()
     run: list[Piece] = []
     position, expected = 0, base_offset

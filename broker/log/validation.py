@@ -56,7 +56,7 @@ def _sealed(batch_bytes: bytes) -> tuple[Batch, bytes]:
 
 
 def _header(batch_bytes: bytes | None) -> Batch:
-    """Of what must be exactly one batch whose checksum holds."""
+    """The header of exactly one batch, whose checksum holds. Raises Rejected."""
     if not batch_bytes:
         raise Rejected(codes.INVALID_RECORD, "A produce request must have exactly one record batch per partition.")
     if len(batch_bytes) > 16 and batch_bytes[16] < MAGIC:
