@@ -5,7 +5,8 @@ headers, and for each header key length, key, value length, value; all numbers a
 timestamp delta of 64. A negative length of a key or value stands for null.
 Source: https://kafka.apache.org/documentation/#record; DefaultRecord.readFrom.
 
-One record costs some 400 ns in Python. Where many records in a row have the same lengths, as a load generator's have, they are checked column by column instead (`_like`): the bytes at one place of all of them are one slice.
+One record costs some 400 ns in Python. Where many records in a row have the same lengths, as a load generator's have,
+they are checked column by column instead (`_like`): the bytes at one place of all of them are one slice.
 """
 
 from collections.abc import Iterator
