@@ -22,7 +22,7 @@ from shards.tokens.home_pool import HomePool
 from shards.tokens.homes import home_of
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
-from shards.tokens.pool import ADMITTED, Pool, PoolTable, Refused, TokenWaiter
+from shards.tokens.pool import ADMITTED, NO_LIMIT, Pool, PoolTable, Refused, TokenWaiter
 
 
 class Waiting:
@@ -131,7 +131,7 @@ class Waiting:
         """n tokens came, for those who wait first; the home had tickets up to `last` in mind."""
         if peer != self._me:
             held = self._cache.granted(key, n, loose)
-            self.serve(held, last)
+            self.serve(held, last, n)
             self._cache.settle(held)
             return
         served: list[Attempt] = []
@@ -163,7 +163,7 @@ class Waiting:
         self._cache.discard(pool)
         self.revoked.append((pool.key, None, 0))
 
-    def serve(self, pool: Pool, last: int = 0) -> None:
+    def serve(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
         """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
         nothing more. All are served before the first goes on: if it is then refused by its next pool, the token it
         gives back goes home, and must not take with it what others wait for."""
@@ -171,7 +171,7 @@ class Waiting:
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
             served.append(attempt)
-        self._go_on(served, last)
+        self._go_on(served, last, meant)
 
     def home_changed(self, home: int) -> None:
         """A home died or came up: it knows of nobody who waits for its pools, and expects no answer."""
@@ -236,10 +236,14 @@ class Waiting:
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
         return Refused(pool.key, pool.rule, self.version) if sure else None
 
-    def _go_on(self, served: list[Attempt], last: int) -> None:
+    def _go_on(self, served: list[Attempt], last: int, meant: int = NO_LIMIT) -> None:
+        """The home knows that `meant` of the tickets up to `last` need nothing more; it hears of the others."""
         for attempt in served:
-            if attempt.asked and attempt.ticket > last:
-                self._take_off(attempt)
+            if attempt.asked:
+                if attempt.ticket <= last and meant > 0:
+                    meant -= 1
+                else:
+                    self._take_off(attempt)
         for attempt in served:
             self._climb_on(attempt)
 

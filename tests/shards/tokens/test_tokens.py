@@ -373,3 +373,21 @@ def test_a_connection_that_is_suspended_in_the_pass_of_a_revocation_is_revoked_t
     shard.hears(("sync", 0), ("grant", AWAY, 1, True, 1), ("reclaim", AWAY, True))
     assert ("give", AWAY, 1) in shard.said()
     assert waiter.decision is ADMITTED and shard.tokens.totals().in_use == 0
+
+
+def test_a_home_hears_of_waiting_connections_that_got_more_than_it_granted() -> None:
+    """Two wait, one token is granted and one is cached here: the home must not go on granting for the second."""
+    shard = Shard()
+    shard.rules[AWAY] = CapRule(100, NAME)
+    shard.tokens.peer_up(1, 2)
+    first, second, third = RecordingTokenWaiter(), RecordingTokenWaiter(), RecordingTokenWaiter()
+    shard.tokens.take((AWAY,), first)
+    shard.hears(("sync", 0), ("grant", AWAY, 1, True, 1))
+    shard.said()
+    shard.tokens.take((AWAY,), second)
+    shard.tokens.take((AWAY,), third)
+    shard.said()
+    shard.tokens.release((AWAY,))
+    shard.hears(("grant", AWAY, 1, True, 3))
+    assert shard.said() == [("withdraw", AWAY, 3)]
+    assert second.decision is third.decision is ADMITTED
