@@ -177,7 +177,7 @@ class CoordinatorProcess:
                         admin.cancel_scope.cancel()
                     meshing.cancel_scope.cancel()
                 self.mesh.close()
-                self.journal.close()
+                self.journal.end()
                 outer.cancel_scope.cancel()
 
     def _end_of_pass(self) -> None:

@@ -154,6 +154,7 @@ class ShardProcess:
                 await outer.start(self.context.poller.run)
                 async with trio.open_nursery() as journalling:
                     async with trio.open_nursery() as meshing:
+                        self.context.journal.start(self.plan.shards)
                         self._join_mesh(meshing)
                         journalling.start_soon(self._tick)
                         await self.subscriber.ready.wait()
@@ -176,7 +177,7 @@ class ShardProcess:
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()
                     journalling.cancel_scope.cancel()
-                self.context.journal.close()
+                self.context.journal.end()
                 outer.cancel_scope.cancel()
 
     def _end_of_pass(self) -> None:

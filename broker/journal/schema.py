@@ -57,8 +57,10 @@ KINDS: tuple[str, ...] = (
     "shard_up",
     "shard_lost",
     "authenticated",
+    "ended",
 )
-"""`authenticated`: an admitted connection now also holds a token of its user's pool."""
+"""`authenticated`: an admitted connection now also holds a token of its user's pool. `ended`: the process ends in order; no
+event of it follows."""
 
 REASONS: tuple[str, ...] = (
     "broker_cap",

@@ -239,6 +239,17 @@ class JournalWriter:
         if self._descriptor >= 0:
             self._roll()
 
+    def start(self, shards: int) -> None:
+        """The first event of a shard of `shards`: on disk before any other process hears of it."""
+        broker, shard, epoch = self._place
+        self.add("shard_up", detail={"broker": broker, "shard": shard, "epoch": epoch, "shards": shards})
+        self.flush()
+
+    def end(self) -> None:
+        """The process ends in order: its last event says so, and with its seq how many there are."""
+        self.add("ended")
+        self.close()
+
     # Off the hot path.
 
     def _learn(self, *strings: str | None) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None:
     """Prove from a JOURNAL (or a data directory) that no limit was exceeded.
 
-    Exit code 0: held. 1: exceeded, with the first instants and the connections involved. 2: there is no journal. 3:
+    Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
     unknown, because events or the configuration are missing, or the audit could not be done.
     """
     with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):

@@ -44,9 +44,9 @@ class InputMissing(CommandFailed):
 
 
 class VerdictUnknown(CommandFailed):
-    """A command whose exit code is a verdict could not be done: exit code 3, which says neither held nor exceeded."""
+    """A command whose exit code is a verdict could not be done: exit code 2, which says neither held nor exceeded."""
 
-    exit_code = 3
+    exit_code = 2
 
 
 def show_json(value: Any) -> None:

@@ -1,6 +1,7 @@
 """The writer: what is added comes back, and a full disk or a killed process costs what it says and no more."""
 
 import errno
+import json
 import os
 import signal
 from pathlib import Path
@@ -83,6 +84,17 @@ def test_long_details_are_whole(tmp_path: Path, size: int) -> None:
     events = list(reader.events(tmp_path))
     assert [event["kind"] for event in events] == ["config", "shard_up"]
     assert events[0]["detail"] == detail
+
+
+def test_a_shard_begins_and_ends_with_events_that_say_so(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, 1, 2, 7)
+    journal.start(4)
+    assert [event["kind"] for event in reader.events(tmp_path)] == ["shard_up"]  # before anything else happens
+    journal.admitted(1, "10.0.0.1", 1, "L", 1)
+    journal.end()
+    events = list(reader.events(tmp_path))
+    assert json.loads(events[0]["detail"]) == {"broker": 1, "shard": 2, "epoch": 7, "shards": 4}
+    assert [(event["kind"], event["seq"]) for event in events] == [("shard_up", 0), ("admitted", 1), ("ended", 2)]
 
 
 def test_names_are_cut_to_a_bound(tmp_path: Path) -> None:

@@ -54,11 +54,11 @@ def test_audit_of_what_was_left_in_the_spool(tmp_path: Path) -> None:
     assert cap["evidence"][0]["connections"] == ["0/0/1/3", "0/0/1/2", "0/0/1/1"]
 
 
-def test_unknown_is_exit_code_3(tmp_path: Path) -> None:
+def test_unknown_is_exit_code_2(tmp_path: Path) -> None:
     storm = Storm(1).run(40)
     storm.events.pop(10)
     done = turnstile("audit", str(storm.write(tmp_path)))
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 2, done.stderr
     assert "unknown" in done.stdout and "seq" in done.stdout
 
 
@@ -88,12 +88,12 @@ def test_without_the_libraries_there_is_a_sentence_that_helps(tmp_path: Path) ->
     hidden = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, p=None: None if n == 'pyspark' else f(n, p)"
     command = [sys.executable, "-c", f"{hidden}; from turnstile.cli.main import main; main()", "audit", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "This needs pyspark: pip install 'turnstile-kafka[pipeline]'." in done.stderr
 
 
 def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
     storm = Storm(1).run(5).write(tmp_path)
     done = turnstile("audit", str(storm), PATH="/nowhere", JAVA_HOME="")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Spark needs Java 17" in done.stderr and "apt-get install" in done.stderr

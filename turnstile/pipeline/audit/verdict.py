@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN = "held", "exceeded", "not justified", "unknown"
-EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 3}
+EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 2}
 WORST_FIRST = (EXCEEDED, NOT_JUSTIFIED, UNKNOWN, HELD)
 
 
