@@ -229,7 +229,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path):
 
 
 def test_why_it_cannot_start_is_said_although_processes_have_ended(tmp_path):
-    (tmp_path / "cluster.sqlite").write_bytes(b"no database" * 1000)
+    (tmp_path / "cluster.sqlite").mkdir()
     command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0", "--data-dir", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert run.returncode == 1 and "cluster.sqlite can't be used" in run.stderr
