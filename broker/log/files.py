@@ -2,22 +2,30 @@
 
 import os
 import struct
-from collections import OrderedDict
 from typing import Any
 
 import msgpack
+from cachetools import LRUCache
 from crc32c import crc32c
 
 MAX_OPEN = 256
 _CHECKSUM = struct.Struct(">I")
 
 
+class _Descriptors(LRUCache[str, int]):
+    """Open descriptors by path; the one that makes room for another is closed."""
+
+    def popitem(self) -> tuple[str, int]:
+        path, descriptor = super().popitem()
+        os.close(descriptor)
+        return path, descriptor
+
+
 class OpenFiles:
     """File descriptors by path, opened for reading and writing when asked for."""
 
     def __init__(self, max_open: int = MAX_OPEN) -> None:
-        self._max_open = max_open
-        self._open: OrderedDict[str, int] = OrderedDict()
+        self._open = _Descriptors(max_open)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -25,14 +33,9 @@ class OpenFiles:
     def descriptor(self, path: str, *, create: bool = False) -> int:
         """Valid until another one is asked for. Raises OSError."""
         descriptor = self._open.get(path)
-        if descriptor is not None:
-            self._open.move_to_end(path)
-            return descriptor
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
-        self._open[path] = descriptor
-        if len(self._open) > self._max_open:
-            _, oldest = self._open.popitem(last=False)
-            os.close(oldest)
+        if descriptor is None:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            self._open[path] = descriptor
         return descriptor
 
     def forget(self, path: str) -> None:
@@ -42,7 +45,7 @@ class OpenFiles:
 
     def close(self) -> None:
         while self._open:
-            os.close(self._open.popitem()[1])
+            self._open.popitem()
 
 
 def replace(path: str, content: bytes) -> None:

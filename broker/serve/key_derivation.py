@@ -14,6 +14,7 @@ import secrets
 from functools import partial
 
 import trio
+from cachetools import LRUCache
 
 from broker.serve.sasl import KeyRequest
 from shards.mesh.deferred import MaybeDeferred, Spawn
@@ -28,7 +29,7 @@ class KeyDerivation:
         self._spawn = spawn
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._secret = secrets.token_bytes(32)
-        self._kept: dict[bytes, bytes] = {}
+        self._kept: LRUCache[bytes, bytes] = LRUCache(MOST)
 
     def derive(self, request: KeyRequest) -> MaybeDeferred[bytes]:
         """The salted password: at once when it was right a short while ago. Cancelling ends the wait for a turn."""
@@ -37,11 +38,7 @@ class KeyDerivation:
 
     def remember(self, request: KeyRequest, key: bytes) -> None:
         """The password was the right one."""
-        name = self._name(request)
-        self._kept.pop(name, None)
-        self._kept[name] = key
-        if len(self._kept) > MOST:
-            del self._kept[next(iter(self._kept))]
+        self._kept[self._name(request)] = key
 
     async def _derive(self, request: KeyRequest) -> bytes:
         work = partial(hashlib.pbkdf2_hmac, request.digest, request.password, request.salt, request.iterations)
