@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
@@ -24,6 +26,22 @@ from broker.groups.offsets_log import OffsetsLog
 from broker.set_aside import set_aside_in
 
 A, B = "a" * 32, "b" * 32
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Closes the files of everything that a test opens."""
+    opened: list[CommittedOffsets] = []
+    load = CommittedOffsets.__init__
+
+    def remembered(self: CommittedOffsets, *arguments: Any, **named: Any) -> None:
+        load(self, *arguments, **named)
+        opened.append(self)
+
+    monkeypatch.setattr(CommittedOffsets, "__init__", remembered)
+    yield
+    for each in opened:
+        each.close()
 
 
 def commit(

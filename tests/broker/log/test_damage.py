@@ -98,7 +98,9 @@ def check(made: Made, directory: Path, lost: set[int], name: str) -> None:
     again = read_all(log)
     assert (found | new).items() <= again.items() <= (made.values | new).items()
     log.close()
-    assert read_all(opened(directory)) == again
+    reopened = opened(directory)
+    assert read_all(reopened) == again
+    reopened.close()
 
 
 @settings(max_examples=300)

@@ -28,7 +28,7 @@ SMALL = LogConfig(segment_bytes=400, retention_bytes=-1)
 def opened(
     directory: Path | str, limits: LogConfig = SMALL, topic_id: UUID = TOPIC, files: OpenFiles | None = None
 ) -> PartitionLog:
-    return PartitionLog(str(directory), topic_id, files or OpenFiles(max_open=2), limits)
+    return PartitionLog(str(directory), topic_id, OpenFiles(max_open=2) if files is None else files, limits)
 
 
 def placed(raw: bytes, offset: int) -> bytes:

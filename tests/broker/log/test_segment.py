@@ -26,7 +26,7 @@ def written(
     directory: Path, shapes: list[tuple[int, int, int]], files: OpenFiles | None = None
 ) -> tuple[LogSegment, list[bytes]]:
     """A segment from offset 100 on; shapes are (records, bytes of each, timestamp)."""
-    made, offset, raws = LogSegment(str(directory), 100, files or OpenFiles()), 100, []
+    made, offset, raws = LogSegment(str(directory), 100, OpenFiles() if files is None else files), 100, []
     for count, size, timestamp in shapes:
         raw = bytearray(batch(*[b"v" * size] * count, timestamps=[timestamp] * count))
         PLACE.pack_into(raw, 0, offset, len(raw) - 12, 0)
