@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -34,9 +35,12 @@ def classpath() -> str:
     made_of = hashlib.sha256(pom.read_bytes() + launcher.read_bytes()).hexdigest()
     home = BUILD / "kafka"
     stamp = home / "made-of"
-    if not stamp.exists() or stamp.read_text() != made_of:
-        _make(home, pom, launcher)
-        stamp.write_text(made_of)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "kafka.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes want them at once
+        if not stamp.exists() or stamp.read_text() != made_of:
+            _make(home, pom, launcher)
+            stamp.write_text(made_of)
     return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
 
 

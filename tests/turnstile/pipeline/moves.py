@@ -60,6 +60,8 @@ class Planned(Schedule):
                 self._settle_down()  # no connection is let in before there is a configuration
             for _ in range(PASSES * self.world.shards):
                 self._something()
+            for pair in self.world.broken():
+                self.world.relink(*pair)
             for node in self.world.nodes:
                 if not node.alive:
                     self.world.start(node.shard)

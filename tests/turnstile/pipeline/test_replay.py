@@ -76,7 +76,7 @@ def test_the_whole_log_through_the_gate(log: list[Row], candidate: Candidate) ->
     names = sorted({row[3] for row in log})
     listeners = numpy.array([names.index(log[index][3]) for index in order])
     found = {
-        order[each.index]: "refused" if each.is_refused else "delayed"
+        order[each.row]: "refused" if each.is_refused else "delayed"
         for each in whole(candidate, opened, closed, ips, IPS, listeners, names)
     }
     assert found == replay(log, candidate)
