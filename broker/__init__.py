@@ -1,1 +1,1 @@
-"""What a Kafka client connects to: listeners, admission, requests, the log, groups; and the turnstile command."""
+"""What a Kafka client connects to: listeners, admission, requests, the log, groups, the journal and the admin API."""
