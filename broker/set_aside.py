@@ -2,7 +2,7 @@
 
 A process that finds damage goes on with what it can read. What it can't read is moved to `NAME.damaged-<UTC time>` beside
 the file it was in, and logged as one line. Nothing removes such a file but its directory's end (a deleted topic) or a
-person; `set_aside_in` lists them for `turnstile status`.
+person; `set_aside_in` lists them.
 """
 
 from __future__ import annotations

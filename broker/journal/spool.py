@@ -19,7 +19,6 @@ Invariants
 
 import fcntl
 import os
-import re
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +47,6 @@ FLAG_LIMIT_VALUE = 8
 LIVE = ".live"
 DONE = ".spool"
 PART = ".parquet"
-_STEM = re.compile(r"b(-?\d+)-s(-?\d+)-e(\d+)-(\d+)")
 
 assert HEADER.size == EVENT.size == DEFINE.size == ROW
 
@@ -84,15 +82,6 @@ def parse_header(data: bytes | memoryview, name: str) -> Header:
     if magic != MAGIC or layout != LAYOUT:
         raise NotASpool(f"{name} is not a journal spool of layout {LAYOUT}")
     return Header(broker, shard, epoch, first_seq, offset)
-
-
-def place_of(path: Path) -> tuple[int, int, int, int] | None:
-    """(broker, shard, epoch, first seq) from a segment's or a part's name; None for other files."""
-    match = _STEM.fullmatch(path.stem)
-    if match is None:
-        return None
-    broker, shard, epoch, first_seq = (int(group) for group in match.groups())
-    return broker, shard, epoch, first_seq
 
 
 def define(number: int, data: bytes) -> bytes:

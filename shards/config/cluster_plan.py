@@ -67,10 +67,6 @@ class ClusterPlan:
     def journal_dir(self) -> Path:
         return self.data_dir / "journal"
 
-    def endpoints_of(self, listener: str) -> list[ListenerEndpoint]:
-        """The endpoint of each broker on one listener, by broker id."""
-        return [endpoint for endpoint in self.endpoints if endpoint.listener == listener]
-
     def about(self) -> dict[str, Any]:
         """What the admin API tells of the cluster as a whole."""
         return {

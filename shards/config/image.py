@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from shards.limits.broker_config import given, of_listener
+from shards.limits.broker_config import given
 from shards.limits.caps import NO_RATE, CapRule, RateRule
 from shards.limits.config_def import BROKER, TOPIC
 from shards.limits.config_types import Value
@@ -138,10 +138,6 @@ class ClusterImage:
     def get(self, name: str) -> Any:
         """The value in force on this broker, typed as its row says. KeyError for a name that is no setting."""
         return self._values[name]
-
-    def listener_get(self, listener: str, name: str) -> Any:
-        """The listener's own value of `name`, else the broker's."""
-        return of_listener(self.limits.given, listener, name)[1]
 
     def topic_get(self, topic: str, name: str) -> Any:
         """The value of a topic config in force: the topic's own, else what this broker's settings say."""
