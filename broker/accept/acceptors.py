@@ -16,10 +16,10 @@ from broker.accept.listener import Listener
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.step_actions import Deciders
-from broker.outcomes import Outcomes
+from broker.metrics.outcomes import Outcomes
+from broker.metrics.shard_counters import RECORDED
+from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
-from broker.shard_context import ShardContext
-from broker.shard_counters import RECORDED
 from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000

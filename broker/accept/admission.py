@@ -21,8 +21,8 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
-from broker.outcomes import Outcomes, Refusal, refusal_by_pool
-from broker.shard_context import ShardContext
+from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
+from broker.runtime.shard_context import ShardContext
 from shards.limits.overrides import normalise_ip
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 

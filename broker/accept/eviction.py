@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
-from broker.shard_context import ShardContext
 from shards.limits.errors import TurnstileError
 from shards.tokens.homes import home_of
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from broker.accept.permit import Permit
-from broker.timers import Timer, Timers
+from shards.mesh.timers import Timer, Timers
 
 
 class Holdable(Protocol):

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from broker.accept.listener import Listener
 from broker.accept.permit import Permit
-from broker.shard_counters import ShardCounters
-from broker.timers import Timers
+from broker.metrics.shard_counters import ShardCounters
 from shards.mesh.poller import Poller
+from shards.mesh.timers import Timers
 
 
 class Pacing:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from broker.accept.permit import Permit
 from broker.accept.steps import ENDS, Step
-from broker.outcomes import Refusal
+from broker.metrics.outcomes import Refusal
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.tokens import Admitted, Refused
 

@@ -17,8 +17,8 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.permit import Permit
 from broker.accept.steps import Event, Step
-from broker.outcomes import Refusal, refusal_by_pool
-from broker.shard_context import ShardContext
+from broker.metrics.outcomes import Refusal, refusal_by_pool
+from broker.runtime.shard_context import ShardContext
 from shards.rates.rates import UNAVAILABLE, Rates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 

@@ -25,8 +25,8 @@ from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
 from broker.admin.throttled import throttled_clients
 from broker.journal.schema import REASONS
-from broker.shard_counters import Layout, ShardCounters
-from broker.top_talkers import merge_top
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.metrics.top_talkers import merge_top
 from shards.config.coordinator import Coordinator
 
 TOP = 50

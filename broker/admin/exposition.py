@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Member, Sample, Sampler
 from broker.journal.schema import REASONS
-from broker.shard_counters import BUCKET_BOUNDS_S, BUCKETS, PATHS, RECORDED
+from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, PATHS, RECORDED
 from shards.quotas.sharded_quotas import KINDS
 
 Gauge = Sequence[Any]

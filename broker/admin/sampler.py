@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import trio
 
 from broker.journal.schema import REASONS
-from broker.shard_counters import PATHS, Layout, ShardCounters
+from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
 from shards.quotas.sharded_quotas import KINDS
 
 Member = tuple[int, int]  # broker, shard

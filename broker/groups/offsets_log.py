@@ -20,7 +20,7 @@ from zlib import crc32
 
 import structlog
 
-from broker.set_aside import set_aside
+from broker.runtime.set_aside import set_aside
 
 MAGIC = b"\xc1ofs"
 """0xc1 is no msgpack type, so packed bodies rarely hold it."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
 from broker.groups.members import JoinGroupResult, JoinRequest, SyncGroupResult
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.remote import ask_each, or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
 from broker.protocol import codes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.protocol import codes
 from broker.protocol.codec import Message

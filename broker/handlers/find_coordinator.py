@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import FindCoordinatorRequest

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.mutations import Mutations
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
 from broker.protocol import codes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from broker.cluster_metadata import ClusterMetadata
 from broker.groups.group_router import GroupRouter
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.remote import ask_each, or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from broker.cluster_metadata import ClusterMetadata
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.mutations import Bill, Mutations
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named, spawned

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.log.files import read_checked, replace_checked
-from broker.set_aside import set_aside
+from broker.runtime.set_aside import set_aside
 
 NAME = "partition.meta"
 

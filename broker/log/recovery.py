@@ -6,7 +6,7 @@ closed segments are not looked at: clients do that. A closed segment is scanned 
 when a reader meets a header that can't be right.
 
 R1  A sound batch is never dropped: one behind damage goes into a segment of its own, which leaves a gap in the offsets.
-R2  Damaged bytes are set aside (broker/set_aside.py). A torn end of the last segment, which a killed process leaves, is not.
+R2  Damaged bytes are set aside (runtime/set_aside.py). A torn end of the last segment, which a killed process leaves, is not.
 R3  A repair that is cut short is done again by the next one: the damaged file is replaced last.
 """
 
@@ -24,7 +24,7 @@ from broker.log.producer_state import ProducerStateManager
 from broker.log.records import Batch
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
-from broker.set_aside import keep_copy, set_aside
+from broker.runtime.set_aside import keep_copy, set_aside
 
 log = structlog.get_logger(__name__)
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from broker.metrics.shard_counters import ShardCounters
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, Users, mechanism_of
-from broker.shard_counters import ShardCounters
-from broker.timers import Timers
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
+from shards.mesh.timers import Timers
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 

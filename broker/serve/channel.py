@@ -8,9 +8,9 @@ from typing import Protocol
 
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from broker.timers import Timers
 from shards.mesh.deferred import MaybeDeferred
 from shards.mesh.poller import Poller
+from shards.mesh.timers import Timers
 
 
 class Channel(Protocol):

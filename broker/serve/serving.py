@@ -5,13 +5,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 
-from broker.outcomes import Outcomes
+from broker.metrics.outcomes import Outcomes
+from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from broker.shard_context import ShardContext
 from shards.mesh.deferred import MaybeDeferred
 
 

@@ -15,11 +15,11 @@ import time
 from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
+from broker.metrics.shard_counters import ShardCounters
 from broker.protocol import wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
-from broker.shard_counters import ShardCounters
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then

@@ -8,7 +8,7 @@ from direct import LISTENERS, MEMBERS, Api, Cluster
 
 from broker.admin.describe import Admin
 from broker.admin.http import serve
-from broker.shard_counters import Layout, ShardCounters
+from broker.metrics.shard_counters import Layout, ShardCounters
 from shards.config.store import Store
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import msgpack
 import trio
 
-from broker.cluster_metadata import ClusterMetadata
 from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket, home_of_group
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
@@ -31,6 +30,7 @@ from broker.handlers import (
     reassignments,
     topic_admin,
 )
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.protocol import wire
 from broker.serve.call import Call, Route
 from shards.config.changes import static_settings

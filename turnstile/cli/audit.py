@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from broker.printable import printable
+from broker.runtime.printable import printable
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.output import VerdictUnknown
 from turnstile.cli.spark_job import failing_in_one_sentence, master_option, prepared_journal, spark_session

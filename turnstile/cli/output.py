@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from broker.printable import printable
+from broker.runtime.printable import printable
 
 ENTITY_TYPES = ("ip", "user", "client-id")
 DEFAULT = "<default>"

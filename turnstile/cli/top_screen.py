@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from broker.printable import printable
+from broker.runtime.printable import printable
 from turnstile.cli.config import readable
 
 _BARS = " ▁▂▃▄▅▆▇█"

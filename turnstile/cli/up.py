@@ -1,4 +1,4 @@
-"""`turnstile up`: arguments in, a running cluster out (broker.launch)."""
+"""`turnstile up`: arguments in, a running cluster out (broker.process.launch)."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
-    from broker import launch
+    from broker.process import launch
     from shards.config.changes import ConfigState, quotas_delta, static_settings
     from shards.config.cluster_plan import ListenerSpec
     from shards.limits.errors import ConfigInvalid, TurnstileError

@@ -8,8 +8,8 @@ from broker.accept.admission import Admission
 from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
 from broker.accept.step_actions import Deciders
-from broker.outcomes import Outcomes
-from broker.shard_context import ShardContext
+from broker.metrics.outcomes import Outcomes
+from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.limits.caps import CapRule
 from shards.rates.rates import UNAVAILABLE

@@ -9,8 +9,8 @@ from broker.accept.admission import Admission
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.step_actions import Deciders
-from broker.outcomes import Outcomes
-from broker.shard_context import ShardContext
+from broker.metrics.outcomes import Outcomes
+from broker.runtime.shard_context import ShardContext
 from shards.limits.config_types import text_of
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection

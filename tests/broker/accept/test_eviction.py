@@ -5,7 +5,7 @@ import trio
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
-from broker.shard_context import ShardContext
+from broker.runtime.shard_context import ShardContext
 from shards.errors import PeerLost
 from shards.limits.caps import CapRule
 from shards.tokens.homes import home_of

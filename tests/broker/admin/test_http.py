@@ -9,7 +9,7 @@ from direct import MEMBERS
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.admin import requests
-from broker.top_talkers import TopTalkers
+from broker.metrics.top_talkers import TopTalkers
 
 
 async def test_a_setting_goes_in_as_rpk_sends_it_and_comes_out_typed(api):

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.admin.sampler import KEPT, Sampler
-from broker.shard_counters import Layout, ShardCounters
+from broker.metrics.shard_counters import Layout, ShardCounters
 
 MEMBERS = [(0, 0), (0, 1), (1, 0)]
 

@@ -23,7 +23,7 @@ from broker.groups.committed_offsets import (
     home_of_group,
 )
 from broker.groups.offsets_log import OffsetsLog
-from broker.set_aside import set_aside_in
+from broker.runtime.set_aside import set_aside_in
 
 A, B = "a" * 32, "b" * 32
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.groups.offsets_log import MAGIC, MAX_BODY_BYTES, OffsetsLog, frame
-from broker.set_aside import set_aside_in
+from broker.runtime.set_aside import set_aside_in
 
 BODIES = [b"body %d" % n * (n % 5) + MAGIC[: n % 4] for n in range(12)]
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_log import PartitionLog
-from broker.set_aside import MARK, set_aside_in
+from broker.runtime.set_aside import MARK, set_aside_in
 
 TOPIC = UUID(int=7)
 NOW = 1_700_000_000_000

@@ -18,7 +18,7 @@ from broker.log.log_config import LogConfig
 from broker.log.partition_log import OutOfRange, PartitionLog
 from broker.log.records import PLACE, Rejected
 from broker.protocol import codes
-from broker.set_aside import set_aside_in
+from broker.runtime.set_aside import set_aside_in
 
 TOPIC = UUID(int=7)
 NOW = 1_700_000_000_000

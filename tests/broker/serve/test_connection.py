@@ -14,10 +14,10 @@ from broker.protocol import wire
 from broker.serve.connection import MOST_UNDER_WAY, Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from broker.timers import Timers
 from shards.errors import ClientFault, OutcomeUnknown
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.poller import Poller
+from shards.mesh.timers import Timers
 
 
 class Echo:

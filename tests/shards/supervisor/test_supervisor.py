@@ -2,16 +2,15 @@
 
 import os
 import signal
-import warnings
 
 import pytest
 
-from broker.start_reports import await_ready
 from shards.errors import CannotStart
 from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import Child, Supervisor, next_epoch
+from tests.support.forks import in_a_process
 
 
 def test_epochs_only_rise(tmp_path):
@@ -25,21 +24,6 @@ def test_a_spoilt_epoch_file_is_named(tmp_path):
     path.write_text("many")
     with pytest.raises(CannotStart, match="epoch should hold one number"):
         next_epoch(path)
-
-
-def in_a_process(body):
-    """Runs `body` in a fork of its own, for it changes signal masks; returns its exit code."""
-    with warnings.catch_warnings():
-        # Threads that other tests have left hold nothing that the child needs: it only forks, waits and signals.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        code = 99
-        try:
-            code = body()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
@@ -193,21 +177,3 @@ def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
 
     assert in_a_process(body) == 0
     assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.read_text()
-
-
-def test_a_process_that_says_why_it_ends_is_heard_although_it_has_ended():
-    read_end, write_end = os.pipe()
-
-    def body():
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        os.write(write_end, b'{}\n{"fault": "the file is no database"}\n')
-        os.kill(os.getpid(), signal.SIGCHLD)
-        try:
-            await_ready(read_end, 3)
-        except CannotStart as fault:
-            return 0 if str(fault) == "the file is no database" else 1
-        return 2
-
-    assert in_a_process(body) == 0
-    os.close(read_end)
-    os.close(write_end)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.shard_counters import BUCKETS, Layout, ShardCounters
+from broker.metrics.shard_counters import BUCKETS, Layout, ShardCounters
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What a shard tells /metrics of client quotas, under the names of Kafka's beans."""
 
-from broker.gauges import describe_gauges
+from broker.process.gauges import describe_gauges
 from broker.serve.muted import Muted
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE, REQUEST

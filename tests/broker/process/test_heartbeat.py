@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.heartbeat import EVERY_S, LATE_S, Heartbeat
+from broker.process.heartbeat import EVERY_S, LATE_S, Heartbeat
 
 ONE, OTHER = (0, 0), (0, 1)
 TIMEOUT_S = 5.0

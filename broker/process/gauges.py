@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.runtime.shard_context import ShardContext
 from broker.serve.muted import Muted
-from broker.shard_context import ShardContext
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 

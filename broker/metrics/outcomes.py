@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
-from broker.shard_counters import ShardCounters
-from broker.top_talkers import TopTalkers
+from broker.metrics.shard_counters import ShardCounters
+from broker.metrics.top_talkers import TopTalkers
 from shards.tokens.tokens import Refused
 
 

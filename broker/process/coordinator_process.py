@@ -18,15 +18,15 @@ from typing import Any
 
 import trio
 
-from broker.after_fork import keep_own_sockets, raise_descriptor_limit
-from broker.heartbeat import EVERY_S, Heartbeat
 from broker.journal.writer import open_coordinator
 from broker.log.topics_on_disk import topics_on_disk
-from broker.logger import RateLimitedLogger, configure
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
+from broker.process.heartbeat import EVERY_S, Heartbeat
+from broker.process.shard_process import LEAVING
+from broker.runtime.logger import RateLimitedLogger, configure
+from broker.runtime.set_aside import set_aside
 from broker.serve.sasl import SCRAM, Credential
-from broker.set_aside import set_aside
-from broker.shard_counters import Layout, ShardCounters
-from broker.shard_process import LEAVING
 from shards.config.changes import Change, limits_in_force, shadowed
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.printable import printable
+from broker.runtime.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from broker.journal.writer import JournalWriter
-from broker.shard_counters import ShardCounters
+from broker.metrics.shard_counters import ShardCounters
 
 _POOLS_PER_EVENT = 1000  # of the pools of a dead shard
 

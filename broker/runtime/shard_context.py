@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.journal.writer import JournalWriter
-from broker.logger import RateLimitedLogger
-from broker.shard_counters import ShardCounters
-from broker.timers import Timers
-from broker.top_talkers import TopTalkers
+from broker.metrics.shard_counters import ShardCounters
+from broker.metrics.top_talkers import TopTalkers
+from broker.runtime.logger import RateLimitedLogger
 from shards.config.image import ClusterImage
 from shards.mesh.poller import Poller
+from shards.mesh.timers import Timers
 from shards.tokens.tokens import Tokens
 
 

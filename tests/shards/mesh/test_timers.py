@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from broker.timers import Timers
+from shards.mesh.timers import Timers
 
 
 class Clock:

@@ -5,8 +5,8 @@ import json
 import pytest
 import structlog
 
-from broker import logger as logging
-from broker.logger import RateLimitedLogger, escape_controls
+from broker.runtime import logger as logging
+from broker.runtime.logger import RateLimitedLogger, escape_controls
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 
 import trio
 
-from broker.cluster_metadata import ClusterMetadata
 from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
@@ -33,6 +32,7 @@ from broker.handlers import (
     topic_admin,
 )
 from broker.handlers.api_versions import ApiVersionsCache
+from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication

@@ -19,34 +19,34 @@ from typing import Any
 import trio
 
 from broker.accept.acceptors import Acceptors
-from broker.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
-from broker.gauges import ShardGauges, describe_gauges
 from broker.journal.writer import JournalWriter
-from broker.kafka import Kafka
 from broker.log.memory import keep_freed_buffers
-from broker.logger import RateLimitedLogger, configure
-from broker.open_connections import OpenConnections
-from broker.outcomes import Outcomes
+from broker.metrics.outcomes import Outcomes
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.metrics.token_events import TokenEvents
+from broker.metrics.top_talkers import TopTalkers
+from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
+from broker.process.gauges import ShardGauges, describe_gauges
+from broker.process.kafka import Kafka
+from broker.runtime.logger import RateLimitedLogger, configure
+from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication
 from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
+from broker.serve.open_connections import OpenConnections
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.tls import context_of
-from broker.shard_context import ShardContext
-from broker.shard_counters import Layout, ShardCounters
-from broker.timers import Timers
-from broker.token_events import TokenEvents
-from broker.top_talkers import TopTalkers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
 from shards.mesh.poller import Poller
+from shards.mesh.timers import Timers
 from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from broker.set_aside import keep_copy, set_aside, set_aside_in
+from broker.runtime.set_aside import keep_copy, set_aside, set_aside_in
 
 
 def test_a_file_its_copy_and_a_piece_are_listed_with_their_sizes(tmp_path: Path) -> None:

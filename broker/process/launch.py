@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from broker.data_dir import cluster_id, hold, make_data_dir, scram_secret
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
+from broker.process.start_reports import await_ready, disk_fault, end_reports, reporting
 from broker.serve.tls import context_of
-from broker.shard_counters import Layout, ShardCounters
-from broker.start_reports import await_ready, disk_fault, end_reports, reporting
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
@@ -130,8 +130,8 @@ class _Launch:
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
-        from broker import coordinator_process, shard_process
-        from broker.coordinator_process import FIRST_SHARD
+        from broker.process import coordinator_process, shard_process
+        from broker.process.coordinator_process import FIRST_SHARD
 
         read_end, write_end = os.pipe()
 

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.top_talkers import TopTalkers, merge_top
+from broker.metrics.top_talkers import TopTalkers, merge_top
 
 
 @given(st.lists(st.integers(0, 40), max_size=600), st.integers(1, 12))
