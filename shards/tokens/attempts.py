@@ -14,7 +14,7 @@ from shards.tokens.pool import Admitted, Refused, TokenWaiter
 class Attempt:
     """A connection in flight: it holds a token of each of pools[:index] and waits for one of pools[index].
 
-    A decided one (`decision` not None) is in no queue; it waits only for its waiter to be told.
+    A decided attempt (`decision` not None) is in no queue; `Tokens.flush` still has to tell its waiter.
     """
 
     __slots__ = ("asked", "deadline_s", "decision", "index", "pools", "ticket", "waiter")
@@ -40,7 +40,7 @@ class Attempt:
 
 
 class Queues:
-    """Who waits, by pool."""
+    """The attempts that wait, by pool, in order of arrival."""
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[Attempt]] = {}
@@ -53,7 +53,7 @@ class Queues:
         return bool(self._unasked)
 
     def join(self, attempt: Attempt, index: int) -> None:
-        """The attempt waits for pools[index], behind everybody who waits for it."""
+        """The attempt waits for pools[index], behind the attempts that wait for it already."""
         self._ticket += 1
         attempt.index = index
         attempt.ticket = self._ticket
@@ -63,14 +63,14 @@ class Queues:
         self._unasked[attempt.key] = None
 
     def leave(self, attempt: Attempt) -> None:
-        """The attempt gives up its place; if it was asked for, the home has to be told."""
+        """The attempt gives up its place; if the home knows of it (`asked`), the caller tells the home."""
         queue = self._queues[attempt.key]
         queue.remove(attempt)
         if not queue:
             del self._queues[attempt.key]
 
     def pop(self, key: str, up_to_ticket: int | None = None) -> Attempt | None:
-        """The first in a queue; None if nobody waits there, or the first has a later ticket."""
+        """Takes the first attempt out of a queue; None if the queue is empty, or its first ticket is later."""
         queue = self._queues.get(key)
         if queue is None or (up_to_ticket is not None and queue[0].ticket > up_to_ticket):
             return None
@@ -80,13 +80,14 @@ class Queues:
         return attempt
 
     def take_unasked(self) -> list[str]:
-        """The pools for which somebody waits whom the home may not know of."""
+        """The pools with attempts that their home may not know of; each is returned once."""
         keys = list(self._unasked)
         self._unasked.clear()
         return keys
 
     def ask(self, key: str) -> tuple[int, int, int]:
-        """How many wait whom the home did not know of, and their first and last ticket: it is told now."""
+        """The attempts that the home did not know of: how many, their first and last ticket. They count as known from now
+        on; the caller sends the borrow."""
         count = first = last = 0
         for attempt in reversed(self._queues.get(key, ())):
             if attempt.asked:
@@ -98,7 +99,7 @@ class Queues:
         return count, first, last
 
     def forget(self, keys: Iterable[str]) -> None:
-        """The home of these pools died: it knows of nobody, and the time to wait for it begins anew."""
+        """The home of these pools died: no attempt is known to it any more, and each deadline begins anew."""
         for key in keys:
             self._unasked[key] = None
             for attempt in self._queues[key]:
@@ -106,7 +107,7 @@ class Queues:
                 attempt.deadline_s = None
 
     def pools(self) -> list[str]:
-        """The pools somebody waits for."""
+        """The pools with an attempt in their queue."""
         return list(self._queues)
 
     def __contains__(self, key: str) -> bool:

@@ -4,11 +4,11 @@ Messages in, messages out (`post`); no sockets, no clock.
 
 C1  held = tokens granted by the home and not given back: what the home has in its ledger, but for messages on the way.
     cached = max(0, held - in_use) is derived. While the pool has a cap, nothing is taken beyond held.
-C2  Without a cap in_use is counted here and nobody is told, so it may exceed held. When a cap appears, exactly the
-    excess is reported, once; so the home knows of every connection, however often the cap came and went.
+C2  Without a cap in_use is counted here and the home is not told, so in_use may exceed held. When a cap appears, exactly
+    the excess is reported, once; so the home knows of every connection, however often the cap came and went.
 C3  A tight pool caches nothing: what is not in use has been given back. A pool is made tight by the home's reclaim,
     by a grant that says so, and by a report; a grant makes it loose again, and so does holding nothing.
-C4  A token that was not needed for one turn of the sweep goes home.
+C4  A token that was not needed for one turn of the sweep is given back to the home.
 """
 
 from collections.abc import Iterator
@@ -61,20 +61,20 @@ class Cache:
                 yield pool
 
     def granted(self, key: str, n: int, loose: bool) -> HolderPool:
-        """The home granted n tokens; `loose`: what is not needed may be cached."""
+        """The home granted n tokens; `loose`: tokens that are not in use may be cached."""
         pool = self.pool_of(key)
         self._hold(pool, n)
         pool.tight = not loose
         return pool
 
     def settle(self, pool: HolderPool) -> None:
-        """Gives back what a tight pool may not cache."""
+        """Gives cached tokens back to the home if the pool is tight."""
         if pool.tight and pool.cached:
             self._give(pool, pool.cached)
 
     def tighten(self, key: str) -> int:
-        """The home wants back what is cached: makes the pool tight, returns how many tokens that frees. They are
-        no longer held, so the caller must send them home."""
+        """The home reclaims cached tokens: makes the pool tight and returns how many tokens were cached. They are no
+        longer held, so the caller must send them home."""
         pool = self._table.pools.get(key)
         if pool is None:
             return 0  # nothing here, or on its way home already
@@ -112,7 +112,8 @@ class Cache:
                 self._report(pool, used)
 
     def sweep(self, pool: HolderPool) -> bool:
-        """Sends home what was not needed since the last sweep; False when nothing is left that is worth remembering."""
+        """Gives back the tokens that were not needed since the last sweep. False when the pool can be forgotten: no token
+        of it is in use or held."""
         spare = pool.held - max(pool.peak, pool.in_use)
         if spare > 0:
             self._give(pool, spare)
@@ -131,7 +132,7 @@ class Cache:
     def _hold(self, pool: HolderPool, n: int) -> None:
         pool.held += n
         if not pool.held:
-            pool.tight = False  # of nothing there is nothing to give back, and whatever comes says how it may be used
+            pool.tight = False  # nothing is held, so nothing is to be given back; the next grant sets `tight` again
         self._table.away_held += n * pool.away
         self._limit(pool)
 

@@ -1,4 +1,4 @@
-"""Pools at their home: the numbers, who has tokens, and who waits for one. When they change is ledger.py's business."""
+"""Pools at their home: token counts, grants by shard, and waiting borrows. ledger.py decides when they change."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -13,11 +13,11 @@ class HomePoolMode(Enum):
     """What holders may do with tokens they don't use."""
 
     OPEN = "open"  # cache them
-    RECLAIMING = "reclaiming"  # they were asked to send them home, and not all have answered
-    TIGHT = "tight"  # nobody caches any: what is out is in use, or on the way
+    RECLAIMING = "reclaiming"  # holders were asked to send them home, and not all have answered
+    TIGHT = "tight"  # no holder caches any: tokens that are out are in use, or on the way
 
 
-# "Dry" is no token free while somebody waits, or more out than the cap allows.
+# "Dry": no token is free while a connection waits, or more tokens are out than the cap allows.
 TRANSITIONS: Final = (
     (HomePoolMode.OPEN, HomePoolMode.RECLAIMING),  # dry
     (HomePoolMode.OPEN, HomePoolMode.TIGHT),  # dry, and no holder has any
@@ -83,11 +83,11 @@ class PendingBorrow:
 
 
 class Contention:
-    """A pool somebody waits for, or whose holders were asked and have not all answered.
+    """A pool for which connections wait, or whose holders have not all answered a `reclaim`.
 
-    borrows     first come, first served
-    awaiting  how many answers to `reclaim` each shard still owes
-    covered   the probe that is under way speaks for borrows up to this arrival; 0 for none
+    borrows   the borrows not yet served in full, in order of arrival
+    awaiting  {shard: answers to `reclaim` that it still owes}
+    covered   the probe under way covers borrows up to this arrival; 0 for none
     """
 
     __slots__ = ("awaiting", "borrows", "covered")
@@ -101,7 +101,7 @@ class Contention:
 class Grants:
     """Tokens that are out to other shards, by shard and pool: what each was granted and has not given back.
 
-    `unsure` are those of a shard whose links were lost: at most so many are there, until the shard has reported.
+    `unsure` are the tokens of a shard whose links were lost: an upper bound of what it holds, until it has reported.
     """
 
     def __init__(self, others: Iterable[int]) -> None:
@@ -144,7 +144,7 @@ class Grants:
         return n - sure
 
     def settle(self, shard: int) -> dict[str, int]:
-        """A shard has reported all, or is dead: returns how many tokens of each pool that was unsure it has no more."""
+        """A shard has reported all its use, or is dead: returns {pool: unsure tokens that it does not hold}."""
         return self._unsure.pop(shard, {})
 
     def is_unsure(self, key: str) -> bool:
@@ -152,7 +152,7 @@ class Grants:
         return any(key in unsure for unsure in self._unsure.values())
 
     def drop(self, shard: int) -> dict[str, int]:
-        """Forgets a dead shard; returns what it had, for its pools to be put right."""
+        """Forgets a dead shard; returns {pool: tokens it had}, which the caller subtracts from its pools."""
         self.doubt(shard)
         return self.settle(shard)
 
@@ -178,7 +178,7 @@ class Grants:
         return {shard: dict(of) for shard, of in self._unsure.items()}
 
     def check(self, pools: Mapping[str, HomePool]) -> None:
-        """Raises AssertionError unless every grant is of an pool, and every pool's sum is right."""
+        """Raises AssertionError unless every grant is of a known pool, and every pool's sum is right."""
         sums = dict.fromkeys(pools, 0)
         for of in (*self._of.values(), *self._unsure.values()):
             for key, n in of.items():

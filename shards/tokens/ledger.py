@@ -1,18 +1,18 @@
 """The pools at home on this shard: the cap, and what each shard was granted.
 
-Messages in, messages out (`post`, to itself, too: home is a holder like any other); no sockets, no clock.
+Messages in, messages out (`post`, also to this shard: the home is a holder, too); no sockets, no clock.
 
 L1  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens out rise only while they are below the
     cap, but for reports of use that was not limited; after a cut they only fall.
 L2  granted[s] = held[s] + tokens on the way to or from s.
-L3  While anybody waits, nothing is free (or nothing may be granted yet, see L5).
-L4  Somebody is refused only when it is proven that all of the cap is in use: refusals.py.
+L3  While a connection waits, no token is free (or none may be granted yet, see L5).
+L4  A connection is refused only when it is proven that all of the cap is in use: refusals.py.
 L5  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead (`blocked`): it may
     use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version is not done
     before every live peer has reported (tokens.py, T3), so until then the pool had no cap.
 L7  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
-L6  When more is out than the cap allows, every holder is asked for what open connections don't need: cached tokens, and
-    those of connections still in flight. `revoking` are the pools for which not all have answered.
+L6  When more tokens are out than the cap allows, every holder is asked for the tokens that no open connection uses:
+    cached ones, and those of connections still in flight. `revoking` are the pools for which not all have answered.
 """
 
 from collections import deque
@@ -87,8 +87,9 @@ class Ledger:
         self._settle(pool)
 
     def withdraw(self, peer: int, key: str, ticket: int) -> None:
-        """One of a shard's connections, the one with `ticket`, does not wait for a grant any more. If it was granted one
-        already, that comes back, or serves another; until then it may serve nobody, and the probe proves nothing.
+        """A shard's connection with `ticket` does not wait for a grant any more. If its token was granted already, the shard
+        gives it back or serves another connection with it; until then the token is idle, so the probe under way proves
+        nothing (covered = 0).
         """
         contention = self._contended.get(key)
         if contention is None:
@@ -112,7 +113,7 @@ class Ledger:
         self._settle(pool)
 
     def freed(self, pool: HomePool) -> None:
-        """Connections of this very shard gave tokens of a tight pool back."""
+        """Connections of this shard gave tokens of a tight pool back."""
         self._settle(pool)
 
     def report(self, peer: int, key: str, n: int) -> None:
@@ -137,12 +138,12 @@ class Ledger:
         self._settle(pool)
 
     def exceeded(self, pool: HomePool) -> None:
-        """A connection of this very shard took a token that no cap could stop."""
+        """A connection of this shard took a token beyond the cap (Tokens.force)."""
         self._limit(pool)
         self._revoke_excess(pool)
 
     def probed(self, peer: int, number: int) -> None:
-        """A shard's answer to `probe`: whatever it had sent before has arrived."""
+        """A shard's answer to `probe`: all that it had sent before has arrived."""
         self._confirmed(self.refusals.probes.answered(peer, number))
 
     def lost(self, peer: int) -> None:
@@ -154,14 +155,14 @@ class Ledger:
             self._settle(self.pool_of(key))
 
     def returned(self, peer: int) -> None:
-        """A lost shard is up again, in the same incarnation: what it was asked for before may have got lost."""
+        """A lost shard is up again, in the same incarnation: a `reclaim` sent to it may have got lost, and is sent again."""
         for key, contention in self._contended.items():
             if peer in contention.awaiting:
                 contention.awaiting[peer] = 1
                 self._peers.post(peer, ("reclaim", key, key in self.revoking))
 
     def heard(self, peer: int) -> None:
-        """A shard has reported all that it uses: what else it was granted before its links were lost is free."""
+        """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
         for key, n in self.grants.settle(peer).items():
             pool = self.pool_of(key)
             pool.granted -= n
@@ -199,7 +200,7 @@ class Ledger:
         self._limit(pool)
 
     def enforce(self, pool: HomePool) -> None:
-        """Does what another rule makes necessary: serves, reclaims, revokes."""
+        """Applies the pool's new rule: revokes tokens beyond the cap, serves waiting connections, reclaims."""
         self._revoke_excess(pool)
         self._settle(pool)
 
@@ -213,7 +214,7 @@ class Ledger:
             self._settle(pool)
 
     def sweep(self, pool: HomePool) -> bool:
-        """False when there is nothing about the pool that is worth remembering."""
+        """False when the pool can be forgotten: no token is out and no connection waits."""
         if pool.in_use or pool.granted or pool.key in self._contended:
             return True
         self.blocked.pop(pool.key, None)
@@ -226,8 +227,8 @@ class Ledger:
     # What follows from a change
 
     def _settle(self, pool: HomePool) -> None:
-        """Serves who waits with what is free; then, if still somebody waits, makes sure that nothing is cached
-        anywhere, and else lets holders cache again if the pool is half empty."""
+        """Serves waiting connections with free tokens. If some still wait, has cached tokens reclaimed; else lets holders
+        cache again if the pool is half empty."""
         key = pool.key
         self._limit(pool)
         contention = self._contended.get(key)
@@ -256,7 +257,7 @@ class Ledger:
             self._grant(borrow.peer, pool, n, borrow.last)
 
     def _press(self, pool: HomePool, contention: Contention) -> None:
-        """Somebody waits and nothing is free: tokens that are cached come home, and if there are none, that is said."""
+        """Connections wait and no token is free: reclaims cached tokens; where there are none, considers refusals."""
         if pool.mode is HomePoolMode.OPEN:
             self._reclaim(pool, contention, revoke=False)
         self.refusals.consider(pool, contention)
@@ -293,7 +294,8 @@ class Ledger:
             self.revoking.pop(pool.key, None)
 
     def _confirmed(self, keys: list[str]) -> None:
-        """All holders have answered: refuses who was covered and is not served; who came later needs the next probe."""
+        """All holders have answered a probe of these pools: refuses the connections that it covers; later ones need the
+        next probe."""
         for key in keys:
             contention = self._contended.get(key)
             if contention is not None:
@@ -333,7 +335,7 @@ class Ledger:
     # For people and tests
 
     def excess(self, key: str) -> int | None:
-        """Tokens of a pool here that connections use beyond its cap; None while what is cached is being called in."""
+        """Tokens of a pool here that connections use beyond its cap; None while cached tokens are being reclaimed."""
         pool = self.pool_of(key)
         if pool.rule.cap is None:
             return 0

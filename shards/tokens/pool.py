@@ -3,7 +3,7 @@
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 
 P1  A connection may take a token of a pool here at once, if and only if in_use < limit.
-P2  A token given back to a pool that is `tight` is somebody else's business: the home has to hear of it.
+P2  A token released to a `tight` pool is not kept here: the caller reports it to the pool's home (Waiting.settle).
 
 All pools of a shard are in one PoolTable, so that a decision costs one look-up per pool.
 """
@@ -42,19 +42,20 @@ class Refused(NamedTuple):
 
 
 class TokenWaiter(Protocol):
-    """Who asked for tokens and has to wait; compared by identity, so it must be hashable."""
+    """A connection that asked for tokens and has to wait for the decision; compared by identity, so it must be hashable."""
 
     def decided(self, decision: Admitted | Refused) -> None:
         """The decision, once, unless cancelled first. May call take(), release() and cancel()."""
 
 
 class Pool:
-    """What take() and release() need to know of a pool.
+    """The part of a pool that take() and release() need.
 
     in_use  tokens held by connections of this shard, open or in flight
-    limit   how many there may be without asking: NO_LIMIT when the pool has no cap
-    peak    the highest in_use since the last sweep; what was never needed may go home
-    away    1 if tokens here were granted by another shard and are worth nothing elsewhere, 0 if not
+    limit   how high in_use may rise without asking the home: NO_LIMIT when the pool has no cap
+    peak    the highest in_use since the last sweep; tokens beyond it may be given back to the home
+    tight   released tokens may not be cached here (P2)
+    away    1 if the pool has a cap and its home is another shard, 0 if not
     """
 
     __slots__ = ("away", "in_use", "key", "limit", "peak", "rule", "tight")
@@ -89,7 +90,7 @@ class PoolTable:
     def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
         self.rule_of = rule_of
         self.pools: dict[str, Pool] = {}
-        self._few: dict[str, Pool] = {}  # but for those of addresses, of which there may be a million
+        self._few: dict[str, Pool] = {}  # all but the pools of addresses, of which there may be a million
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools
@@ -97,14 +98,14 @@ class PoolTable:
         self._next_turn_s: float | None = None
 
     def add(self, pool: Pool) -> None:
-        """Makes a pool known; it will be visited after one turn of the wheel."""
+        """Adds a pool; `due` returns it after one turn of the wheel."""
         self.pools[pool.key] = pool
         if not pool.key.startswith("ip:"):
             self._few[pool.key] = pool
         self._wheel[-1].append(pool)
 
     def forget(self, pool: Pool) -> None:
-        """A pool of which there is nothing to remember; it was just visited."""
+        """Removes a pool that `due` just returned."""
         del self.pools[pool.key]
         self._few.pop(pool.key, None)
 
@@ -118,7 +119,7 @@ class PoolTable:
         return list(found.values())
 
     def keep(self, pool: Pool) -> None:
-        """Puts a pool that was just visited back on the wheel."""
+        """Puts a pool that `due` just returned back on the wheel."""
         self._wheel[-1].append(pool)
 
     def due(self, now_s: float, turn_s: float) -> list[Pool]:
@@ -144,13 +145,13 @@ class PoolTable:
         self.away_in_use += n * pool.away
 
     def vacate(self, pool: Pool, n: int = 1) -> None:
-        """Gives n tokens of one pool back, off the fast path; the home hears of it from the caller."""
+        """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (P2)."""
         pool.in_use -= n
         self.in_use -= n
         self.away_in_use -= n * pool.away
 
     def totals(self) -> TokenTotals:
-        """Three sums, kept as tokens move: cheap at any number of pools. Counts as cached what capped pools cache."""
+        """Three sums, kept up to date as tokens move: O(1) for any number of pools. `cached` counts capped pools only."""
         return TokenTotals(self.in_use, self.away_held - self.away_in_use, len(self.pools))
 
     def check(self) -> None:

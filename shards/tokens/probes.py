@@ -1,4 +1,4 @@
-"""Probes: one question to many holders, whose answers prove that nothing they sent before is still on the way.
+"""Probes: one question to many holders; an answer proves that all the holder had sent before it has arrived.
 
 F1  One probe is under way at a time, so however many refusals wait, they cost one question per holder and round trip.
 F2  Pools that need a probe while one is under way get the next.
@@ -10,7 +10,7 @@ from shards.tokens.peers import Peers
 
 
 class Probes:
-    """The probes of one home. Which pools need one, and what it then proves, is R1 of refusals.py."""
+    """The probes of one home. R1 of refusals.py says which pools need one, and what it proves."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -29,7 +29,8 @@ class Probes:
         self._wanted[key] = None
 
     def begin(self, cover: Callable[[str], list[int]]) -> None:
-        """Asks the holders of all pools that need a probe; `cover` names a pool's, none if it needs none any more."""
+        """Asks the holders of all pools that need a probe. `cover(pool)` returns the pool's holders; an empty list: the
+        pool needs no probe any more."""
         if self._awaiting:
             return
         keys, wanted, self._wanted = [], self._wanted, {}
@@ -45,11 +46,11 @@ class Probes:
                 self._peers.post(peer, ("probe", self._number))
 
     def answered(self, peer: int, number: int) -> list[str]:
-        """The pools for which everybody has now answered."""
+        """A peer answered probe `number`: the pools of the probe if this was its last answer, else none."""
         return self.lost(peer) if number == self._number else []
 
     def lost(self, peer: int) -> list[str]:
-        """The same; a peer that died has nothing on the way."""
+        """As `answered`, for a peer whose links broke: nothing that it had sent is still on the way."""
         if peer not in self._awaiting:
             return []
         self._awaiting.discard(peer)

@@ -1,11 +1,12 @@
-"""Refusing those who wait for a pool at home here, once it is proven that all of its cap is in use.
+"""Refusing connections that wait for a pool at home here, once it is proven that all of its cap is in use.
 
-R1  Somebody is refused only after a probe: every holder with tokens was tight before the question was sent, and has
-    answered since. Take the instant the question was sent: what was not in use then was on its way home, has arrived
-    before the answers, and went to connections that had arrived before that instant; and still nothing is free. So
-    all of the cap was in use then, by open connections or by those admitted ahead. Who came later is not covered by
-    the answers: there is a next probe. One probe serves all pools and all who wait, so a refusal is cheap in a storm.
-R2  A home of which no other shard has tokens needs none, once it has read what it granted itself.
+R1  A connection is refused only after a probe: every holder with tokens was tight before the probe was sent, and has
+    answered it since. Take the instant the probe was sent: a token not in use then was on its way home, has arrived
+    before the answers, and went to a connection that had arrived before that instant; and still no token is free. So
+    all of the cap was in use then, by open connections or by connections admitted ahead. A connection that arrived
+    later is not covered by the answers and needs the next probe. One probe serves all pools and all waiting
+    connections, so a refusal is cheap in a storm.
+R2  A pool of which no other shard has tokens needs no probe, once the home has read the grants to itself.
 R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
 """
 
@@ -17,10 +18,11 @@ from shards.tokens.probes import Probes
 
 
 class Refusals:
-    """One ledger's: `contended` and `blocked` are its own, `pool_of(key)` its pool. `version`: of the rules in force.
+    """The refusals of one ledger: `contended` and `blocked` are the ledger's own, `pool_of(key)` its pool.
 
-    When a grant may come back unused, the ledger sets `covered` of the contention to 0: the probe under way then proves
-    nothing. A report needs no such care: what it reports is in use, and what came home meanwhile is less than that.
+    `version`: configuration version of the rules in force. When a grant may come back unused, the ledger sets `covered`
+    of the contention to 0: the probe under way then proves nothing. A report needs no such reset: reported tokens are
+    in use, and fewer tokens came home meanwhile.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Refusals:
         self._pool_of = pool_of
 
     def consider(self, pool: HomePool, contention: Contention) -> None:
-        """Somebody waits, and nothing is free."""
+        """Connections wait for this pool and no token is free: has them refused or probed for at the end of the pass."""
         if self._may_refuse(pool):
             if pool.granted:
                 self.probes.want(pool.key)
@@ -60,13 +62,14 @@ class Refusals:
             self.probes.begin(self._cover)
 
     def confirmed(self, pool: HomePool, contention: Contention) -> None:
-        """All holders have answered: refuses who was covered and is not served."""
+        """All holders have answered the probe: refuses the connections that it covers."""
         covered, contention.covered = contention.covered, 0
         if covered and self._may_refuse(pool):
             self._refuse(pool, contention, covered)
 
     def _cover(self, key: str) -> list[int]:
-        """Notes for whom the probe speaks that begins now; returns who has to be asked. If nobody, that is an answer."""
+        """Covers all waiting connections of a pool by the probe that begins now; returns the holders to be asked. Where
+        there is no holder, the connections are refused at once (R2)."""
         contention = self._contended.get(key)
         if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key)):
             return []
@@ -84,7 +87,7 @@ class Refusals:
         return not self._grants.is_unsure(pool.key)
 
     def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
-        """Refuses everybody who waits and arrived no later than `covered`: nothing is free (L3)."""
+        """Refuses the waiting connections that arrived no later than `covered`: no token is free (L3)."""
         last: dict[int, int] = {}
         borrows = contention.borrows
         while borrows and borrows[0].arrival <= covered:

@@ -4,8 +4,9 @@ It joins the pools at home here (ledger.py) and those at home elsewhere (cache.p
 `flush` sends, tells waiters and calls back, so no call is entered while another is half done.
 
 T1  A connection holds a token of each of its pools, taken in the order given, and gives back exactly those.
-T2  Decided here, at once: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap of 0,
-    or by a home of which no other shard has a token. Everything else waits for an answer (refusals.py says why).
+T2  Decided at once, on this shard: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap
+    of 0, or of a pool at home here of which no other shard has a token. Every other decision takes an answer of another
+    shard (refusals.py says why).
 T3  A version is done here when every peer that is not dead has applied it, and has confirmed (`synced`) that it heard
     of its use from all others. What a home has to revoke for a version it asks for before it confirms, on the same
     link; so when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted
@@ -95,7 +96,7 @@ class Tokens:
 
     @property
     def borrows(self) -> int:
-        """How often a home was asked for tokens, each time for everybody who had come to wait for a pool."""
+        """How often a home was asked for tokens: once per pool and pass, for all connections that had come to wait."""
         return self._waiting.borrows
 
     @property
@@ -256,8 +257,8 @@ class Tokens:
         """Ends a pass of the loop; call it once per pass, after everything else the pass did, also when it was only a
         tick or a message.
 
-        Sends what the pass made necessary, as one message per peer, with one borrow per pool for all who came to wait
-        for it. Tells waiters what was decided, and calls what apply() was given when it is done; both may call back.
+        Sends the messages of the pass, one per peer, with one borrow per pool for all connections that came to wait for it.
+        Tells waiters their decisions, and calls the `done` of versions that are done (T3); both may call back.
         """
         waiting = self._waiting
         while True:
@@ -322,7 +323,7 @@ class Tokens:
         return isinstance(pool, HolderPool) and self._cache.sweep(pool)
 
     def _change_rules(self, changed: Collection[str] | None) -> None:
-        """Gives every pool its rule, and only then lets anybody be decided by them."""
+        """Gives every changed pool its rule, and only then serves, reclaims and revokes by the new rules."""
         pools: list[Pool] = []
         for pool in self._table.pools.values() if changed is None else self._table.matching(changed):
             rule = self._rule_of(pool.key)

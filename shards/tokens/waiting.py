@@ -1,13 +1,13 @@
-"""Connections that could not be decided at once: their way through their pools, one answer after the other.
+"""Connections in flight, which could not be decided at once: their way through their pools, one answer after the other.
 
 W1  A connection takes its pools in the order given. It holds a token of each pool before the one it waits for, and
     nothing else; refused, withdrawn or restarted, it gives all of them back.
 W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
-    the last ticket it speaks for. Tokens that are here serve first; the home is told of every ticket that got one which
-    was not meant for it, or that waits no more.
-W3  What a home revokes because its cap was cut includes tokens of connections in flight: those that wait for another
-    pool start anew, and those that are suspended take all their pools again when they resume. So a connection that is
-    admitted after a change was done has all its tokens under that change.
+    the last ticket it covers. Tokens held here are handed out first; the home is told of each ticket that was served by
+    a token not granted for it, or that no longer waits.
+W3  When a cap was cut, the home also revokes tokens of connections in flight: a connection that waits for another pool
+    starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is admitted after a
+    change was done has all its tokens under that change.
 W4  A connection waits at most the deadline for one home's answer, in each of its pools anew.
 """
 
@@ -34,7 +34,7 @@ class Waiting:
         self.version = 0
         self.borrows = 0
         self.decided: deque[Attempt] = deque()
-        self.revoked: list[tuple[str, int | None, int]] = []  # pool, whom to answer, cached tokens that go with it
+        self.revoked: list[tuple[str, int | None, int]] = []  # pool, home to answer, cached tokens returned with it
         self.queues = Queues()
         self.on_wait: Callable[[Any, str, CapRule], None] | None = None
         self._me: Final = me
@@ -48,10 +48,11 @@ class Waiting:
         self._suspended: dict[TokenWaiter, tuple[tuple[str, ...], bool]] = {}  # pools, and whether it still holds them
         self.restarted = 0
 
-    # A connection's way
+    # Connections
 
     def climb(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
-        """Takes from pools[start] on what is there to take: how many it holds then, and the refusal if that is sure."""
+        """Takes a token of pools[start] and each later pool while this shard has one. Returns how many pools the connection
+        holds a token of, and its refusal if no shard needs to be asked for that."""
         for index in range(start, len(pools)):
             pool = self.pool(pools[index])
             if pool.in_use < pool.limit:
@@ -66,7 +67,7 @@ class Waiting:
         self._join(attempt, index)
 
     def cancel(self, waiter: TokenWaiter) -> Attempt | None:
-        """Forgets a waiter; returns its attempt if it was admitted and not yet told, so that it holds all tokens."""
+        """Forgets a waiter. Returns its attempt if it was admitted and not yet told: the caller releases its tokens."""
         pools, held = self._suspended.pop(waiter, ((), False))
         if held:
             self.give_back(pools)
@@ -81,7 +82,8 @@ class Waiting:
         return bool(self._attempts or self._suspended)
 
     def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
-        """A connection that holds a token of each of `pools` waits for something else, and is in flight meanwhile."""
+        """A connection that holds a token of each of `pools` waits for something other than tokens, and is in flight
+        meanwhile."""
         self._suspended[waiter] = (pools, True)
 
     def resume(self, waiter: TokenWaiter) -> tuple[tuple[str, ...], bool]:
@@ -89,21 +91,21 @@ class Waiting:
         return self._suspended.pop(waiter)
 
     def told(self, attempt: Attempt) -> bool:
-        """Whether the waiter of a decided attempt still waits for the decision; it is forgotten."""
+        """Whether the waiter of a decided attempt is still to be told; the attempt is forgotten."""
         if self._attempts.get(attempt.waiter) is not attempt:
             return False
         del self._attempts[attempt.waiter]
         return True
 
     def give_back(self, pools: tuple[str, ...]) -> None:
-        """A connection in flight gives back what it holds."""
+        """A connection in flight gives its tokens of these pools back."""
         for key in reversed(pools):
             pool = self._table.pools[key]
             self._table.vacate(pool)
             self.settle(pool)
 
     def settle(self, pool: Pool) -> None:
-        """A token of a pool was given back here: if the pool is tight, that is its home's business."""
+        """A token of a pool was given back here: reports it to the pool's home if the pool is tight (P2)."""
         if pool.tight:
             if isinstance(pool, HolderPool):
                 self._cache.settle(pool)
@@ -111,7 +113,8 @@ class Waiting:
                 self._ledger.freed(pool)
 
     def expire(self, now_s: float, deadline_s: float) -> None:
-        """Refuses as unavailable who has waited for the deadline, and not because its rule lets it."""
+        """Refuses as unavailable the connections that have waited for the deadline, but for those whose rule lets them wait
+        while the home is up (T4)."""
         late = []
         for attempt in self.queues:
             if attempt.deadline_s is None:
@@ -125,10 +128,10 @@ class Waiting:
                 self._withdraw(attempt)
                 self._decide(attempt, refused)
 
-    # What homes say
+    # Messages of homes
 
     def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
-        """n tokens came, for those who wait first; the home had tickets up to `last` in mind."""
+        """The home granted n tokens, for tickets up to `last`. The first in the queue are served, whatever their ticket."""
         if peer != self._me:
             held = self._cache.granted(key, n, loose)
             self.serve(held, last, n)
@@ -144,14 +147,14 @@ class Waiting:
         self._go_on(served, last)
 
     def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
-        """Nothing was free for those who wait with a ticket up to `last`."""
+        """The home refuses the attempts with tickets up to `last`: no token was free."""
         self.serve(self.pool(key), last)
         refused = Refused(key, CapRule(cap, name), version)
         while (attempt := self.queues.pop(key, last)) is not None:
             self._decide(attempt, refused)
 
     def reclaim(self, peer: int, key: str, revoke: bool) -> None:
-        """The home wants back what is cached, with `revoke` also what connections in flight hold."""
+        """The home reclaims cached tokens; with `revoke` also the tokens of connections in flight, at the end of the pass."""
         spare = 0 if peer == self._me else self._cache.tighten(key)
         if revoke and self.in_flight():
             self.revoked.append((key, peer, spare))
@@ -159,14 +162,15 @@ class Waiting:
             self._peers.post(peer, ("reclaimed", key, spare))
 
     def discard(self, pool: HolderPool) -> None:
-        """The home can't revoke what a change may have made excess, so it is given up unasked."""
+        """A pool's home is dead and can't revoke tokens beyond a changed cap: cached tokens and tokens of connections in
+        flight are given up unasked."""
         self._cache.discard(pool)
         self.revoked.append((pool.key, None, 0))
 
     def serve(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
-        """First come, first served, with what is there to take; the home knows of tickets up to `last` that they need
-        nothing more. All are served before the first goes on: if it is then refused by its next pool, the token it
-        gives back goes home, and must not take with it what others wait for."""
+        """Serves waiting attempts in order with the tokens held here. The home knows already that `meant` of the tickets up
+        to `last` need no grant. All are served before the first goes on to its next pool: if that pool refuses it, its
+        token is given back to the home, and would take along cached tokens that the others wait for."""
         served: list[Attempt] = []
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
@@ -174,14 +178,14 @@ class Waiting:
         self._go_on(served, last, meant)
 
     def home_changed(self, home: int) -> None:
-        """A home died or came up: it knows of nobody who waits for its pools, and expects no answer."""
+        """A home died or came up: it knows of no attempt of this shard, and expects no answer."""
         self.revoked = [(key, peer if peer != home else None, spare) for key, peer, spare in self.revoked]
         self.queues.forget([key for key in self.queues.pools() if self._home(key) == home])
 
     # At the end of a pass
 
     def ask(self) -> None:
-        """One borrow per pool for everybody who came to wait for it; homes that are not up are asked when they are."""
+        """Sends one borrow per pool for all attempts that joined its queue; homes that are not up are asked when they are."""
         for key in self.queues.take_unasked():
             self.serve(self.pool(key))
             home = self._home(key)
@@ -218,7 +222,7 @@ class Waiting:
     # Steps
 
     def pool(self, key: str) -> Pool:
-        """What this shard has of a pool, known from now on."""
+        """This shard's part of a pool; the pool is known from now on."""
         pool = self._table.pools.get(key)
         if pool is not None:
             return pool
@@ -228,8 +232,8 @@ class Waiting:
         return home_of(key, self._shards)
 
     def _refused_here(self, pool: Pool) -> Refused | None:
-        """The refusal, if no shard needs to be asked: by a cap of 0, or when only this very home has tokens out (and
-        none of them is a grant not yet read, whose waiter may be gone)."""
+        """The refusal, if no shard needs to be asked: the cap is 0, or this shard is the home, no other shard has tokens,
+        and no grant to itself is unread (its waiter may be gone)."""
         if pool.rule.wait:
             return None
         alone = isinstance(pool, HomePool) and not pool.granted and pool.key not in self._ledger.blocked
@@ -237,7 +241,8 @@ class Waiting:
         return Refused(pool.key, pool.rule, self.version) if sure else None
 
     def _go_on(self, served: list[Attempt], last: int, meant: int = NO_LIMIT) -> None:
-        """The home knows that `meant` of the tickets up to `last` need nothing more; it hears of the others."""
+        """Served attempts go on to their next pools. The home knows that `meant` of the tickets up to `last` need no grant;
+        it is told of the others."""
         for attempt in served:
             if attempt.asked:
                 if attempt.ticket <= last and meant > 0:
@@ -270,7 +275,7 @@ class Waiting:
         self.decided.append(attempt)
 
     def _withdraw(self, attempt: Attempt) -> None:
-        """The attempt waits no more, and holds nothing."""
+        """The attempt leaves its queue and gives all its tokens back."""
         self.queues.leave(attempt)
         if attempt.asked:
             self._take_off(attempt)
@@ -278,7 +283,7 @@ class Waiting:
         attempt.index = 0
 
     def _take_off(self, attempt: Attempt) -> None:
-        """The home need not grant what was asked for this attempt."""
+        """Tells the home that this attempt needs no grant any more."""
         home = self._home(attempt.key)
         if home == self._me:
             self._ledger.withdraw(home, attempt.key, attempt.ticket)

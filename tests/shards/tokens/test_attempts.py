@@ -1,4 +1,4 @@
-"""attempts.py: queues by pool, tickets that rise, and whom the home knows of."""
+"""attempts.py: queues by pool, tickets that rise, and which attempts the home knows of."""
 
 from shards.tokens.attempts import Attempt, Queues
 from shards.tokens.pool import Admitted, Refused
