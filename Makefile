@@ -5,7 +5,7 @@ JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test lint simulate oracle fuzz chaos bench bench-attacks bench-pipeline dist lock clean
+.PHONY: help setup demo test lint simulate oracle fuzz chaos bench bench-compare bench-attacks bench-pipeline dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -52,6 +52,10 @@ chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged 
 
 bench: setup ## the table of docs/benchmarks.md
 	$(BIN)/python scripts/bench/run.py
+
+BEFORE ?= ../before
+bench-compare: setup ## each row of the benchmarks in the checkout BEFORE=... and here, in pairs of runs
+	$(BIN)/python scripts/bench/compare.py $(BEFORE)
 
 bench-attacks: setup ## what hostile clients cost the others
 	$(BIN)/python scripts/bench/attacks.py

@@ -75,10 +75,14 @@ def accept_loop() -> Iterator[Server]:
 
 
 @contextmanager
-def turnstile(*options: str, port: int = 0, shards: int = SHARDS) -> Iterator[Server]:
-    """A cluster of one broker, as a user starts it, journal and counters on, in a temporary directory."""
+def turnstile(*options: str, port: int = 0, shards: int = SHARDS, checkout: Path | None = None) -> Iterator[Server]:
+    """A cluster of one broker, as a user starts it, journal and counters on, in a temporary directory.
+
+    `checkout`: of the code in that folder, which has an environment in .venv; None: of this environment.
+    """
+    binaries = Path(sys.executable).parent if checkout is None else checkout / ".venv" / "bin"
     with TemporaryDirectory(prefix="turnstile-bench-") as home:
-        command = [str(Path(sys.executable).parent / "turnstile"), "up", "--json", "--shards", str(shards)]
+        command = [str(binaries / "turnstile"), "up", "--json", "--shards", str(shards)]
         command += ["--admin-port", "0", "--data-dir", f"{home}/data", *options]
         command += [] if "--listener" in options else ["--port", str(port)]
         with open(f"{home}/err", "wb") as errors:

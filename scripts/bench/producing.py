@@ -50,7 +50,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             runs: dict[str, list[Produced]] = {peer.name: [] for peer in peers}
             for turn in range(rounds):
                 for peer in peers:
-                    runs[peer.name].append(_run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
+                    runs[peer.name].append(run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
             yield from _rows(size, {name: _median(seen) for name, seen in runs.items()})
 
 
@@ -65,7 +65,7 @@ def _peers(stack: ExitStack) -> list[Peer]:
     ]
 
 
-def _run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
+def run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
     """One run into a topic of its own, made by asking for it and deleted again, so that no broker's memory or disk fills up."""
     command = ["java", "-Xmx1g", "-cp", classpath(), MAINS["kafka-producer-perf-test"], "--topic", topic]
     command += ["--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]

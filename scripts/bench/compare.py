@@ -1,0 +1,249 @@
+"""Two checkouts side by side: each row of the benchmarks before and after, in interleaved pairs of runs.
+
+    python scripts/bench/compare.py BEFORE [--rounds 9] [--seconds 1.0] [--only ROW]...
+
+BEFORE is another checkout of this repository with an environment of its own in .venv. Runs go before, after, after, before,
+..., so that a machine that becomes slower or faster hits both alike; the clusters of the first rows run all the time, and
+the client is this checkout's in both. A figure is the median of its runs, the ratio the median of after/before of each
+pair, with the quartiles of the pairs beside it: a ratio whose quartiles lie on both sides of 1 is noise.
+
+CPU time per operation says more than a rate: on few cores client and servers share them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scripts.bench import machine, producing, table  # noqa: E402 - importable only from here on
+from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
+from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
+from scripts.peers.jars import Missing, Tools  # noqa: E402
+
+Measure = Callable[[], dict[str, float]]
+"""One run against one checkout: figures by name, with the unit in the name."""
+
+RATES = {"max.connection.creation.rate": 1_000_000}
+IP_RATE = {"connection_creation_rate": 100_000.0}
+RECORDS = {100: 500_000, 1000: 150_000}
+IN_A_PROCESS = {
+    "start-up": "wire.start_up(3)",
+    "decisions": "tokens.decisions(200_000)",
+    "across": "tokens.across(10_000)",
+    "borrow": "borrow.rows(1000, 50_000)",
+    "replay": "replaying.rows(200_000, 1)",
+    "held": "held.rows(2000, 3.0, 1)",
+    "idle": "wire.idle(field)",
+    "config": "wire.config_change(field)",
+}
+"""Row -> what yields it in the benchmarks of either checkout; `field` is a running Turnstile."""
+_SCRIPT = """
+import json, types
+from scripts.bench import borrow, held, machine, replaying, tokens, wire
+def rows():
+    if "field" in {call!r}:
+        with machine.turnstile(*wire.CAPS) as server:
+            field = types.SimpleNamespace(turnstile=server, kfake=None, missing="")
+            yield from {call}
+    else:
+        yield from {call}
+print(json.dumps([(row.what, row.value) for row in rows()]))
+"""
+
+
+class Pair(NamedTuple):
+    """One thing in both checkouts."""
+
+    before: Measure
+    after: Measure
+
+
+class Figure(NamedTuple):
+    """A line of the table: medians of both sides, and the median and the quartiles of the pairs' ratios."""
+
+    name: str
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+
+
+def main() -> int:
+    """Measure and print; the exit code says whether everything could be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--only", action="append", metavar="ROW")
+    asked = parser.parse_args()
+    checkouts = asked.before.resolve(), ROOT
+    rows = {
+        "connections": partial(connections, checkouts, asked.seconds),
+        "rated": partial(rated, checkouts, asked.seconds),
+        "refusals": partial(refusals, checkouts, asked.seconds),
+        "requests": partial(requests, checkouts, asked.seconds),
+        "produce-100": partial(produce, checkouts, 100),
+        "produce-1000": partial(produce, checkouts, 1000),
+        **{name: partial(in_a_process, checkouts, call) for name, call in IN_A_PROCESS.items()},
+    }
+    failed = False
+    found: list[tuple[str, ...]] = []
+    for name in asked.only or rows:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        try:
+            with rows[name]() as pair:
+                found += [(name, *_cells(figure)) for figure in figures(pair, asked.rounds)]
+        except (CannotMeasure, Missing) as reason:
+            failed = True
+            found.append((name, f"not measured: {reason}", "", "", "", ""))
+    columns = ("row", "figure", "before", "after", "after/before", "quartiles")
+    table.show_plain(f"{asked.rounds} pairs of runs: {checkouts[0]} and {ROOT}", columns, found)
+    return 1 if failed else 0
+
+
+def figures(pair: Pair, rounds: int) -> Iterator[Figure]:
+    """Runs both sides `rounds` times, the one that is first taking turns."""
+    runs: list[tuple[dict[str, float], dict[str, float]]] = []
+    for number in range(rounds):
+        if number % 2:
+            after, before = pair.after(), pair.before()
+        else:
+            before, after = pair.before(), pair.after()
+        runs.append((before, after))
+    for name in runs[0][0]:
+        ratios = sorted(after[name] / before[name] for before, after in runs if before[name])
+        yield Figure(
+            name,
+            statistics.median(before[name] for before, _ in runs),
+            statistics.median(after[name] for _, after in runs),
+            statistics.median(ratios),
+            ratios[len(ratios) // 4],
+            ratios[-1 - len(ratios) // 4],
+        )
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    return (
+        figure.name,
+        f"{figure.before:,.4g}",
+        f"{figure.after:,.4g}",
+        f"{figure.ratio:.3f}",
+        f"{figure.low:.3f} .. {figure.high:.3f}",
+    )
+
+
+# --- over the wire: both clusters run, and are driven in turns ------------------------------------------------------
+
+
+@contextmanager
+def _both(checkouts: tuple[Path, Path], *options: str) -> Iterator[tuple[Server, Server]]:
+    """A Turnstile of each checkout."""
+    with ExitStack() as stack:
+        before, after = (stack.enter_context(machine.turnstile(*options, checkout=each)) for each in checkouts)
+        yield before, after
+
+
+def _drive(server: Server, mode: str, what: str, seconds: float, wanted: str, **values: object) -> dict[str, float]:
+    load = machine.drive(server, mode, seconds=seconds, **values)
+    if getattr(load, wanted) < load.answered + load.refused:
+        raise CannotMeasure(f"{load.answered} answered, {load.refused} refused; all should be {wanted}")
+    return {f"server CPU, us per {what}": load.cpu_us, f"{what}s/s": load.per_s}
+
+
+@contextmanager
+def connections(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
+    """Connect, ApiVersions, close, from a thousand addresses below their caps."""
+    with _both(checkouts, *CAPS) as servers:
+        yield Pair(*(partial(_drive, each, "connect", "connection", seconds, "answered") for each in servers))
+
+
+@contextmanager
+def rated(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
+    """The same with creation rates set for the broker and for each address, far above what comes."""
+    with _both(checkouts, *CAPS) as servers:
+        for server in servers:
+            machine.put(server, dict(RATES))
+            machine.put_quota(server, {"ip": None}, IP_RATE)  # type: ignore[dict-item]  # the default of all addresses
+        yield Pair(*(partial(_drive, each, "connect", "connection", seconds, "answered") for each in servers))
+
+
+@contextmanager
+def refusals(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
+    """One address at its cap that goes on connecting."""
+    with _both(checkouts, *CAPS) as servers, ExitStack() as stack:
+        for server in servers:
+            machine.put(server, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
+            for sock in machine.held(server.port, AT_ITS_CAP, CAP):
+                stack.enter_context(closing(sock))
+        yield Pair(
+            *(
+                partial(_drive, each, "connect", "refusal", seconds, "refused", sources=1, base=AT_ITS_CAP)
+                for each in servers
+            )
+        )
+
+
+@contextmanager
+def requests(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
+    """Metadata of no topics, one in flight on each of 64 connections."""
+    with _both(checkouts, *CAPS) as servers:
+        yield Pair(
+            *(partial(_drive, each, "requests", "request", seconds, "answered", concurrency=64) for each in servers)
+        )
+
+
+@contextmanager
+def produce(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
+    """kafka-producer-perf-test with records of `size` bytes."""
+    with _both(checkouts, "--set", f"num.partitions={producing.PARTITIONS}") as servers, Tools() as tools:
+
+        def one(server: Server) -> dict[str, float]:
+            peer = producing.Peer("Turnstile", f"127.0.0.1:{server.port}", server.pid)
+            done = producing.run(tools, peer, "compared", size, RECORDS[size])
+            return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
+
+        yield Pair(*(partial(one, each) for each in servers))
+
+
+# --- what each checkout's own benchmarks measure --------------------------------------------------------------------
+
+
+@contextmanager
+def in_a_process(checkouts: tuple[Path, Path], call: str) -> Iterator[Pair]:
+    """The rows that `call` yields, in a process of each checkout; each number in them is a figure."""
+
+    def one(checkout: Path) -> dict[str, float]:
+        command = [str(checkout / ".venv" / "bin" / "python"), "-c", _SCRIPT.format(call=call)]
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+        if done.returncode:
+            raise CannotMeasure(f"{call} of {checkout.name}: {done.stderr.strip().splitlines()[-1:]}")
+        said = json.loads(done.stdout.splitlines()[-1])
+        return {name: float(number.replace(",", "")) for what, value in said for name, number in _numbers(what, value)}
+
+    yield Pair(*(partial(one, each) for each in checkouts))
+
+
+def _numbers(what: str, value: str) -> Iterator[tuple[str, str]]:
+    """(name, number) of each number of a row's value: "p50 99 us, p99 571 us" has two."""
+    for part in value.split(", "):
+        found = re.fullmatch(r"(?:(p\d+) )?([\d.,]+) ?(.*)", part)
+        if found:
+            name, number, unit = found.groups()
+            yield f"{what}{' ' + name if name else ''}, {unit}", number
+
+
+if __name__ == "__main__":
+    sys.exit(main())
