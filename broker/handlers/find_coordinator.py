@@ -31,7 +31,7 @@ def routes(cluster: ClusterMetadata) -> list[Route]:
             return types.FindCoordinatorResponse(coordinators=coordinators)
         return _found(types.FindCoordinatorResponse, cluster, call, kind, request.key, "NONE")  # as Kafka has it
 
-    return [Route(10, 0, 6, find)]
+    return [Route(10, 0, 6, find, prepared=True)]
 
 
 def _found(

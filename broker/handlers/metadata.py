@@ -40,7 +40,7 @@ def routes(
     cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
 ) -> list[Route]:
     handler = _Metadata(cluster, image, mesh, meters, turns)
-    return [Route(3, 0, 13, handler.metadata), Route(75, 0, 0, handler.describe_partitions)]
+    return [Route(3, 0, 13, handler.metadata, prepared=True), Route(75, 0, 0, handler.describe_partitions)]
 
 
 class _Metadata:

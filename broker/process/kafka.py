@@ -31,7 +31,7 @@ from broker.handlers import (
     scram_users,
     topic_admin,
 )
-from broker.handlers.api_versions import ApiVersionsCache
+from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
@@ -90,8 +90,8 @@ class Kafka:
             *scram_users.routes(image, mesh, spawn),
             *authentication.routes(),
         ]
-        self.api_versions = ApiVersionsCache(self.routes)
-        self.routes += api_versions.routes(self.api_versions)
+        self.versions = SupportedVersions(self.routes)
+        self.routes += api_versions.routes(self.versions)
 
     def image_changed(self, changed: frozenset[str]) -> None:
         """The image has another version: topics may be gone, or replaced by others of the same name."""

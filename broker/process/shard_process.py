@@ -35,6 +35,7 @@ from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
 from broker.serve.open_connections import OpenConnections
+from broker.serve.prepared_answers import PreparedAnswers
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
@@ -308,10 +309,11 @@ class ShardProcess:
         )
         dispatcher = Dispatcher(
             self.kafka.routes,
-            self.kafka.api_versions.respond,
+            self.kafka.versions.unsupported,
             self.throttling,
             self.turns,
             answers,
+            PreparedAnswers(image),
             most_items=image.get("turnstile.request.max.items"),
         )
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:

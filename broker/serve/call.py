@@ -65,15 +65,20 @@ its API in broker/protocol/requests.py."""
 
 
 class Route(NamedTuple):
-    """Which function answers an API, in which versions."""
+    """Which function answers an API, in which versions.
+
+    `prepared`: an answer that comes at once follows from the request, the listener and the version of the configuration
+    alone, so that it may be given again to an equal request (prepared_answers.py).
+    """
 
     api_key: int
     min_version: int
     max_version: int
     function: Handler
+    prepared: bool = False
 
     @classmethod
-    def of(cls, api_key: int, function: Handler) -> "Route":
+    def of(cls, api_key: int, function: Handler, *, prepared: bool = False) -> "Route":
         """A route for all versions of the API that `wire` knows."""
         api = wire.APIS[api_key]
-        return cls(api_key, api.min_version, api.max_version, function)
+        return cls(api_key, api.min_version, api.max_version, function, prepared)

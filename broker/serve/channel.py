@@ -53,13 +53,12 @@ class ChannelServer(Protocol):
     requests: RequestMemory
     answers: AnswerMemory
     authentication: Callable[[], Authenticator | None]
+    answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+    """The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
     follows: Callable[[bytes], bool]
     """Whether this request may be served while earlier requests of which this is true wait (dispatch.py)."""
-
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
-        """The response as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
 
     def malformed(self, channel: Channel, why: str) -> None: ...
     def bug(self, channel: Channel, error: Exception) -> None: ...

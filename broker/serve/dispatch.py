@@ -1,8 +1,4 @@
-"""From one frame to its answer: finds the handler, calls it, encodes its response.
-
-Most connections begin with the same few ApiVersions requests, byte for byte but for the correlation id. A request that
-was parsed once is recognised when it comes again, and its answer is patched instead of made.
-"""
+"""From one frame to its answer: finds the handler, calls it, encodes its response, or takes one that was made before."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from broker.protocol import wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
+from broker.serve.prepared_answers import PreparedAnswers
 from broker.serve.request_memory import AnswerMemory
 from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
@@ -24,13 +21,12 @@ from shards.mesh.turns import Turns
 _FETCH = 1
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
-_MAX_RECOGNISED = 1024
 _LONG = 100  # items of a response that may have many parts each
-_MAX_RECOGNISED_BYTES = 256
 
 
 class Dispatcher:
-    """Answers frames with the functions of `routes`; `versions(version, correlation id)` answers ApiVersions.
+    """Answers frames with the functions of `routes`; `unsupported(correlation id)` answers ApiVersions of a version that is
+    not known.
 
     A request with more than wire.LARGE_ITEMS array items is read, answered and encoded in `turns`; one with more than
     `most_items` closes its connection.
@@ -39,34 +35,54 @@ class Dispatcher:
     def __init__(
         self,
         routes: Iterable[Route],
-        versions: Callable[[int, int], bytes],
+        unsupported: Callable[[int], bytes],
         throttling: Throttling,
         turns: Turns,
         answers: AnswerMemory,
+        prepared: PreparedAnswers,
         *,
         most_items: int,
     ) -> None:
         self._turns = turns
         self._most_items = most_items
         self._routes = {route.api_key: route for route in routes}
-        self._versions = versions
+        self._preparable = {route.api_key.to_bytes(2, "big") for route in self._routes.values() if route.prepared}
+        self._unsupported = unsupported
         self._throttling = throttling
         self._answers = answers
-        self._recognised: dict[bytes, tuple[int, str | None]] = {}
+        self._prepared = prepared
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
         """The response as it goes out, or None if there is none (Produce with acks=0); now or later.
 
         Raises wire.BadFrame, for which the connection is to be closed.
         """
+        api = frame[:2]
         authentication = channel.authentication
-        if authentication is not None and (authentication.bare or frame[:2] != _API_VERSIONS):
+        if authentication is not None and (authentication.bare or api != _API_VERSIONS):
             return authentication.answer(channel, frame)
+        if api not in self._preparable or (self._throttling.timed and authentication is None):
+            return self._make(channel, frame)
+        prepared = self._prepared.find(channel.listener, frame)
+        if prepared is not None:
+            answer, channel.client_id = prepared
+            return answer
+        made = self._make(channel, frame)
+        if isinstance(made, bytes):
+            self._prepared.keep(channel.listener, frame, made, channel.client_id)
+        return made
+
+    def _make(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+        """The response of the API's handler, charged to the quotas of the client."""
         throttling = self._throttling
-        if frame[:2] == _API_VERSIONS and (authentication is not None or not self._counts(frame)):
-            return self._answer_api_versions(channel, frame)
-        began_ns = time.perf_counter_ns() if throttling.active else 0
-        api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
+        charged = throttling.active and channel.authentication is None
+        began_ns = time.perf_counter_ns() if charged else 0
+        try:
+            api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
+        except wire.UnsupportedVersion as fault:
+            if fault.api_key != wire.API_VERSIONS:
+                raise
+            return self._unsupported(fault.correlation_id)
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
             raise wire.UnsupportedVersion(api_key, version, correlation_id)
@@ -82,7 +98,7 @@ class Dispatcher:
             port=channel.port,
         )
         if api_key == _FETCH:
-            call.most_bytes = self._answers.most_bytes(throttling.most_bytes(call) if throttling.active else None)
+            call.most_bytes = self._answers.most_bytes(throttling.most_bytes(call) if charged else None)
         response: Answer
         try:
             request = wire.parse_body(frame, at, api_key, version)
@@ -90,7 +106,7 @@ class Dispatcher:
             response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
         else:
             response = route.function(request, call)
-        if throttling.active:
+        if charged:
             if isinstance(response, Deferred):
                 response = response.then(partial(self._encode_large, call))
             return throttling.settle(channel, call, len(frame), response, began_ns)
@@ -127,37 +143,6 @@ class Dispatcher:
         """Whether a request may be served while earlier requests of which this is true wait for their answers. Produce may:
         batches of one partition reach its home in order, and are answered in order. Not where a quota may mute the channel."""
         return frame[:2] == _PRODUCE and not self._throttling.active
-
-    def _counts(self, frame: bytes) -> bool:
-        """Whether an ApiVersions request counts against a quota: of request time, and if its version is known at all."""
-        route = self._routes[wire.API_VERSIONS]
-        version = int.from_bytes(frame[2:4], "big", signed=True)
-        return self._throttling.timed and route.min_version <= version <= route.max_version
-
-    def _answer_api_versions(self, channel: Channel, frame: bytes) -> bytes:
-        known = self._recognised.get(frame[2:4] + frame[8:])
-        if known is None:
-            return self._answer_new_api_versions(channel, frame)
-        version, channel.client_id = known
-        return self._versions(version, int.from_bytes(frame[4:8], "big", signed=True))
-
-    def _answer_new_api_versions(self, channel: Channel, frame: bytes) -> bytes:
-        """A request that was not seen before: parsed and checked, and remembered if it is valid."""
-        try:
-            api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
-        except wire.UnsupportedVersion as fault:
-            return self._versions(fault.api_version, fault.correlation_id)
-        request = wire.parse_body(frame, at, api_key, version)
-        channel.client_id = client_id
-        call = Call(api_key, version, correlation_id, client_id)
-        response = self._routes[api_key].function(request, call)
-        assert isinstance(response, Message)
-        encoded = wire.encode_response(call, response)
-        if encoded[8:10] != b"\0\0":  # the error code comes first
-            return encoded
-        if len(frame) <= _MAX_RECOGNISED_BYTES and len(self._recognised) < _MAX_RECOGNISED:
-            self._recognised[frame[2:4] + frame[8:]] = (version, client_id)
-        return self._versions(version, correlation_id)
 
 
 def _encode(call: Call, response: Message | None) -> bytes | None:

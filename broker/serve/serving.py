@@ -47,10 +47,10 @@ class Serving:
         self.requests = requests
         self.answers = answers
         self.answered: Callable[[int, int], None] = context.counters.request
+        self.answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]] = dispatcher.answer
         self.follows: Callable[[bytes], bool] = dispatcher.follows
         self._outcomes = outcomes
         self._family = family
-        self._dispatcher = dispatcher
         self._tokens = context.tokens
         self._counters = context.counters
         self._open = open_connections
@@ -59,9 +59,6 @@ class Serving:
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
-
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
-        return self._dispatcher.answer(channel, frame)
 
     def malformed(self, channel: Channel, why: str) -> None:
         """A frame that is no request of ours: counted, logged at most once a second; the connection ends."""

@@ -10,7 +10,9 @@ from broker.protocol.codec import Message
 from broker.protocol.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
+from broker.serve.prepared_answers import PreparedAnswers
 from broker.serve.request_memory import AnswerMemory
+from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.turns import Turns
 
@@ -27,7 +29,8 @@ def dispatcher(nursery):
     throttling: Any = SimpleNamespace(active=False, timed=False)
     routes = [Route.of(DELETE_GROUPS, answer)]
     turns = Turns(Spawn(nursery.start_soon))
-    return Dispatcher(routes, lambda *_: b"", throttling, turns, AnswerMemory(-1), most_items=5000)
+    prepared = PreparedAnswers(ClusterImage())
+    return Dispatcher(routes, lambda *_: b"", throttling, turns, AnswerMemory(-1), prepared, most_items=5000)
 
 
 def channel() -> Any:

@@ -1,0 +1,50 @@
+"""Answers kept as bytes: a request that comes again, equal but for its correlation id, gets the answer of the first one.
+
+Clients ask ApiVersions, Metadata and FindCoordinator over and over, in frames that are equal byte for byte. Copying an
+answer takes a tenth of the time of making it.
+
+Q1  An answer is kept only if it follows from the request, the listener and the version of the configuration alone
+    (call.Route.prepared); it is found by the same request, of the same listener, under the same version.
+Q2  At most MOST answers are kept, of at most MOST_BYTES with their request. When there are as many, all are dropped: a
+    client that sends ever new requests makes the others' answers be made anew at times, and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shards.config.image import ClusterImage
+
+MOST: Final = 1024
+MOST_BYTES: Final = 8192
+
+# Of a request, the bytes 4 to 8 are its correlation id; so they are of a response, behind four bytes of length.
+_ID, _BEHIND_ID = 4, 8
+
+
+class PreparedAnswers:
+    """Those of all listeners of a shard. A request is a frame without its length, an answer has its own."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+        self._version = image.version
+        self._answers: dict[tuple[str, bytes, bytes], tuple[bytes, bytes, str | None]] = {}
+
+    def find(self, listener: str, request: bytes) -> tuple[bytes, str | None] | None:
+        """(answer, client id) of an equal request; None if there was none under this version."""
+        if self._version != self._image.version:
+            self._version = self._image.version
+            self._answers.clear()
+        found = self._answers.get((listener, request[:_ID], request[_BEHIND_ID:]))
+        if found is None:
+            return None
+        head, tail, client_id = found
+        return b"".join((head, request[_ID:_BEHIND_ID], tail)), client_id
+
+    def keep(self, listener: str, request: bytes, answer: bytes, client_id: str | None) -> None:
+        """An answer was just made, under the version of the image."""
+        if len(request) + len(answer) > MOST_BYTES or self._version != self._image.version:
+            return
+        if len(self._answers) >= MOST:
+            self._answers.clear()
+        self._answers[listener, request[:_ID], request[_BEHIND_ID:]] = answer[:_ID], answer[_BEHIND_ID:], client_id
