@@ -4,8 +4,8 @@ A process rather than a thread of each shard: see docs/journal.md for the measur
 shards but the folder, so killing it at any instant loses nothing: a part appears whole by a rename, its segment goes
 after that, and converting a segment again gives the same part under the same name.
 
-Without the libraries for Parquet (`turnstile-kafka[pipeline]`) the journal stays a spool, from which a job makes the parts
-where they are installed.
+Without the libraries for Parquet (`turnstile-kafka[pipeline]`), and with `turnstile up --journal spool`, the journal stays a
+spool, from which a job makes the parts where the libraries are installed.
 
 Invariants
   C1  an event is in a segment or in a part of the same stem, at every instant; readers take one of the two
@@ -30,14 +30,23 @@ RISING = ("ts", "mono_ns", "seq", "conn")
 """Columns whose values differ from row to row by little: deltas are both smaller and faster than a dictionary."""
 
 
-def run(folder: Path, *, stop: int, keep_bytes: int = DEFAULT_KEEP_BYTES, log: Callable[[str], None] = print) -> None:
+def run(
+    folder: Path,
+    *,
+    stop: int,
+    parts: bool = True,
+    keep_bytes: int = DEFAULT_KEEP_BYTES,
+    log: Callable[[str], None] = print,
+) -> None:
     """Convert until the file descriptor `stop` is readable or at its end; then once more, and return.
+
+    `parts`: whether Parquet parts are made; if not, segments are only finished, and the oldest deleted.
 
     Lowers this process's priority. A segment that can't be converted now (disk full) is tried again later; one that
     never can (not a segment) is set aside as `.bad`. `log` gets one sentence per kind of trouble, not per attempt.
     """
     os.nice(NICENESS)
-    makes_parts = can_convert()
+    makes_parts = parts and can_convert()
     spool.spool_folder(folder).mkdir(parents=True, exist_ok=True)
     last = ""
     stopping = False

@@ -66,14 +66,14 @@ def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, ready: int, 
 
 
 def convert_journal(plan: ClusterPlan, epoch: int) -> int:
-    """Turns finished spools into Parquet parts until SIGTERM, then what is left."""
+    """Turns finished spools into Parquet parts until SIGTERM, then those that are left."""
     from broker.journal import converter
 
     keep_own_sockets(plan, (-2, -2))
     stop, wake = os.pipe()
     signal.signal(signal.SIGTERM, lambda number, frame: os.write(wake, b"!"))
     log = RateLimitedLogger(process="converter")
-    converter.run(plan.journal_dir, stop=stop, log=lambda sentence: log.warning(sentence))
+    converter.run(plan.journal_dir, stop=stop, parts=plan.journal_parts, log=lambda sentence: log.warning(sentence))
     return 0
 
 

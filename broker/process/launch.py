@@ -45,6 +45,8 @@ class Asked:
     users: dict[str, str] = field(default_factory=dict)
     json_lines: bool = False
     ends_with_stdin: bool = False
+    journal_parts: bool | None = None
+    """None: Parquet parts, unless the data directory is removed at the end."""
 
 
 def up(asked: Asked, *, detach: bool) -> int:
@@ -184,6 +186,7 @@ class _Launch:
             quotas=asked.quotas,
             users=asked.users,
             ends_with_stdin=asked.ends_with_stdin,
+            journal_parts=not self._temporary if asked.journal_parts is None else asked.journal_parts,
             client_sockets=client_sockets,
             admin_socket=admin,
         )

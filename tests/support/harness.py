@@ -37,6 +37,8 @@ class Cluster:
         command += ["--brokers", str(brokers), "--shards", str(shards)]
         if "--listener" not in options and "--port" not in options:
             command += ["--port", "0"]
+        if "--journal" not in options:
+            command += ["--journal", "spool"]  # a second of processor time less for each cluster that ends
         self.errors = data_dir.with_suffix(".stderr")
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)

@@ -1,6 +1,6 @@
 """`turnstile up --config FILE`: a TOML file, or as much of a Kafka server.properties as this broker has.
 
-    [cluster]                                 # brokers, shards, port, admin_port, admin_host, data_dir
+    [cluster]                                 # brokers, shards, port, admin_port, admin_host, data_dir, journal
     shards = 2
     [listeners]                               # as `--listener` takes them
     EXTERNAL = "127.0.0.1:9092"
@@ -32,7 +32,15 @@ from typing import Any
 
 from turnstile.settings import DEFAULT, as_text
 
-_CLUSTER = {"brokers": int, "shards": int, "port": int, "admin_port": int, "admin_host": str, "data_dir": str}
+_CLUSTER = {
+    "brokers": int,
+    "shards": int,
+    "port": int,
+    "admin_port": int,
+    "admin_host": str,
+    "data_dir": str,
+    "journal": str,
+}
 _TABLES = ("cluster", "listeners", "limits", "topics", "users", "quota")
 _ENTITY = ("user", "client-id", "ip")
 _QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")

@@ -122,6 +122,12 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     multiple=True,
     help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.",
 )
+@click.option(
+    "--journal",
+    type=click.Choice(["parquet", "spool"]),
+    help="What the journal becomes: Parquet files, or the spool as it was written, which ends sooner; audit, report and "
+    "plan read both.  [default: parquet; spool in a temporary folder]",
+)
 @click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was started, or why not, as JSON.")
@@ -134,7 +140,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], detach: bool, as_json: bool, ends_with_stdin: bool) -> None:  # fmt: skip
+       topics: tuple[tuple[str, int], ...], journal: str | None,
+       detach: bool, as_json: bool, ends_with_stdin: bool) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
     \b
@@ -179,6 +186,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         users=file.users,
         json_lines=as_json,
         ends_with_stdin=ends_with_stdin,
+        journal_parts=None if journal is None else journal == "parquet",
     )
     try:
         sys.exit(launch.up(asked, detach=detach))
