@@ -4,7 +4,8 @@ The shard that decided wrote down every change of its windows, in order: units i
 started anew. Fed with these, the windows here go through the same states, by Kafka's arithmetic (rate.py), and
 
   - a unit of an address is *beyond* when its rate is over the quota with it (Kafka takes it back and closes);
-  - a unit of a listener is *beyond* when the delay that an earlier one of that listener caused has not passed.
+  - a unit of a listener is *beyond* when the delay that an earlier one of that listener caused has not passed;
+  - a violation that the home wrote down is *unfounded* when one unit more would have been within the quota.
 
 Times are whole milliseconds that never go back; quotas are units per second, None: no quota.
 """
@@ -24,9 +25,13 @@ class RateQuotas(NamedTuple):
 
 
 class RateReplay:
-    """All windows of one home, from the `detail` of its `grant` and `reclaim` events (docs/journal.md) about `rate:` pools."""
+    """All windows of one home, from the `detail` of its `grant` and `reclaim` events (docs/journal.md) about `rate:` pools.
+
+    `unfounded`: how many of the violations so far were none.
+    """
 
     def __init__(self, window: Window) -> None:
+        self.unfounded = 0
         self._begin(window)
 
     def event(self, detail: Mapping[str, Any], quotas: Callable[[str], RateQuotas], window: Window) -> int:
@@ -77,7 +82,7 @@ class RateReplay:
         size_ms = self._window.size_ms
         beyond = sum(rate.charge(1, quota_per_s, now_ms=at_ms, max_ms=size_ms) > 0 for _ in range(units))
         if is_violated:  # one more was taken back at once, which may have begun a sample
-            rate.charge(1, None, now_ms=at_ms)
+            self.unfounded += rate.charge(1, quota_per_s, now_ms=at_ms, max_ms=size_ms) == 0
             rate.record(-1, now_ms=at_ms)
         return beyond
 

@@ -45,6 +45,15 @@ def test_a_violation_leaves_nothing_but_that_the_window_was_looked_at():
     ]
 
 
+def test_a_violation_of_a_quota_that_has_room_is_unfounded():
+    home = RateReplay(WINDOW)
+    for units, at_ms in ((20, 1000), (0, 1001), (0, 3000)):  # by 3000 the rate has fallen to 20 units in 2 seconds
+        home.event(grant(IP, units, at_ms, violated=True), lambda key: RateQuotas(10.0), WINDOW)
+    assert home.unfounded == 0
+    home.event(grant(IP, 0, 4100, violated=True), lambda key: RateQuotas(10.0), WINDOW)
+    assert home.unfounded == 1
+
+
 def test_a_listener_records_nothing_while_a_delay_of_it_runs():
     # The 21st is over the quota by 1: (21/2 - 10) / 10 * 2 s of delay.
     assert beyond(grant(EXTERNAL, 21, 1000)) == [0]
