@@ -19,8 +19,6 @@ from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produ
 from broker.journal.reader import events
 from shards.limits.rate import Rate, Window
 
-pytestmark = pytest.mark.timed
-
 SAMPLES = 3
 WINDOW = ("--set", f"quota.window.num={SAMPLES}", "--set", f"controller.quota.window.num={SAMPLES}")
 CONNECTIONS, QUOTA, STEADY_S = 32, 400_000, 7.0
@@ -68,6 +66,7 @@ def one_meter(size, until_ms, trip_ms):
     return recorded
 
 
+@pytest.mark.timed
 def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(cluster):
     limit(cluster, {"client-id": "many"}, producer_byte_rate=QUOTA)
     until_s = time.monotonic() + (SAMPLES - 1) + STEADY_S
@@ -256,6 +255,7 @@ partitions = 2
 """
 
 
+@pytest.mark.timed
 def test_the_load_driver_reports_throttle_times_as_its_clients_saw_them(cluster, tmp_path):
     limit(cluster, {"client-id": "impatient"}, producer_byte_rate=5000)
     limit(cluster, {"client-id": "creator"}, controller_mutation_rate=2)
