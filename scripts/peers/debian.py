@@ -1,0 +1,45 @@
+"""Programs of Debian's packages without installing them: downloaded by apt-get, unpacked into build/peers."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from pathlib import Path
+
+from scripts.peers.jars import BUILD, Missing
+
+TIMEOUT_S = 300
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program: the installed one, else that of the package, which is fetched once. Raises Missing."""
+    installed = shutil.which(name)
+    return installed or str(_unpacked(package) / "usr" / "bin" / name)
+
+
+def _unpacked(package: str) -> Path:
+    folder = BUILD / package
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / f"{package}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes want it at once
+        if not folder.exists():
+            if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+                raise Missing(f"{package} is not installed, and there is no apt-get to fetch it with")
+            part = BUILD / f"{package}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir()
+            _run(package, ["apt-get", "download", "-qq", package], part)
+            _run(package, ["dpkg-deb", "-x", *map(str, part.glob("*.deb")), str(part / "root")], part)
+            (part / "root").rename(folder)
+            shutil.rmtree(part)
+    return folder
+
+
+def _run(package: str, command: list[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Missing(f"{package} is not installed, and {command[0]} does not fetch it") from None
+    if done.returncode != 0:
+        raise Missing(f"{package} is not installed (apt-get install {package}), and apt-get download does not find it")
