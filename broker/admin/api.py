@@ -131,6 +131,9 @@ class AdminApi:
     async def cluster(self, request: Request) -> Response:
         return JSONResponse(self._admin.cluster())
 
+    async def damaged(self, request: Request) -> Response:
+        return JSONResponse({"damaged": await self._admin.damaged()})
+
     async def reset(self, request: Request) -> Response:
         """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
         require_caller(request)

@@ -27,6 +27,7 @@ from broker.admin.throttled import throttled_clients
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.top_talkers import merge_top
+from broker.runtime.set_aside import set_aside_in
 from shards.config.coordinator import Coordinator
 
 TOP = 50
@@ -44,18 +45,20 @@ class Admin:
         about: Mapping[str, Any] | None = None,
         topics: Sequence[tuple[str, int]] = (),
         *,
+        data_dir: Path | None = None,
         at_start: Callable[[], Awaitable[None]] | None = None,
         unresponsive: Callable[[], Collection[Member]] = tuple,
         restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
-        `at_start()` adds the quotas and users of the start. `unresponsive()`: the shards that owe an answer.
+        `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start. `unresponsive()`: the shards that owe an answer.
         `restarts(member)`: how often it was started again, and in how many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
         self._about = dict(about or {})
+        self._data_dir = data_dir
         self._at_start = at_start
         self._topics = [[name, partitions, {}] for name, partitions in topics]
         self.layout = Layout(listeners)
@@ -70,6 +73,15 @@ class Admin:
         own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
         topics = {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()}
         return {**own, **self._about, "topics": topics}
+
+    async def damaged(self) -> list[dict[str, Any]]:
+        """The files that were set aside, by path below the data directory: their sizes in bytes. Looked for in a thread,
+        as there may be a hundred thousand partitions."""
+        directory = self._data_dir
+        if directory is None:
+            return []
+        found = await trio.to_thread.run_sync(set_aside_in, directory)
+        return [{"path": os.path.relpath(each.path, directory), "size_bytes": each.size_bytes} for each in found]
 
     async def reset(self, who: str) -> int:
         """Coordinator.reset to the topics, quotas and users of the start."""

@@ -14,6 +14,7 @@
     GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
     PUT  /v1/users                                       {"name", "password" (null: remove)}
     GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners"}
+    GET  /v1/damaged                                     {"damaged": [{"path", "size_bytes"}]}: files set aside
     POST /v1/reset                                       {"config_version": N}: as the cluster was when it started; needs
                                                          the header x-turnstile-who
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
@@ -85,6 +86,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/users", api.get_users, methods=["GET"]),
         Route("/v1/users", api.put_user, methods=["PUT"]),
         Route("/v1/cluster", api.cluster),
+        Route("/v1/damaged", api.damaged),
         Route("/v1/reset", api.reset, methods=["POST"]),
         Route("/v1/shutdown", api.shutdown, methods=["POST"]),
         Route("/healthz", api.healthz),

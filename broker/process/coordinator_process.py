@@ -206,6 +206,7 @@ class CoordinatorProcess:
             listeners,
             plan.about(),
             plan.topics,
+            data_dir=plan.data_dir,
             at_start=self._add_quotas_and_users,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,

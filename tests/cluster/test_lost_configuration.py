@@ -13,12 +13,20 @@ def topics(cluster):
     return set(admin.list_topics(timeout=10).topics)
 
 
-def first_record(cluster, topic):
+def first_record(cluster, topic, partition=0):
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.assign([TopicPartition(topic, partition, 0)])
     message = consumer.poll(10)
     consumer.close()
     return message and message.value()
+
+
+def partition_ends(cluster, topic, partition):
+    """The first offset of a partition, and the one behind its last record."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
+    ends = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+    consumer.close()
+    return ends
 
 
 def test_a_truncated_store_deletes_no_record(tmp_path):
@@ -38,6 +46,47 @@ def test_a_truncated_store_deletes_no_record(tmp_path):
         assert "cluster.sqlite is damaged" in cluster.errors.read_text()
         assert "cluster.sqlite is damaged" in cluster.turnstile("status")
         cluster.set("kafka_connections_max", 50)
+
+
+def flip(path, at):
+    """Changes one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_status_lists_each_damaged_file_that_was_set_aside(tmp_path):
+    data_dir = tmp_path / "d"
+    with running(data_dir, "--topic", "orders:2") as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        producer.produce("orders", b"damaged", partition=0)
+        producer.produce("orders", b"kept", partition=1)
+        assert producer.flush(10) == 0
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
+        consumer.commit(offsets=[TopicPartition("orders", 1, 1)], asynchronous=False)
+        consumer.close()
+        assert "set aside" not in cluster.turnstile("status")
+    broker = data_dir / "b0"
+    (offsets,) = (broker / "groups").glob("*.offsets")
+    flip(broker / "topics" / "orders-0" / f"{0:020d}.log", -1)
+    flip(broker / "topics" / "orders-1" / "partition.meta", 3)
+    flip(offsets, -1)
+    with running(data_dir) as cluster:
+        assert first_record(cluster, "orders", partition=1) == b"kept"
+        low_high = partition_ends(cluster, "orders", 0)
+        told = cluster.get("/v1/damaged")["damaged"]
+        names = [file["path"].partition(".damaged-")[0] for file in told]
+        assert names == [
+            f"b0/groups/{offsets.name}",
+            f"b0/topics/orders-0/{0:020d}.log",
+            "b0/topics/orders-1/partition.meta",
+        ]
+        assert all(file["size_bytes"] == (data_dir / file["path"]).stat().st_size > 0 for file in told)
+        shown = cluster.turnstile("status")
+        assert all(f"{file['path']}   {file['size_bytes']} bytes, set aside" in shown for file in told)
+        said = cluster.errors.read_text()
+        assert [said.count(f"{name}.damaged-") for name in names] == [1, 1, 1], "one log line each"
+        assert low_high == (0, 0)
 
 
 def test_a_deleted_topic_does_not_come_back_when_the_coordinator_restarts(tmp_path):

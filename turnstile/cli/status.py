@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from broker.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
@@ -17,8 +18,9 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     """Show the processes of a running cluster, and how many connections each has open."""
     about = cluster.get("/v1/cluster")
     shards = cluster.get("/v1/shards")["shards"]
+    damaged = cluster.get("/v1/damaged")["damaged"]
     if as_json:
-        show_json({**about, "members": shards})
+        show_json({**about, "members": shards, "damaged": damaged})
         return
     click.echo(f"Turnstile at {cluster.url} (pid {about['pid']}, coordinator {about['coordinator_pid']})")
     for listener in about["listeners"]:
@@ -26,9 +28,15 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     click.echo(f"  {'data':<12} {about['data_dir']}")
     for sentence in about["lost"]:
         click.echo(f"  {'lost':<12} {sentence}")
+    for file in damaged[:_SHOWN]:
+        click.echo(printable(f"  {'damaged':<12} {file['path']}   {file['size_bytes']} bytes, set aside"))
+    if len(damaged) > _SHOWN:
+        click.echo(f"  {'':<12} and {len(damaged) - _SHOWN} more: `turnstile status --json` lists all")
     show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
 
 
+_SHOWN = 20
+"""Damaged files that people are shown."""
 _HEADINGS = ("broker", "shard", "pid", "epoch", "state", "connections", "version", "started again")
 
 
