@@ -51,8 +51,8 @@ class Admin:
         restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
-        `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start. `unresponsive()`: the shards that owe an answer.
-        `restarts(member)`: how often it was started again, and in how many seconds the next start is due."""
+        `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
+        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive
@@ -81,7 +81,7 @@ class Admin:
         if directory is None:
             return []
         found = await trio.to_thread.run_sync(set_aside_in, directory)
-        return [{"path": os.path.relpath(each.path, directory), "size_bytes": each.size_bytes} for each in found]
+        return [{"path": each.path.removeprefix(f"{directory}/"), "size_bytes": each.size_bytes} for each in found]
 
     async def reset(self, who: str) -> int:
         """Coordinator.reset to the topics, quotas and users of the start."""
