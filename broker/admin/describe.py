@@ -52,7 +52,8 @@ class Admin:
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
         `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
-        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how many seconds the next start is due."""
+        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how
+        many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive
