@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from broker.printable import printable
+from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
