@@ -5,7 +5,7 @@ client asks for everything each time. There is one replica and no transaction, s
 and log end are one. Not emulated: followers, KIP-392's closest replica, diverging epochs, KIP-951's leader hints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -28,8 +28,9 @@ Topics = dict[tuple[str, UUID | None], dict[int, FetchPartition]]
 """What a request asks for, by topic name or id (the other is "" or None) and partition."""
 
 
-def routes(partitions: Partitions, spawn: Spawn) -> list[Route]:
-    reader = Reader(partitions, spawn)
+def routes(partitions: Partitions, spawn: Spawn, room: Callable[[int], int] = lambda most: most) -> list[Route]:
+    """`room(most)`: how many bytes of records an answer may have now, of `most`; a first batch comes in any case."""
+    reader = Reader(partitions, spawn, room)
     image = partitions.image
 
     def fetch(request: FetchRequest, call: Call) -> MaybeDeferred[Message]:

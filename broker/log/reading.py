@@ -4,13 +4,16 @@ What is here and enough is answered at once. Otherwise the homes of all partitio
 either, every home tells when its logs have grown by what is missing; the first to do so ends the wait, and all are
 read again. So nothing polls, and a busy partition never hides another's records.
 
+F1  At most MOST_FORWARDS answers of one other shard are on their way to this one; further reads wait for these, in order.
+F2  A Fetch reads no more than the room that is left for answers when it reads, but for one batch.
+
 As in Kafka, partitions are filled in their order up to the bytes asked for, and the last batch of each may be cut:
 clients drop that piece and fetch it again. A first batch is not cut. If it does not fit, its partition gets nothing,
 but the first partition that has anything gets that batch whole. Sources: ReplicaManager.readFromLog, LogSegment.read.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import trio
@@ -25,6 +28,7 @@ from shards.mesh.deferred import MaybeDeferred, Spawn
 
 READ, WAIT, GIVE_UP = "partitions.read", "partitions.wait", "partitions.give_up"
 MOST_FORWARDED_BYTES = 1 << 20  # a larger answer would hold up what else crosses the link between two shards
+MOST_FORWARDS = 16
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
 _ANY_BYTES = 1 << 62
@@ -58,11 +62,14 @@ class DelayedFetch:
 
 
 class Reader:
-    """Reads for the clients of this shard, and for other shards what is at home here."""
+    """Reads for the clients of this shard, and for other shards what is at home here. `room(most)`: how many bytes an answer
+    may have now, of `most`."""
 
-    def __init__(self, partitions: Partitions, spawn: Spawn) -> None:
+    def __init__(self, partitions: Partitions, spawn: Spawn, room: Callable[[int], int] = lambda most: most) -> None:
         self._partitions = partitions
         self._spawn = spawn
+        self._room = room
+        self._forwards: dict[int, trio.Semaphore] = {}
         self._numbers = itertools.count(1)
         self._waits: dict[str, DelayedFetch] = {}  # by client: a new wait of one ends its earlier one
         partitions.mesh.serve(
@@ -86,10 +93,11 @@ class Reader:
         self._find_homes(wanted, range(len(wanted)), answers, by_home)
         if by_home.keys() <= {self._partitions.shard}:
             here = by_home.get(self._partitions.shard, [])
-            for index, answer in zip(here, self._read_here([wanted[i] for i in here], max_bytes), strict=True):
+            room_bytes = self._room(max_bytes)
+            for index, answer in zip(here, self._read_here([wanted[i] for i in here], room_bytes), strict=True):
                 answers[index] = answer
-            _share(wanted, answers, max_bytes)
-            if wait_ms <= 0 or _enough(answers, min_bytes):
+            _share(wanted, answers, room_bytes)
+            if wait_ms <= 0 or _enough(answers, min(min_bytes, room_bytes)):
                 return answers
         slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
         return self._spawn(slowly, cancellable=True)
@@ -137,11 +145,12 @@ class Reader:
     ) -> list[Answer]:
         deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
         waited = any(answer is None for answer in answers)  # else they were read just now
+        room_bytes = max_bytes
         while True:
             if waited:
-                await self._read_homes(wanted, answers, by_home, max_bytes)
+                room_bytes = await self._read_homes(wanted, answers, by_home, max_bytes)
             left_s = deadline - trio.current_time()
-            if left_s <= 0 or _enough(answers, min_bytes):
+            if left_s <= 0 or _enough(answers, min(min_bytes, room_bytes)):
                 return answers
             need_bytes = max(min_bytes - _size(answers), 1)
             seen = {
@@ -172,8 +181,9 @@ class Reader:
 
     async def _read_homes(
         self, wanted: Sequence[PartitionFetch], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
-    ) -> None:
-        """Every home answers as if it had all the bytes; then the partitions get them in the order of the request."""
+    ) -> int:
+        """Every home answers as if it had all the bytes; then the partitions get them in the order of the request: so many
+        bytes as there was room for, which are returned."""
 
         async def read_home(home: int, indexes: list[int]) -> None:
             theirs = await self._read_home(home, [wanted[index] for index in indexes], max_bytes)
@@ -183,17 +193,26 @@ class Reader:
         async with trio.open_nursery() as nursery:
             for home, indexes in by_home.items():
                 nursery.start_soon(read_home, home, indexes)
-        _share(wanted, answers, max_bytes)
+        room_bytes = self._room(max_bytes)
+        _share(wanted, answers, room_bytes)
+        return room_bytes
 
     async def _read_home(self, home: int, wanted: list[PartitionFetch], max_bytes: int) -> list[Answer]:
         if home == self._partitions.shard:
-            return self._read_here(wanted, max_bytes)
+            return self._read_here(wanted, self._room(max_bytes))
+        forwards = self._forwards.setdefault(home, trio.Semaphore(MOST_FORWARDS))
         try:
-            answers: list[Answer] = await self._partitions.mesh.request(home, READ, wanted, max_bytes)
+            forwards.acquire_nowait()
+        except trio.WouldBlock:
+            await forwards.acquire()
+        try:
+            answers: list[Answer] = await self._partitions.mesh.request(home, READ, wanted, self._room(max_bytes))
             return answers
         except (PeerLost, RemoteError, DeadlineExceeded):
             gone = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
             return [FAILED["read"](gone)] * len(wanted)
+        finally:
+            forwards.release()
 
     # Waiting
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -56,7 +57,9 @@ class Kafka:
         mesh: Mesh,
         meters: ShardedQuotas,
         turns: Turns,
+        room: Callable[[int], int],
     ) -> None:
+        """`room(most)`: how many bytes a Fetch may be answered with now, of `most`."""
         directory = plan.data_dir / f"b{broker}"
         shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
         self._image = image
@@ -71,7 +74,7 @@ class Kafka:
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         self.routes: list[Route] = [
             *produce.routes(partitions),
-            *fetch.routes(partitions, spawn),
+            *fetch.routes(partitions, spawn, room),
             *list_offsets.routes(partitions),
             *delete_records.routes(partitions),
             *offset_for_leader_epoch.routes(partitions),

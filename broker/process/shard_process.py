@@ -242,7 +242,9 @@ class ShardProcess:
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
         self.turns = Turns(spawn)
-        self.kafka = Kafka(self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, self.turns)
+        self.kafka = Kafka(
+            self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, self.turns, self._room
+        )
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
@@ -303,7 +305,7 @@ class ShardProcess:
     def _start_listening(self) -> None:
         context = self.context
         image, timers = context.image, context.timers
-        answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
+        answers = self._answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
         self._requests = RequestMemory(
             image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
         )
@@ -312,7 +314,6 @@ class ShardProcess:
             self.kafka.versions.unsupported,
             self.throttling,
             self.turns,
-            answers,
             PreparedAnswers(image),
             most_items=image.get("turnstile.request.max.items"),
         )
@@ -332,6 +333,9 @@ class ShardProcess:
                 tls=context_of(endpoint),
             )
             self.acceptors.open(outcomes, sock, serving.open)
+
+    def _room(self, most_bytes: int) -> int:
+        return self._answers.most_bytes(most_bytes)
 
     def _find_user(self, name: str) -> Mapping[str, Any] | None:
         return self.context.image.users.get(name)

@@ -146,7 +146,7 @@ class Connection:
         if self.buffers:
             self._forget_request()
         if self.unsent is not None:
-            self.serving.answers.unsent -= len(self.unsent)
+            self.serving.answers.waits(self, 0)
         self.received = self.unsent = None
         self._cancel_answers()
 
@@ -386,9 +386,14 @@ class Connection:
         self.bytes_moved += len(data)
         sent = self._send(data)
         if sent < len(data) and not self.closed:
-            self.unsent = memoryview(data)[sent:]
-            self.serving.answers.unsent += len(self.unsent)
-            self.serving.poller.change(self.fd, _WRITING)
+            self._keep(memoryview(data)[sent:])
+            if not self.closed:
+                self.serving.poller.change(self.fd, _WRITING)
+
+    def _keep(self, rest: memoryview) -> None:
+        """Of an answer that is half sent, no more than what is left is kept."""
+        self.unsent = rest if 2 * len(rest) > memoryview(rest.obj).nbytes else memoryview(bytes(rest))
+        self.serving.answers.waits(self, len(rest))
 
     def _send(self, data: bytes | memoryview) -> int:
         try:
@@ -407,11 +412,11 @@ class Connection:
         sent = self._send(unsent)
         if self.closed:
             return
-        self.serving.answers.unsent -= sent
         if sent < len(unsent):
-            self.unsent = unsent[sent:]
+            self._keep(unsent[sent:])
             return
         self.unsent = None
+        self.serving.answers.waits(self, 0)
         self.serving.poller.change(self.fd, self._idle_events())
         if self.parting is not None:
             self._shut()

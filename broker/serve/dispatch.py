@@ -13,7 +13,6 @@ from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.prepared_answers import PreparedAnswers
-from broker.serve.request_memory import AnswerMemory
 from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
@@ -21,6 +20,7 @@ from shards.mesh.turns import Turns
 _FETCH = 1
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
+_SHORT = (0, 1)  # Produce and Fetch answer as many partitions as the request named, which was counted
 _LONG = 100  # items of a response that may have many parts each
 
 
@@ -38,7 +38,6 @@ class Dispatcher:
         unsupported: Callable[[int], bytes],
         throttling: Throttling,
         turns: Turns,
-        answers: AnswerMemory,
         prepared: PreparedAnswers,
         *,
         most_items: int,
@@ -49,7 +48,6 @@ class Dispatcher:
         self._preparable = {route.api_key.to_bytes(2, "big") for route in self._routes.values() if route.prepared}
         self._unsupported = unsupported
         self._throttling = throttling
-        self._answers = answers
         self._prepared = prepared
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
@@ -97,8 +95,8 @@ class Dispatcher:
             ip=channel.ip,
             port=channel.port,
         )
-        if api_key == _FETCH:
-            call.most_bytes = self._answers.most_bytes(throttling.most_bytes(call) if charged else None)
+        if api_key == _FETCH and charged:
+            call.most_bytes = throttling.most_bytes(call)
         response: Answer
         try:
             request = wire.parse_body(frame, at, api_key, version)
@@ -131,7 +129,7 @@ class Dispatcher:
 
     def _encode_large(self, call: Call, response: Message | None) -> MaybeDeferred[Message | None]:
         """The response, once it is encoded if that may take long."""
-        if response is None or call.encoded is not None or not _is_large(response):
+        if response is None or call.encoded is not None or call.api_key in _SHORT or not _is_large(response):
             return response
         return self._turns.spawn(self._encode_aside(call, response))
 
@@ -151,11 +149,17 @@ def _encode(call: Call, response: Message | None) -> bytes | None:
     return wire.encode_response(call, response)
 
 
-def _is_large(response: Message) -> bool:
-    """Whether one of its arrays is long."""
-    return any(
-        len(value) > _LONG for name in response.field_names if type(value := getattr(response, name)) in (tuple, list)
-    )
+def _is_large(response: Message, depth: int = 2) -> bool:
+    """Whether one of its arrays is long, or one in an item of them, down to `depth`."""
+    for name in response.field_names:
+        items = getattr(response, name)
+        if type(items) not in (tuple, list):
+            continue
+        if len(items) > _LONG:
+            return True
+        if depth > 1 and any(isinstance(each, Message) and _is_large(each, depth - 1) for each in items):
+            return True
+    return False
 
 
 async def _cancellable(answer: Deferred[Message] | Deferred[Message | None]) -> Message | None:

@@ -12,6 +12,7 @@ Source: Kafka's SocketServer (KIP-72), which takes the whole size of a request w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -122,20 +123,38 @@ class RequestMemory:
         assert self._beyond is None or self._beyond in self._requests
 
 
-class AnswerMemory:
-    """How much of the answers of all connections of a shard waits for its clients to read it.
+class Writer(Protocol):
+    """A connection with an answer that its client has not read; compared by identity."""
 
-    Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch. Kafka needs no such limit,
-    as it sends records from their files.
+    def close(self, why: str) -> None: ...
+
+
+class AnswerMemory:
+    """How much of the answers of all connections of a shard waits for its clients to read it. Kafka needs no such limit, as
+    it sends records from their files.
+
+    A1  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.
+    A2  Over twice the limit the connection with the most unread bytes is closed, until it is the limit's double again.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self.unsent = 0
         self._limit = limit_bytes if limit_bytes >= 0 else None
+        self._most = 2 * limit_bytes if limit_bytes >= 0 else math.inf
+        self._waiting: dict[Writer, int] = {}
 
-    def most_bytes(self, wanted: float | None) -> float | None:
-        """The most that a Fetch may be answered with, of `wanted` (None: anything)."""
-        if self._limit is None:
-            return wanted
-        left = max(self._limit - self.unsent, 0)
-        return left if wanted is None else min(wanted, left)
+    def most_bytes(self, wanted_bytes: int) -> int:
+        """The most that a Fetch may be answered with, of `wanted_bytes`."""
+        return wanted_bytes if self._limit is None else max(min(self._limit - self.unsent, wanted_bytes), 0)
+
+    def waits(self, writer: Writer, size_bytes: int) -> None:
+        """So much of an answer is unsent now on this connection; 0: nothing. May close connections, this one too (A2)."""
+        self.unsent += size_bytes - self._waiting.pop(writer, 0)
+        if size_bytes:
+            self._waiting[writer] = size_bytes
+        while self.unsent > self._most:
+            max(self._waiting, key=self._waiting.__getitem__).close("unread")
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold."""
+        assert self.unsent == sum(self._waiting.values()) <= self._most

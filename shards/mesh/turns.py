@@ -3,6 +3,7 @@
 T1  Between two rounds of the scheduler at most one piece of large work runs, however many requests are large.
 T2  After a piece the loop has as long for everything else as the piece took.
 T3  A piece takes a few milliseconds: as long as one item takes, at most PIECE_S longer.
+T4  The items of one large answer are made at a time: the answers that wait for theirs take no memory.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Turns:
     def __init__(self, spawn: Spawn) -> None:
         self.spawn = spawn
         self._working = trio.Lock()
+        self._collecting = trio.Lock()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -53,11 +55,12 @@ class Turns:
         return self.spawn(self._collect(left, made), cancellable=True)
 
     async def _collect(self, left: Iterator[T], made: list[T]) -> list[T]:
-        while True:
-            async with self.turn():
-                ended = _take(left, made, PIECE_S)
-            if ended:
-                return made
+        async with self._collecting:
+            while True:
+                async with self.turn():
+                    ended = _take(left, made, PIECE_S)
+                if ended:
+                    return made
 
 
 def _take(left: Iterator[T], made: list[T], most_s: float) -> bool:

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 import trio
 from batches import batch, records_of, values_of, without_cut
-from shards_in_process import Broker
+from shards_in_process import SPAWN, Broker, DirectMesh
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from broker.handlers.fetch import routes as fetch_routes
 from broker.log import reading
 from broker.log.partitions import MOST_AT_ONCE
 from broker.log.segment import LogSegment
@@ -347,3 +348,41 @@ def test_aborted_transactions_are_a_list_for_who_reads_committed(broker: Broker)
     here = broker.at("t", 0)
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=1))[0].aborted_transactions == ()
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=0))[0].aborted_transactions is None
+
+
+async def test_no_more_than_so_many_answers_of_another_shard_are_on_their_way(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    there = broker.at("t", 1)
+    append(broker, there, b"x")
+    request, asked, most = DirectMesh.request, 0, 0
+
+    async def slow(self: DirectMesh, *args: Any, **more: Any) -> Any:
+        nonlocal asked, most
+        asked += 1
+        most = max(most, asked)
+        await trio.sleep(1)
+        asked -= 1
+        return await request(self, *args, **more)
+
+    monkeypatch.setattr(DirectMesh, "request", slow)
+    fetches = [fetch(broker, {there: 0}) for _ in range(reading.MOST_FORWARDS * 3)]
+    assert [values(await each) for each in fetches] == [[[b"x"]]] * len(fetches)
+    assert most == reading.MOST_FORWARDS
+
+
+async def test_a_fetch_that_waited_reads_what_there_is_room_for_by_then(
+    broker: Broker, autojump_clock: MockClock
+) -> None:
+    """It asks for more than there is room for when the records come, and is not kept waiting for the rest."""
+    here = broker.at("t", 0)
+    room = [1 << 20]
+    broker.routes[0][FETCH] = fetch_routes(broker.partitions[0], SPAWN, lambda most: min(most, room[0]))[0]
+    waiting = fetch(broker, {here: 0}, wait_ms=5000, min_bytes=3 * SIZE)
+    await wait_all_tasks_blocked()
+    room[0] = 0
+    for _ in range(3):
+        append(broker, here, b"x" * 1000)
+    began_s = trio.current_time()
+    assert sizes(await waiting) == [SIZE], "one batch in any case"
+    assert trio.current_time() == began_s

@@ -437,6 +437,22 @@ def test_what_a_client_has_not_read_is_counted_until_it_is_sent_or_the_connectio
     assert echo.answers.unsent == 0
 
 
+def test_of_an_answer_that_is_nearly_sent_only_the_rest_is_kept(served):
+    echo, client, connection = served
+    connection.send(b"x" * 3_000_000)
+    while echo.answers.unsent > 10_000:
+        client.recv(1 << 16)
+        passes(echo)
+    assert connection.unsent is None or memoryview(connection.unsent.obj).nbytes <= 2 * len(connection.unsent)
+
+
+def test_a_client_that_leaves_more_unread_than_there_may_be_is_closed(served):
+    echo, _, connection = served
+    echo.answers = AnswerMemory(1_000_000)
+    connection.send(b"x" * 20_000_000)
+    assert connection.closed and echo.ended == ["unread"] and echo.answers.unsent == 0
+
+
 class StubReader:
     """Holds memory and does nothing else."""
 

@@ -11,11 +11,11 @@ from broker.protocol.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import PreparedAnswers
-from broker.serve.request_memory import AnswerMemory
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.turns import Turns
 
+METADATA = 3
 DELETE_GROUPS = 42
 
 
@@ -30,7 +30,7 @@ def dispatcher(nursery):
     routes = [Route.of(DELETE_GROUPS, answer)]
     turns = Turns(Spawn(nursery.start_soon))
     prepared = PreparedAnswers(ClusterImage())
-    return Dispatcher(routes, lambda *_: b"", throttling, turns, AnswerMemory(-1), prepared, most_items=5000)
+    return Dispatcher(routes, lambda *_: b"", throttling, turns, prepared, most_items=5000)
 
 
 def channel() -> Any:
@@ -56,6 +56,55 @@ async def test_a_large_request_is_answered_in_turns(dispatcher):
     there = dispatcher.answer(channel(), delete_groups(*names))
     assert isinstance(there, Deferred)
     assert names_in(await there) == names
+
+
+async def test_a_long_answer_to_a_short_request_is_encoded_beside_the_loop(nursery, monkeypatch):
+    """Metadata of one topic with many partitions: short is the array of topics, long the one in its item."""
+    topic = topics_of(1000)
+
+    async def describe(call: Call) -> Message:
+        return topic(call)
+
+    spawn = Spawn(nursery.start_soon)
+    turns = Turns(spawn)
+    aside: list[str] = []
+
+    async def noted(function: Any, *args: Any) -> Any:
+        aside.append(function.__name__)
+        return function(*args)
+
+    monkeypatch.setattr(turns, "aside", noted)
+    throttling: Any = SimpleNamespace(active=False, timed=False)
+    routes = [Route.of(METADATA, lambda request, call: spawn(describe(call)))]
+    dispatcher = Dispatcher(routes, lambda *_: b"", throttling, turns, PreparedAnswers(ClusterImage()), most_items=5000)
+    request = wire.request_types(METADATA, 12).MetadataRequest(
+        topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
+    frame = wire.encode_request(Call(METADATA, 12, 9), request, "c")[4:]
+    response = await dispatcher.answer(channel(), frame)
+    _, parsed = wire.parse_response(response[4:], METADATA, 12)
+    assert len(parsed.topics[0].partitions) == 1000
+    assert aside == ["encode_response"]
+
+
+def topics_of(partitions: int) -> Any:
+    def response(call: Call) -> Message:
+        types = call.types
+        made = tuple(
+            types.MetadataResponsePartition(
+                error_code=0, partition_index=n, leader_id=0, leader_epoch=0, replica_nodes=(0,), isr_nodes=(0,),
+                offline_replicas=(),
+            )
+            for n in range(partitions)
+        )  # fmt: skip
+        topic = types.MetadataResponseTopic(
+            error_code=0, name="t", topic_id=None, is_internal=False, partitions=made, topic_authorized_operations=0
+        )
+        return types.MetadataResponse(
+            brokers=(), cluster_id="c", controller_id=0, topics=(topic,), cluster_authorized_operations=0
+        )
+
+    return response
 
 
 async def test_a_request_with_too_many_items_is_no_request(dispatcher):

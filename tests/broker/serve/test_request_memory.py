@@ -147,16 +147,42 @@ def test_clients_that_go_on_sending_are_all_served_and_the_limit_holds(sizes, st
     assert all(client.done for client in clients) and desk.memory.used == 0
 
 
-@pytest.mark.parametrize(
-    ("unsent", "wanted", "most"), [(0, None, 100), (30, 1000, 70), (30, 50, 50), (200, None, 0), (200, 7.5, 0)]
-)
+@pytest.mark.parametrize(("unsent", "wanted", "most"), [(0, 1000, 100), (30, 1000, 70), (30, 50, 50), (110, 50, 0)])
 def test_a_fetch_gets_what_is_left_for_answers(unsent, wanted, most):
     answers = AnswerMemory(100)
-    answers.unsent = unsent
+    answers.waits(Slow(answers), unsent)
     assert answers.most_bytes(wanted) == most
 
 
-def test_without_a_limit_a_fetch_gets_what_it_wants():
+def test_without_a_limit_a_fetch_gets_what_it_wants_and_no_connection_is_closed():
     answers = AnswerMemory(-1)
-    answers.unsent = 1 << 40
-    assert answers.most_bytes(None) is None and answers.most_bytes(7.5) == 7.5
+    slow = Slow(answers)
+    answers.waits(slow, 1 << 40)
+    assert answers.most_bytes(1 << 30) == 1 << 30 and slow.ended is None
+
+
+class Slow:
+    """A connection whose client reads nothing."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.ended = None
+
+    def close(self, why):
+        self.ended = why
+        self.answers.waits(self, 0)
+
+
+def test_beyond_twice_the_limit_the_connection_with_the_most_unread_is_closed():
+    answers = AnswerMemory(100)
+    first, second, third = (Slow(answers) for _ in range(3))
+    answers.waits(first, 90)
+    answers.waits(second, 100)
+    answers.waits(third, 10)
+    answers.check()
+    assert [each.ended for each in (first, second, third)] == [None] * 3
+    answers.waits(third, 11)
+    assert [each.ended for each in (first, second, third)] == [None, "unread", None]
+    answers.waits(third, 250)
+    assert third.ended == "unread" and answers.unsent == 90
+    answers.check()

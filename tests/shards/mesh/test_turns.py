@@ -82,3 +82,19 @@ async def test_nothing_more_is_made_for_a_client_that_is_gone(turns, autojump_cl
     collected.cancel()
     await trio.testing.wait_all_tasks_blocked()
     assert len(made) < 10
+
+
+async def test_the_items_of_one_large_answer_are_made_at_a_time(turns, autojump_clock, monkeypatch):
+    clock = iter(range(10**9))
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: next(clock))
+    made = []
+
+    def items(name):
+        for n in range(10):
+            made.append(name)
+            yield n
+
+    first, second = turns.collect(items("a")), turns.collect(items("b"))
+    assert await second == await first == list(range(10))
+    assert made[:2] == ["a", "b"], "the first item of each is made at once"
+    assert made[2:] in (["a"] * 9 + ["b"] * 9, ["b"] * 9 + ["a"] * 9)

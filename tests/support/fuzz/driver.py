@@ -16,8 +16,9 @@ import threading
 import time
 import urllib.parse
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 from fuzz.frames import Frame, Frames
@@ -62,7 +63,7 @@ class Fuzzer:
         bystander.start()
         began_s = time.monotonic()
         try:
-            with ThreadPoolExecutor(CLIENTS) as pool:
+            with ThreadPoolExecutor(CLIENTS) as pool, self._ending():
                 clients = [pool.submit(self._client, count) for _ in range(CLIENTS)]
                 looked = 0
                 while not all(client.done() for client in clients):
@@ -77,9 +78,16 @@ class Fuzzer:
                         told(f"{self.frames.number} frames, {rate:.0f}/s, a shard's peak {self.peak_mb:.0f} MB, "
                              f"a bystander's longest wait {self.worst_s * 1000:.0f} ms")  # fmt: skip
         finally:
-            self._ends.set()
             bystander.join()
         self._look()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Ends the clients and the bystander with its block, however that ends: the last frames are those of the harm."""
+        try:
+            yield
+        finally:
+            self._ends.set()
 
     def _client(self, count: int) -> None:
         try:
