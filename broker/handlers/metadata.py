@@ -11,7 +11,7 @@ internal topics, racks beyond showing broker.rack.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.mutations import Mutations
@@ -23,7 +23,7 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage, Topic
 from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
-from shards.mesh.deferred import MaybeDeferred, then
+from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
@@ -32,6 +32,8 @@ ALL_TOPIC_OPERATIONS = 3576
 """Bits of AclOperation: read, write, create, delete, alter, describe, describe and alter configs."""
 ALL_CLUSTER_OPERATIONS = 8096
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+PIECE = 1000
+"""Partitions that are described in one go."""
 MAX_PARTITIONS = 2000
 """Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
 
@@ -59,23 +61,29 @@ class _Metadata:
         wanted = request.topics
         # Until version 1 could say null, no topics meant all of them.
         if wanted is None or (not wanted and call.api_version == 0):
-            return self._answer(request, call, (self._found(call, request, topic) for topic in self._all()))
+            return self._answer(
+                request, call, (made for topic in self._all() for made in self._found(call, request, topic))
+            )
         if call.api_version >= 10:
             ids = [*dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id)]
             if call.api_version < 12 and (ids or any(topic.name is None for topic in wanted)):
                 raise ClientFault("INVALID_REQUEST", "topics by id need version 12")
             if ids:
-                return self._answer(request, call, (self._by_id(call, request, topic_id) for topic_id in ids))
+                return self._answer(request, call, (made for each in ids for made in self._by_id(call, request, each)))
         names = [*dict.fromkeys(topic.name for topic in wanted if topic.name is not None)]
         if len(names) < len(wanted) and any(topic.name is None for topic in wanted):
             raise ClientFault("INVALID_REQUEST", "a topic has neither name nor id")
         missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
         if missing and request.allow_auto_topic_creation and self._creates():
             return self._turns.spawn(self._create(request, call, names, missing))
-        return self._answer(request, call, (self._by_name(call, request, name, {}) for name in names))
+        return self._answer(request, call, (made for each in names for made in self._by_name(call, request, each, {})))
 
-    def _answer(self, request: MetadataRequest, call: Call, topics: Iterable[Message]) -> MaybeDeferred[Message]:
-        return then(self._turns.collect(topics), lambda made: self._response(request, call, made))
+    def _answer(self, request: MetadataRequest, call: Call, topics: Iterable[Message | None]) -> MaybeDeferred[Message]:
+        """`topics`, with a None wherever their making may be interrupted."""
+        made = self._turns.collect(topics)
+        return then(
+            made, lambda all_made: self._response(request, call, [each for each in all_made if each is not None])
+        )
 
     def _creates(self) -> bool:
         return bool(self._image.get("auto.create.topics.enable"))
@@ -93,7 +101,9 @@ class _Metadata:
             missing = [*paid]
         failed = await self._ask_for(call, missing) if missing else {}
         await self._mutations.take_back(call, sum(paid.get(name, 0) for name in failed))
-        return self._response(request, call, [self._by_name(call, request, name, failed) for name in names])
+        made = (one for each in names for one in self._by_name(call, request, each, failed))
+        answer = self._answer(request, call, made)
+        return await answer if isinstance(answer, Deferred) else answer
 
     async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
         """Creates topics; the error codes of the topics that were not created."""
@@ -122,21 +132,25 @@ class _Metadata:
             error_code=codes.NONE,
         )
 
-    def _found(self, call: Call, request: MetadataRequest, topic: Topic) -> Message:
-        types = call.types
-        partitions = tuple(
-            types.MetadataResponsePartition(
-                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
-                isr_nodes=(leader,), offline_replicas=(),
-            )
-            for n, leader in enumerate(topic.leaders)
-        )  # fmt: skip
-        return types.MetadataResponseTopic(
+    def _found(self, call: Call, request: MetadataRequest, topic: Topic) -> Iterator[Message | None]:
+        """The topic, after a None for each PIECE of its partitions."""
+        made = call.types.MetadataResponsePartition
+        partitions = []
+        for first in range(0, len(topic.leaders), PIECE):
+            partitions += [
+                made(
+                    error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
+                    isr_nodes=(leader,), offline_replicas=(),
+                )
+                for n, leader in enumerate(topic.leaders[first : first + PIECE], first)
+            ]  # fmt: skip
+            yield None
+        yield call.types.MetadataResponseTopic(
             error_code=codes.NONE,
             name=topic.name,
             topic_id=topic.id,
             is_internal=False,
-            partitions=partitions,
+            partitions=tuple(partitions),
             topic_authorized_operations=_operations(request),
         )
 
@@ -150,21 +164,24 @@ class _Metadata:
             topic_authorized_operations=operations,
         )
 
-    def _by_id(self, call: Call, request: MetadataRequest, topic_id: uuid.UUID) -> Message:
+    def _by_id(self, call: Call, request: MetadataRequest, topic_id: uuid.UUID) -> Iterator[Message | None]:
         topic = self._image.topics.by_id(topic_id)
         if topic is not None:
-            return self._found(call, request, topic)
-        return self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
+            yield from self._found(call, request, topic)
+        else:
+            yield self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
 
-    def _by_name(self, call: Call, request: MetadataRequest, name: str, failed: dict[str, int]) -> Message:
+    def _by_name(
+        self, call: Call, request: MetadataRequest, name: str, failed: dict[str, int]
+    ) -> Iterator[Message | None]:
         topic = self._image.topics.get(name)
         if topic is not None:
-            return self._found(call, request, topic)
-        if illegal_name(name):
-            code = codes.INVALID_TOPIC_EXCEPTION
+            yield from self._found(call, request, topic)
+        elif illegal_name(name):
+            yield self._missing(call, codes.INVALID_TOPIC_EXCEPTION, name, None, _operations(request))
         else:
             code = failed.get(name, codes.UNKNOWN_TOPIC_OR_PARTITION)
-        return self._missing(call, code, name, None, _operations(request))
+            yield self._missing(call, code, name, None, _operations(request))
 
     # --- DescribeTopicPartitions (KIP-966) -----------------------------------------------------------------------
 

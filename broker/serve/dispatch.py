@@ -120,7 +120,7 @@ class Dispatcher:
             response = handler(request, call)
         there = await _cancellable(response) if isinstance(response, Deferred) else response
         if there is not None:
-            call.encoded = await self._turns.aside(wire.encode_response, call, there)
+            call.encoded = await self._turns.aside(wire.encode_large_response, call, there)
         return there
 
     def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[bytes | None]:
@@ -134,7 +134,7 @@ class Dispatcher:
         return self._turns.spawn(self._encode_aside(call, response))
 
     async def _encode_aside(self, call: Call, response: Message) -> Message | None:
-        call.encoded = await self._turns.aside(wire.encode_response, call, response)
+        call.encoded = await self._turns.aside(wire.encode_large_response, call, response)
         return response
 
     def follows(self, frame: bytes) -> bool:

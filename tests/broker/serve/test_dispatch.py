@@ -84,7 +84,8 @@ async def test_a_long_answer_to_a_short_request_is_encoded_beside_the_loop(nurse
     response = await dispatcher.answer(channel(), frame)
     _, parsed = wire.parse_response(response[4:], METADATA, 12)
     assert len(parsed.topics[0].partitions) == 1000
-    assert aside == ["encode_response"]
+    assert aside == ["encode_large_response"]
+    assert response == wire.encode_response(Call(METADATA, 12, 9), topic(Call(METADATA, 12)))
 
 
 def topics_of(partitions: int) -> Any:

@@ -10,7 +10,6 @@ from broker.protocol.codec import Message
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import MOST, MOST_BYTES, PreparedAnswers
-from broker.serve.request_memory import AnswerMemory
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred
 
@@ -30,7 +29,7 @@ class Served:
         self.prepared = PreparedAnswers(self.image)
         routes = [Route.of(FIND_COORDINATOR, self._find, prepared=prepared)]
         self.dispatcher = Dispatcher(
-            routes, lambda *_: b"", self.throttling, Any, AnswerMemory(-1), self.prepared, most_items=9  # type: ignore[arg-type]
+            routes, lambda *_: b"", self.throttling, Any, self.prepared, most_items=9  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _find(self, request: Any, call: Call) -> MaybeDeferred[Message]:
