@@ -104,17 +104,25 @@ class Rate:
 
     def peek(self, *, now_ms: int) -> float:
         """What `measure` would answer, without changing anything: for metrics and explanations."""
-        expire_ms = self.window.samples * self.window.size_ms
-        kept = [i for i, last in enumerate(self._last) if now_ms - last < expire_ms]
-        total = 0.0
-        for i in kept:
-            total += self._values[i]
+        kept = self._kept(now_ms)
         oldest = min((self._starts[i] for i in kept), default=now_ms)
-        return total / (self._stretched(now_ms - oldest) / 1000.0)
+        return self.units(now_ms=now_ms) / (self._stretched(now_ms - oldest) / 1000.0)
+
+    def units(self, *, now_ms: int) -> float:
+        """The sum of the samples that are not obsolete at `now_ms`; changes nothing."""
+        total = 0.0
+        for i in self._kept(now_ms):
+            total += self._values[i]
+        return total
 
     def idle_since_ms(self) -> int | None:
         """When something was last recorded or cleared; None if never."""
         return max(self._last, default=None)
+
+    def _kept(self, now_ms: int) -> list[int]:
+        """The samples that are not obsolete (R2)."""
+        expire_ms = self.window.samples * self.window.size_ms
+        return [i for i, last in enumerate(self._last) if now_ms - last < expire_ms]
 
     def _advance(self, now_ms: int) -> None:
         """Start the next sample, over the oldest one once the ring is full (R1); `_derive` has to follow."""

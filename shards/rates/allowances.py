@@ -163,6 +163,10 @@ class Allowances:
     def waiting(self) -> int:
         return sum(len(allowance.waiters) for allowance in self._allowances.values())
 
+    def snapshot(self) -> dict[str, tuple[int, int]]:
+        """{key: (connections that wait for a unit, spare units)}, of every allowance."""
+        return {key: (len(allowance.waiters), allowance.spare) for key, allowance in self._allowances.items()}
+
     def _give_back(self, key: str, allowance: Allowance) -> None:
         if allowance.spare:
             self._post(allowance.home, ("unused", key, allowance.spare, allowance.at_ms))

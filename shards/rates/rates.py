@@ -20,7 +20,7 @@ and deliver nothing of an earlier incarnation (mesh.py, M1 and M2).
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.limits.ranges import INT_MAX
@@ -30,12 +30,25 @@ from shards.rates.rate_home import RateHome, Record
 from shards.rates.rate_memory import Entry, RateMemory
 from shards.tokens.homes import home_of
 
-__all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates"]
+__all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates", "RatesSnapshot"]
 
 NAME: Final = "rates"
 """The first field of each message, which tells it from those of the tokens."""
 _ITEMS_PER_MESSAGE: Final = 2048
 _LARGEST_BATCH: Final = 64
+
+
+class RatesSnapshot(NamedTuple):
+    """The rates of one shard at the end of a pass; copies of plain data.
+
+    recorded  {key: units that count in its window}, of addresses at home here
+    waiting   {key: connections of this shard that wait for a unit}, of the rates that this shard asked for lately
+    spare     {key: spare units}, of the same rates
+    """
+
+    recorded: dict[str, float]
+    waiting: dict[str, int]
+    spare: dict[str, int]
 
 
 class Rates:
@@ -71,7 +84,7 @@ class Rates:
         self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
         self._allowances = Allowances(self._post)
         self._here = RateHome(me, shards, listeners, image, self._post, self._block_all, journal)
-        self._memory = RateMemory(me, shards, self._home, self._post, self._resume)
+        self._memory = RateMemory(me, shards, self.home, self._post, self._resume)
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
             "go": self._go, "blocked": self._block, "spent": self._memory.spent, "tell": self._memory.tell,
@@ -86,7 +99,7 @@ class Rates:
         if allowance is not None and allowance.use(now_ms):
             self._memory.used(key, 1, allowance.home, now_ms=now_ms)
             return 0
-        home = self._home(key) if allowance is None else allowance.home
+        home = self.home(key) if allowance is None else allowance.home
         if home == self.me and (allowance is None or not allowance.waiters):
             wait_ms = self._here.record(key, now_ms=now_ms)
             if wait_ms is not None:
@@ -111,6 +124,10 @@ class Rates:
         """Whether connections of this address have to be recorded."""
         quota = self._image.quota_for_ip(ip)
         return quota is not None and quota < INT_MAX
+
+    def home(self, key: str) -> int:
+        """The shard that keeps the window of `listener:NAME` or `ip:ADDRESS`."""
+        return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def batch(self, listener: str) -> int:
         """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. One second's
@@ -211,6 +228,15 @@ class Rates:
         """Connections a second of the addresses at home here, the latest to connect first; and how many wait here."""
         return {"waiting": self._allowances.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
 
+    def snapshot(self, *, now_ms: int) -> RatesSnapshot:
+        """See RatesSnapshot; for simulations and tests, at the end of a pass."""
+        allowances = self._allowances.snapshot()
+        return RatesSnapshot(
+            recorded={f"ip:{ip}": units for ip, units in self._here.windows.recorded(now_ms=now_ms).items()},
+            waiting={key: waiting for key, (waiting, _) in allowances.items()},
+            spare={key: spare for key, (_, spare) in allowances.items()},
+        )
+
     # Answers
 
     def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, *grant: int) -> None:
@@ -254,9 +280,6 @@ class Rates:
         self._blocked(listener, until_ms)
 
     # Parts
-
-    def _home(self, key: str) -> int:
-        return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def _resume(self, remembered: list[Entry], now_ms: int) -> None:
         self._here.resume(remembered, now_ms)

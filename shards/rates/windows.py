@@ -69,6 +69,10 @@ class Windows:
             found.append((ip, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
         return found
 
+    def recorded(self, *, now_ms: int) -> dict[str, float]:
+        """{address: units that count at `now_ms`}, of every address that is remembered."""
+        return {ip: rate.units(now_ms=now_ms) for ip, rate in (*self._older.items(), *self._rates.items())}
+
     def __len__(self) -> int:
         return len(self._rates) + len(self._older)
 

@@ -108,7 +108,7 @@ def test_a_home_that_dies_leaves_no_room_behind(seed, what):
     quotas, sets = ([("10.0.0.1", 30)], []) if what == "address" else ([], [(RATE, 30)])
     world = RateWorld(seed, 3, sets=[*SETS, *sets], quotas=quotas)
     key = "ip:10.0.0.1" if what == "address" else "listener:EXTERNAL"
-    world.crash(7000, world.shards[0].rates._home(key))
+    world.crash(7000, world.shards[0].rates.home(key))
     arrivals = poisson(seed, 100)
     for at_ms, ip, listener in arrivals:
         world.connect(at_ms, ip, listener)
@@ -135,31 +135,31 @@ def test_a_dead_holder_blocks_nobody(seed):
 def test_unused_spare_units_come_back():
     """After a burst far below half of the quota, what the home counts is what was admitted."""
     world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 1000)])
-    home = world.shards[0].rates._home("ip:10.0.0.1")
+    home = world.shards[0].rates.home("ip:10.0.0.1")
     for at_ms in range(1100, 2100):
         world.connect(at_ms, shard=1 - home)
     world.run(3000)
-    rate = world.shards[home].rates._here.windows._rates["10.0.0.1"]
-    assert sum(rate._values) == len(world.times()) == 1000
+    recorded = world.shards[home].rates.snapshot(now_ms=world.now_ms).recorded
+    assert recorded["ip:10.0.0.1"] == len(world.times()) == 1000
 
 
 def test_messages_are_few_while_a_rate_is_far_below_its_quota():
     world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 10_000)])
-    home = world.shards[0].rates._home("ip:10.0.0.1")
+    home = world.shards[0].rates.home("ip:10.0.0.1")
     for at_ms in range(1100, 11_100):
         world.connect(at_ms, shard=1 - home)
-    asks = []
-    asked = world.shards[home].rates._handlers["ask"]
-    world.shards[home].rates._handlers["ask"] = lambda *args: (asks.append(args), asked(*args))
     world.run(12_000)
     assert len(world.times()) == 10_000
-    assert len(asks) < 1000
+    assert world.sent["ask"] < 1000
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_without_rates_nothing_is_sent_and_nothing_kept(listener):
+def test_without_rates_no_unit_is_asked_for_and_nothing_kept(listener):
     world = RateWorld(1, 4, sets=SETS)
     for at_ms, ip, name in poisson(1, 100, listener=listener):
         world.connect(at_ms, ip, name)
     world.run(END_MS)
-    assert all(not shard.rates._allowances._allowances and shard.rates.next_ms() is None for shard in world.shards)
+    assert not world.sent["ask"]
+    for rates in (shard.rates for shard in world.shards):
+        assert rates.snapshot(now_ms=world.now_ms) == ({}, {}, {})
+        assert rates.next_ms() is None

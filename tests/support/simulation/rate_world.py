@@ -136,6 +136,7 @@ class RateWorld:
         self.state += [("quota", quota_key(ip), {"connection_creation_rate": rate}) for ip, rate in quotas]
         self.events, self.order = [], itertools.count()
         self.link_free = {}
+        self.sent = Counter()  # items between shards, by kind
         self.admitted, self.over, self.unavailable = [], [], 0
         self.recorded, self.beyond, self.units = {}, 0, Counter()
         self.images = {}
@@ -160,6 +161,7 @@ class RateWorld:
         link = (sender.number, sender.epoch, receiver.number, receiver.epoch)
         when = max(self.now_ms + self.random.randint(*self.delay_ms), self.link_free.get(link, 0))
         self.link_free[link] = when
+        self.sent.update(item[0] for item in items)
         self.at(when, self.arrive, link, items)
 
     def arrive(self, link, items):
