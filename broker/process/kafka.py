@@ -17,7 +17,10 @@ from broker.handlers import (
     classic_groups,
     client_quotas,
     configs,
+    create_partitions,
+    create_topics,
     delete_records,
+    delete_topics,
     describe_cluster,
     fetch,
     find_coordinator,
@@ -30,10 +33,10 @@ from broker.handlers import (
     produce,
     reassignments,
     scram_users,
-    topic_admin,
 )
 from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.topic_mutations import TopicMutations
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
@@ -72,6 +75,7 @@ class Kafka:
         self._groups = GroupCoordinator(self._offsets, image)
         self._groups.serve_on(mesh)
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
+        mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
             *produce.routes(partitions),
             *fetch.routes(partitions, spawn, room),
@@ -84,7 +88,9 @@ class Kafka:
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
             *acls.routes(),
-            *topic_admin.routes(shown, image, mesh, meters, spawn),
+            *create_topics.routes(shown, image, mutations, spawn),
+            *create_partitions.routes(shown, image, mutations, spawn),
+            *delete_topics.routes(image, mutations, spawn),
             *configs.routes(shown, image, mesh, turns),
             *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),

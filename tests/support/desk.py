@@ -23,14 +23,17 @@ from broker.handlers import (
     classic_groups,
     client_quotas,
     configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
     describe_cluster,
     find_coordinator,
     metadata,
     offset_commits,
     reassignments,
-    topic_admin,
 )
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.topic_mutations import TopicMutations
 from broker.protocol import wire
 from broker.serve.call import Call, Route
 from shards.config.changes import static_settings
@@ -142,12 +145,15 @@ class Desk:
         meters.image_changed()
         self.meters[member] = meters
         calls = GroupRouter(home, mesh, shard, self.shards)
+        mutations = TopicMutations(mesh, meters)
         routes = [
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
             *acls.routes(),
-            *topic_admin.routes(shown, image, mesh, meters, SPAWN),
+            *create_topics.routes(shown, image, mutations, SPAWN),
+            *create_partitions.routes(shown, image, mutations, SPAWN),
+            *delete_topics.routes(image, mutations, SPAWN),
             *configs.routes(shown, image, mesh, turns),
             *client_quotas.routes(image, mesh, SPAWN),
             *find_coordinator.routes(shown),

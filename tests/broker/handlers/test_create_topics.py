@@ -1,9 +1,7 @@
-"""Topics are created, grown and deleted as Kafka does it, topic by topic, with its codes and messages."""
+"""Topics are created as Kafka does it, topic by topic, with its codes and messages."""
 
 from __future__ import annotations
 
-import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,13 +28,6 @@ async def create(desk: Desk, *topics: dict[str, Any], version: int = 7, validate
     )  # fmt: skip
     found = await desk.ask("create_topics", version, topics=asked, validate_only=validate_only)
     return {topic.name: topic for topic in found.topics}
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> Desk:
-    desk = Desk(tmp_path, brokers=3, num_partitions="2")
-    await desk.start()
-    return desk
 
 
 @pytest.mark.parametrize("version", range(2, 8))
@@ -67,6 +58,10 @@ async def test_only_validating_creates_nothing(desk: Desk) -> None:
     assert len(desk.images[0, 0].topics) == 0
 
 
+UNREPLICATED = (
+    "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be reached because only 3 "
+    "broker(s) are registered."
+)
 REFUSED = [
     ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
     ({"name": "a/b"}, "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'a/b' contains"),
@@ -76,8 +71,8 @@ REFUSED = [
     ({"name": "a", "partitions": 0}, "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
     ({"name": "a", "partitions": -2}, "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
     ({"name": "a", "partitions": 10_001}, "POLICY_VIOLATION", "Excessively large number of partitions"),
-    ({"name": "a", "replicas": 0}, "INVALID_REPLICATION_FACTOR", "Replication factor must be larger than 0"),
-    ({"name": "a", "replicas": 4}, "INVALID_REPLICATION_FACTOR", "because only 3 broker(s) are registered."),
+    ({"name": "a", "replicas": 0}, "INVALID_REPLICATION_FACTOR", "larger than 0, or -1 to use the default value."),
+    ({"name": "a", "replicas": 4}, "INVALID_REPLICATION_FACTOR", UNREPLICATED),
     ({"name": "a", "configs": {"no.such": "1"}}, "INVALID_CONFIG", "no.such is not a setting"),
     ({"name": "a", "configs": {"retention.ms": "abc"}}, "INVALID_CONFIG", "retention.ms cannot be 'abc': it must"),
     ({"name": "a", "configs": {"retention.ms": None}}, "INVALID_CONFIG", "Null value not supported for topic configs"),
@@ -122,93 +117,6 @@ async def test_a_name_given_twice_is_refused_once(desk: Desk) -> None:
     assert {name: t.error_code for name, t in found.items()} == {"a": codes.INVALID_REQUEST, "b": 0}
 
 
-async def test_without_the_coordinator_nothing_is_changed_and_clients_try_again(desk: Desk) -> None:
-    await desk.make_topic("there")
+async def test_without_the_coordinator_nothing_is_created_and_clients_try_again(desk: Desk) -> None:
     desk.down.add(COORDINATOR)
     assert (await create(desk, {"name": "a"}))["a"].error_code == codes.NOT_CONTROLLER
-    deleted = await desk.ask("delete_topics", 5, topic_names=("there",))
-    assert deleted.responses[0].error_code == codes.NOT_CONTROLLER
-
-
-@pytest.mark.parametrize("version", range(1, 6))
-async def test_topics_are_deleted_by_name(desk: Desk, version: int) -> None:
-    await desk.make_topic("a")
-    await desk.make_topic("b")
-    found = await desk.ask("delete_topics", version, topic_names=("a", "nope", "b", "b"))
-    assert [(t.name, t.error_code) for t in found.responses] == [
-        ("a", 0),
-        ("nope", codes.UNKNOWN_TOPIC_OR_PARTITION),
-        ("b", codes.INVALID_REQUEST),
-    ]
-    assert desk.images[1, 0].topics.names() == ["b"]
-
-
-async def test_topics_are_deleted_by_id(desk: Desk) -> None:
-    await desk.make_topic("a")
-    await desk.make_topic("b")
-    ids = {t.name: t.id for t in desk.images[0, 0].topics}
-    unknown = uuid.uuid4()
-    state = desk.types("delete_topics", 6).DeleteTopicState
-    asked = (
-        state(name=None, topic_id=ids["a"]), state(name=None, topic_id=unknown), state(name="b", topic_id=None),
-        state(name="b", topic_id=ids["b"]), state(name=None, topic_id=None),
-    )  # fmt: skip
-    found = await desk.ask("delete_topics", 6, topics=asked)
-    assert [(t.name, t.topic_id, t.error_code) for t in found.responses] == [
-        ("a", ids["a"], 0),
-        (None, unknown, codes.UNKNOWN_TOPIC_ID),
-        ("b", ids["b"], 0),
-        ("b", ids["b"], codes.INVALID_REQUEST),
-        (None, None, codes.INVALID_REQUEST),
-    ]
-
-
-async def test_deletion_can_be_switched_off(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, delete_topic_enable="false")
-    await desk.start()
-    await desk.make_topic("a")
-    found = await desk.ask("delete_topics", 5, topic_names=("a",))
-    assert found.responses[0].error_code == codes.TOPIC_DELETION_DISABLED
-
-
-async def grow(desk: Desk, *topics: tuple[str, int, Any], validate_only: bool = False) -> dict[str, tuple[int, Any]]:
-    types = desk.types("create_partitions", 3)
-    asked = tuple(
-        types.CreatePartitionsTopic(
-            name=name, count=count,
-            assignments=None if assign is None
-            else tuple(types.CreatePartitionsAssignment(broker_ids=brokers) for brokers in assign),
-        )
-        for name, count, assign in topics
-    )  # fmt: skip
-    found = await desk.ask("create_partitions", 3, topics=asked, validate_only=validate_only)
-    return {t.name: (t.error_code, t.error_message) for t in found.results}
-
-
-async def test_topics_grow(desk: Desk) -> None:
-    await desk.make_topic("a", 2)
-    assert await grow(desk, ("a", 4, None), validate_only=True) == {"a": (0, None)}
-    assert len(desk.images[0, 0].topics.get("a").leaders) == 2
-    assert await grow(desk, ("a", 4, None)) == {"a": (0, None)}
-    assert await grow(desk, ("a", 6, ((2,), (1,)))) == {"a": (0, None)}
-    assert desk.images[0, 0].topics.get("a").leaders[4:] == [2, 1]
-
-
-async def test_topics_do_not_shrink_or_stay(desk: Desk) -> None:
-    await desk.make_topic("a", 2)
-    await desk.make_topic("b", 2)
-    assert await grow(desk, ("a", 2, None), ("b", 1, None), ("nope", 3, None), ("x", 1, None), ("x", 1, None)) == {
-        "a": (codes.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
-        "b": (codes.INVALID_PARTITIONS, "The topic b currently has 2 partition(s); 1 would not be an increase."),
-        "nope": (codes.UNKNOWN_TOPIC_OR_PARTITION, None),
-        "x": (codes.INVALID_REQUEST, "Duplicate topic name."),
-    }
-    assert (await grow(desk, ("a", 4, ((0,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
-    assert (await grow(desk, ("a", 3, ((7,),))))["a"][0] == codes.INVALID_REPLICA_ASSIGNMENT
-    assert (await grow(desk, ("a", 2, ((7,),))))["a"][0] == codes.INVALID_PARTITIONS
-
-
-async def test_an_empty_replica_list_is_refused(desk: Desk) -> None:
-    await desk.make_topic("a", 2)
-    message = "The manual partition assignment includes an empty replica list."
-    assert await grow(desk, ("a", 3, ((),))) == {"a": (codes.INVALID_REPLICA_ASSIGNMENT, message)}

@@ -1,0 +1,86 @@
+"""CreatePartitions 0-3. Kafka's checks, messages and order. Source: ReplicationControlManager of Kafka 4.1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.remote import spawned
+from broker.handlers.topic_mutations import NO_ERROR, ApiError, TopicMutations, check_replicas, check_topics
+from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
+from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage
+from shards.mesh.deferred import Spawn
+
+
+class MorePartitions(NamedTuple):
+    """An argument of Coordinator.create_partitions: `total` partitions; `leaders` of the added ones, None: it chooses."""
+
+    name: str
+    total: int
+    leaders: list[int] | None
+
+
+def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
+    return [Route(37, 0, 3, spawned(spawn, _CreatePartitions(cluster, image, mutations).create))]
+
+
+class _CreatePartitions:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations) -> None:
+        self._cluster = cluster
+        self._image = image
+        self._mutations = mutations
+
+    async def create(self, request: CreatePartitionsRequest, call: Call) -> Message:
+        types = call.types
+        errors, wanted = check_topics(request.topics, self._check_added, _more)
+        if wanted:
+            sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
+            late = {
+                topic.name: error
+                for topic in request.topics
+                if sizes.get(topic.name, 0) > 0 and (error := self._check_leaders(topic)).code
+            }
+            errors |= await self._mutations.mutate(
+                "create_partitions", call, wanted, sizes, validate_only=request.validate_only, late=late
+            )
+        results = tuple(
+            types.CreatePartitionsTopicResult(
+                name=name, error_code=errors.get(name, NO_ERROR).code, error_message=errors.get(name, NO_ERROR).message
+            )
+            for name in dict.fromkeys(topic.name for topic in request.topics)
+        )
+        return types.CreatePartitionsResponse(results=results)
+
+    def _check_added(self, topic: CreatePartitionsTopic) -> ApiError:
+        known = self._image.topics.get(topic.name)
+        if known is None:
+            return ApiError(codes.UNKNOWN_TOPIC_OR_PARTITION)
+        added = topic.count - len(known.leaders)
+        if topic.assignments is None or added <= 0:
+            return NO_ERROR
+        if len(topic.assignments) != added:
+            return ApiError(
+                codes.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) "
+                "were specified.",
+            )
+        return NO_ERROR
+
+    def _size(self, name: str) -> int:
+        topic = self._image.topics.get(name)
+        return 0 if topic is None else len(topic.leaders)
+
+    def _check_leaders(self, topic: CreatePartitionsTopic) -> ApiError:
+        """Errors that Kafka looks for only after it has charged the partitions."""
+        errors = [
+            check_replicas(assignment.broker_ids, self._cluster.brokers) for assignment in topic.assignments or ()
+        ]
+        return next((error for error in errors if error.code), NO_ERROR)
+
+
+def _more(topic: CreatePartitionsTopic) -> MorePartitions:
+    leaders = [a.broker_ids[0] if a.broker_ids else -1 for a in topic.assignments or ()]
+    return MorePartitions(topic.name, topic.count, leaders or None)

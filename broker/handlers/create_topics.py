@@ -1,0 +1,151 @@
+"""CreateTopics 2-7. Kafka's checks, messages and order.
+
+A topic has one replica: of a manual assignment the first replica of each partition is taken as its leader, and a
+replication factor above the number of brokers is refused as Kafka refuses it.
+Source: ReplicationControlManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.config_entries import topic_entries
+from broker.handlers.remote import spawned
+from broker.handlers.topic_mutations import NO_ERROR, ApiError, TopicMutations, check_replicas, check_topics
+from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage
+from shards.config.topic_changes import canonical_configs, illegal_name
+from shards.limits.errors import ConfigInvalid
+from shards.mesh.deferred import Spawn
+
+
+class NewTopic(NamedTuple):
+    """An argument of Coordinator.create_topics; `leaders` None: the coordinator chooses them."""
+
+    name: str
+    partitions: int
+    configs: dict[str, str | None]
+    leaders: list[int] | None
+
+
+def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
+    return [Route(19, 2, 7, spawned(spawn, _CreateTopics(cluster, image, mutations).create))]
+
+
+class _CreateTopics:
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations) -> None:
+        self._cluster = cluster
+        self._image = image
+        self._mutations = mutations
+
+    async def create(self, request: CreateTopicsRequest, call: Call) -> Message:
+        errors, wanted = check_topics(request.topics, self._check, _new)
+        if wanted:
+            sizes = {name: len(new.leaders or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
+            errors |= await self._mutations.mutate(
+                "create_topics", call, wanted, sizes, validate_only=request.validate_only
+            )
+        results = tuple(
+            self._created(call, topic, errors.get(topic.name, NO_ERROR))
+            for topic in {topic.name: topic for topic in request.topics}.values()
+        )
+        return call.types.CreateTopicsResponse(topics=results)
+
+    def _check(self, topic: CreatableTopic) -> ApiError:
+        """Errors that are seen without the coordinator: of names, replicas, assignments and configs."""
+        illegal = illegal_name(topic.name)
+        if illegal:
+            return ApiError(codes.INVALID_TOPIC_EXCEPTION, illegal)
+        if topic.name in self._image.topics:
+            return ApiError(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        error = _check_configs(topic.configs)
+        if error.code:
+            return error
+        if topic.assignments:
+            return self._check_assignments(topic)
+        return self._check_replication_factor(topic.replication_factor)
+
+    def _check_replication_factor(self, factor: int) -> ApiError:
+        brokers = self._cluster.brokers
+        if factor == 0 or factor < -1:
+            message = "Replication factor must be larger than 0, or -1 to use the default value."
+            return ApiError(codes.INVALID_REPLICATION_FACTOR, message)
+        if factor > brokers:
+            return ApiError(
+                codes.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
+                f"be reached because only {brokers} broker(s) are registered.",
+            )
+        return NO_ERROR
+
+    def _check_assignments(self, topic: CreatableTopic) -> ApiError:
+        if topic.replication_factor != -1:
+            message = "A manual partition assignment was specified, but replication factor was not set to -1."
+            return ApiError(codes.INVALID_REQUEST, message)
+        if topic.num_partitions != -1:
+            message = "A manual partition assignment was specified, but numPartitions was not set to -1."
+            return ApiError(codes.INVALID_REQUEST, message)
+        for assignment in topic.assignments:
+            error = check_replicas(assignment.broker_ids, self._cluster.brokers)
+            if error.code:
+                return error
+        if {a.partition_index for a in topic.assignments} != set(range(len(topic.assignments))):
+            message = "partitions should be a consecutive 0-based integer sequence"
+            return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, message)
+        return NO_ERROR
+
+    def _created(self, call: Call, topic: CreatableTopic, error: ApiError) -> Message:
+        types = call.types
+        if error.code:
+            return types.CreatableTopicResult(
+                name=topic.name, topic_id=None, error_code=error.code, error_message=error.message, num_partitions=-1,
+                replication_factor=-1, configs=(),
+            )  # fmt: skip
+        made = self._image.topics.get(topic.name)
+        own = canonical_configs({config.name: config.value for config in topic.configs})
+        # Not there: it was only validated, or another client has deleted it already.
+        default = self._image.get("num.partitions") if topic.num_partitions == -1 else topic.num_partitions
+        count = len(made.leaders) if made is not None else len(topic.assignments) or default
+        configs = tuple(
+            types.CreatableTopicConfigs(
+                name=e.name, value=e.value, read_only=False, config_source=e.source, is_sensitive=False
+            )
+            for e in topic_entries(self._image, own)
+        )
+        return types.CreatableTopicResult(
+            name=topic.name,
+            topic_id=made.id if made is not None else uuid.uuid4(),
+            error_code=codes.NONE,
+            error_message=None,
+            topic_config_error_code=codes.NONE,
+            num_partitions=count,
+            replication_factor=1,
+            configs=configs,
+        )
+
+    def _partitions(self, asked: int) -> int:
+        return self._image.get("num.partitions") if asked == -1 else asked
+
+
+def _new(topic: CreatableTopic) -> NewTopic:
+    configs = {config.name: config.value for config in topic.configs}
+    leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
+    return NewTopic(topic.name, topic.num_partitions, configs, leaders or None)
+
+
+def _check_configs(configs: Sequence[CreatableTopicConfig]) -> ApiError:
+    nulls = [config.name for config in configs if config.value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        return ApiError(codes.INVALID_CONFIG, message)
+    try:
+        canonical_configs({config.name: config.value for config in configs})
+    except ConfigInvalid as error:
+        return ApiError(codes.INVALID_CONFIG, str(error))
+    return NO_ERROR
