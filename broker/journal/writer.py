@@ -1,4 +1,4 @@
-"""Events of one process -> its spool segments. On the accept path: no clock but one, no I/O until flush(), no pyarrow.
+"""Events of one process -> the rows of its spool segments. On the accept path: one clock, no I/O until flush(), no pyarrow.
 
 An event is packed into one 64-byte row of a preallocated buffer; flush() writes the buffer with one os.write, once
 per pass of the owner's loop. Call it before the mesh writes what the same pass queued: a token must not be seen free
@@ -8,12 +8,11 @@ Invariants
   W1  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
   W2  a row in the file only uses ids that an earlier row of the same file defines
   W3  a failing disk never raises into the caller: events are dropped and counted until a write succeeds again
+      (live_segment.py)
   W4  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
 """
 
-import contextlib
 import json
-import os
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from broker.journal import spool
+from broker.journal.live_segment import LiveSegment
 from broker.journal.schema import CODE_OF_KIND, COORDINATOR
 
 ROW = spool.ROW
 BUFFER_ROWS = 4096
 MAX_IDS = 65_535
-ROLL_EVENTS = 65_536
-ROLL_NS = 1_000_000_000
-RETRY_NS = 250_000_000
 MAX_TEXT_BYTES = 1024
 MAX_DETAIL_BYTES = 16 << 20
 DEFAULT_SPOOL_BYTES = 1 << 30
@@ -51,8 +48,8 @@ _F_CLOSED = spool.FLAG_HELD | spool.FLAG_BYTES
 class JournalWriter:
     """The journal of one (broker, shard, epoch). Not thread-safe: it belongs to the loop that owns it.
 
-    `folder` is the journal folder; its spool/ is made if missing. Opening never fails for lack of space: it is tried
-    again at each flush. `spool_bytes` bounds what waits to become parts: above it events are dropped and counted.
+    `folder` is the journal folder; its spool/ is made if missing. `spool_bytes` bounds what waits to become parts: above
+    it events are dropped and counted.
     """
 
     def __init__(
@@ -61,18 +58,12 @@ class JournalWriter:
         self.folder = Path(folder)
         self.dropped = 0
         self._place = (broker, shard, epoch)
-        self._spool_bytes = spool_bytes
+        self._segment = LiveSegment(self.folder, self._place, spool_bytes)
         self._allocate(BUFFER_ROWS * ROW)
         self._end = 0
         self._definition_rows = 0  # among the rows in the buffer
         self._ids: dict[str | None, int] = {None: 0}
         self._seq = 0  # of the first event in the buffer
-        self._descriptor = -1
-        self._stem = ""
-        self._size = 0
-        self._events = 0  # in the segment
-        self._opened_ns = 0
-        self._retry_ns = 0
 
     # The hot events. A KeyError means a string without an id yet: define it and do it again.
 
@@ -216,18 +207,19 @@ class JournalWriter:
         self.add("shard_lost", detail={"broker": broker, "shard": shard, "epoch": epoch})
 
     def flush(self, now_ns: int | None = None) -> None:
-        """Write what this pass added, with one os.write; roll the segment when it is old or long. Never raises
-        OSError.
-        """
+        """Write what this pass added, with one os.write; finish the segment when it is old or long. Never raises OSError."""
+        segment = self._segment
+        if not self._end and not segment.is_open:
+            return
+        now = _clock() if now_ns is None else now_ns
         if self._end:
-            if self._descriptor < 0 and not self._open(now_ns):
+            is_written = (segment.is_open or segment.open(self._seq, now)) and segment.append(self._image[: self._end])
+            if not is_written:
                 self._drop()
                 return
-            self._write()
-        if self._descriptor >= 0:
-            now = _clock() if now_ns is None else now_ns
-            if self._events >= ROLL_EVENTS or now - self._opened_ns >= ROLL_NS or len(self._ids) > MAX_IDS // 2:
-                self._roll()
+            segment.events += self._take_buffered()
+        if segment.is_open and (segment.is_due(now) or len(self._ids) > MAX_IDS // 2):
+            self._roll()
 
     tick = flush
     """Call it a few times a second also when nothing happens, so that a quiet segment becomes a part within a second.
@@ -236,7 +228,7 @@ class JournalWriter:
     def close(self) -> None:
         """Flush and finish the segment. The journal can be written to again; it then starts a new segment."""
         self.flush()
-        if self._descriptor >= 0:
+        if self._segment.is_open:
             self._roll()
 
     def start(self, shards: int) -> None:
@@ -256,7 +248,7 @@ class JournalWriter:
         """Give ids to those strings that have none, rolling the segment first when the ids are used up."""
         if len(self._ids) + len(strings) > MAX_IDS:
             self.flush()
-            if self._descriptor >= 0:
+            if self._segment.is_open:
                 self._roll()
             else:
                 self._ids = {None: 0}
@@ -285,39 +277,6 @@ class JournalWriter:
         self._image = memoryview(self._buffer)
         self._capacity = len(self._buffer)
 
-    def _open(self, now_ns: int | None) -> bool:
-        """Start a segment at the current seq; False while the disk won't have it."""
-        now = _clock() if now_ns is None else now_ns
-        if now < self._retry_ns:
-            return False
-        self._retry_ns = now + RETRY_NS
-        broker, shard, epoch = self._place
-        header = spool.Header(broker, shard, epoch, self._seq, time.time_ns() - _clock())
-        try:
-            spool.spool_folder(self.folder).mkdir(parents=True, exist_ok=True)
-            if _bytes_in(spool.spool_folder(self.folder)) > self._spool_bytes:
-                return False
-            self._descriptor = spool.create_segment(self.folder, header)
-        except OSError:
-            return False
-        self._retry_ns = 0
-        self._stem, self._size, self._events, self._opened_ns = header.stem, ROW, 0, now
-        return True
-
-    def _write(self) -> None:
-        """The buffer in one os.write. What doesn't get onto the disk is dropped, and the segment ends before it."""
-        data = self._image[: self._end]
-        try:
-            written = os.write(self._descriptor, data)
-        except OSError:
-            written = 0
-        if written != len(data):
-            self._cut()
-            self._drop()
-            return
-        self._size += written
-        self._events += self._take_buffered()
-
     @property
     def written(self) -> int:
         """Events on their way to converters: all since this was opened but those dropped, and those of this pass."""
@@ -332,18 +291,9 @@ class JournalWriter:
             self._allocate(BUFFER_ROWS * ROW)
         return events
 
-    def _cut(self) -> None:
-        """Take a part-written pass off the end of the segment and finish it."""
-        with contextlib.suppress(OSError):  # the reader cuts a torn tail itself
-            os.ftruncate(self._descriptor, self._size)
-        self._roll()
-
     def _roll(self) -> None:
         """Finish the segment; the next event starts another one with an empty dictionary."""
-        with contextlib.suppress(OSError):  # else the converter does, for the lock goes with the descriptor
-            spool.finish_segment(self.folder, self._stem)
-        os.close(self._descriptor)
-        self._descriptor = -1
+        self._segment.finish()
         self._ids = {None: 0}
 
     def _drop(self) -> None:
@@ -365,15 +315,3 @@ def _encode(string: str) -> bytes:
     if data[:1] == b"{":
         return data if len(data) <= MAX_DETAIL_BYTES else b'{"too_long":true}'
     return data[:MAX_TEXT_BYTES].decode("utf-8", "ignore").encode()
-
-
-def _bytes_in(folder: Path) -> int:
-    """How much a folder's files hold; files that vanish meanwhile count as nothing."""
-    total = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                total += entry.stat().st_size
-            except FileNotFoundError:
-                continue
-    return total

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.journal import reader, spool, writer
+from broker.journal import live_segment, reader, spool, writer
 from broker.journal.writer import JournalWriter
 
 
@@ -48,7 +48,7 @@ def test_seq_is_gapless_over_segments(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
     for number in range(10):
         journal.admitted(number + 1, f"10.0.0.{number}", 1, "L", 1)
-        journal.flush(number * writer.ROLL_NS)
+        journal.flush(number * live_segment.ROLL_NS)
     journal.close()
     assert [event["seq"] for event in reader.events(tmp_path)] == list(range(10))
     assert len(list(spool.spool_folder(tmp_path).glob("*.spool"))) > 3
@@ -121,11 +121,11 @@ def test_a_full_disk_drops_events_counts_them_and_shows_the_gap(
     monkeypatch.setattr(os, "write", full)
     for number in range(2, 5):
         journal.admitted(number, "10.0.0.2", 1, "L", 1)
-        journal.flush(number * writer.RETRY_NS)
+        journal.flush(number * live_segment.RETRY_NS)
     assert journal.dropped == 3
     monkeypatch.setattr(os, "write", real_write)
     journal.admitted(5, "10.0.0.1", 1, "L", 1)
-    journal.flush(10 * writer.RETRY_NS)
+    journal.flush(10 * live_segment.RETRY_NS)
     journal.close()
     assert [(event["seq"], event["conn"]) for event in reader.events(tmp_path)] == [(0, 1), (4, 5)]
 

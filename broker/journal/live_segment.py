@@ -1,0 +1,91 @@
+"""The segment that a process appends to: made when there is something to write, finished when it is old, long or cut short.
+
+Invariants
+  G1  a pass is in the file whole or not at all: a write that falls short is cut off again, and the segment ends there
+  G2  nothing raises OSError: the caller drops the events that could not be written, and a new segment is tried later
+"""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from broker.journal import spool
+
+ROLL_EVENTS = 65_536
+ROLL_NS = 1_000_000_000
+RETRY_NS = 250_000_000
+
+
+class LiveSegment:
+    """The segment of one (broker, shard, epoch) under `folder`, or none for now. `events`: how many it holds.
+
+    `spool_bytes`: no segment is made while the spool holds more than that.
+    """
+
+    def __init__(self, folder: Path, place: tuple[int, int, int], spool_bytes: int) -> None:
+        self.is_open = False
+        self.events = 0
+        self._folder = folder
+        self._place = place
+        self._spool_bytes = spool_bytes
+        self._descriptor = -1
+        self._stem = ""
+        self._size = 0
+        self._opened_ns = 0
+        self._retry_ns = 0
+
+    def open(self, first_seq: int, now_ns: int) -> bool:
+        """Starts a segment whose first event is `first_seq`; False while the disk refuses it, which is tried every RETRY_NS."""
+        if now_ns < self._retry_ns:
+            return False
+        self._retry_ns = now_ns + RETRY_NS
+        header = spool.Header(*self._place, first_seq, time.time_ns() - time.monotonic_ns())
+        try:
+            spool.spool_folder(self._folder).mkdir(parents=True, exist_ok=True)
+            if _bytes_in(spool.spool_folder(self._folder)) > self._spool_bytes:
+                return False
+            self._descriptor = spool.create_segment(self._folder, header)
+        except OSError:
+            return False
+        self.is_open = True
+        self.events = 0
+        self._stem, self._size, self._opened_ns, self._retry_ns = header.stem, spool.ROW, now_ns, 0
+        return True
+
+    def append(self, data: memoryview) -> bool:
+        """Writes the rows of a pass with one os.write. False: they are not in the file, and the segment is finished (G1)."""
+        try:
+            written = os.write(self._descriptor, data)
+        except OSError:
+            written = 0
+        if written == len(data):
+            self._size += written
+            return True
+        with contextlib.suppress(OSError):  # else the reader cuts the torn end
+            os.ftruncate(self._descriptor, self._size)
+        self.finish()
+        return False
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether the segment is long or old enough to become a part."""
+        return self.events >= ROLL_EVENTS or now_ns - self._opened_ns >= ROLL_NS
+
+    def finish(self) -> None:
+        """Hands the segment over to the converter; the next event needs another one."""
+        with contextlib.suppress(OSError):  # else the converter renames it, for the lock goes with the descriptor
+            spool.finish_segment(self._folder, self._stem)
+        os.close(self._descriptor)
+        self.is_open = False
+
+
+def _bytes_in(folder: Path) -> int:
+    """The bytes of a folder's files; files that vanish meanwhile count as 0."""
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                total += entry.stat().st_size
+            except FileNotFoundError:
+                continue
+    return total

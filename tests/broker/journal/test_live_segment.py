@@ -1,0 +1,48 @@
+"""The file of a live segment: whole passes only, and a failing disk is asked again after a while."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.journal import spool
+from broker.journal.live_segment import RETRY_NS, LiveSegment
+
+ROWS = memoryview(bytes(3 * spool.ROW))
+
+
+def segment(folder: Path, spool_bytes: int = 1 << 20) -> LiveSegment:
+    return LiveSegment(folder, (0, 1, 7), spool_bytes)
+
+
+def test_a_write_that_falls_short_is_cut_off_and_ends_the_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = segment(tmp_path)
+    assert live.open(0, 0) and live.append(ROWS)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:100]))
+    assert not live.append(ROWS)
+    assert not live.is_open
+    (finished,) = spool.spool_folder(tmp_path).glob("*.spool")
+    assert finished.stat().st_size == spool.ROW + len(ROWS)
+
+
+def test_a_folder_that_cannot_be_made_is_tried_again_after_a_while(tmp_path: Path) -> None:
+    live = segment(tmp_path / "there")
+    (tmp_path / "there").touch()
+    assert not live.open(0, 1)
+    (tmp_path / "there").unlink()
+    assert not live.open(0, RETRY_NS)
+    assert live.open(0, RETRY_NS + 1)
+    live.finish()
+
+
+def test_no_segment_is_made_while_the_spool_is_full(tmp_path: Path) -> None:
+    live = segment(tmp_path, spool_bytes=spool.ROW)
+    assert live.open(0, 0) and live.append(ROWS)
+    live.finish()
+    assert not live.open(3, 1)
+    next(spool.spool_folder(tmp_path).iterdir()).unlink()
+    assert live.open(3, 1 + RETRY_NS)
+    live.finish()
