@@ -36,7 +36,8 @@ from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.broker_config import given
 from shards.limits.config_def import broker_setting
 from shards.limits.errors import TurnstileError
-from shards.mesh.mesh import Hello, Mesh, Peer
+from shards.mesh.mesh import Mesh
+from shards.mesh.peer import Hello, Peer
 from shards.mesh.poller import Poller
 from shards.supervisor.binding import RunDir
 from shards.supervisor.progress import Progress

@@ -45,7 +45,8 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.mesh.deferred import Deferred, Spawn
-from shards.mesh.mesh import CONTROL, COORDINATOR, DATA, Hello, Mesh, Peer
+from shards.mesh.mesh import COORDINATOR, Mesh
+from shards.mesh.peer import CONTROL, DATA, Hello, Peer
 from shards.mesh.poller import Poller
 from shards.mesh.timers import Timers
 from shards.mesh.turns import Turns

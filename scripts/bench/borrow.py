@@ -23,7 +23,8 @@ import trio
 
 from scripts.bench.table import Row
 from scripts.bench.tokens import rule_of
-from shards.mesh.mesh import CONTROL, DATA, Hello, Mesh
+from shards.mesh.mesh import Mesh
+from shards.mesh.peer import CONTROL, DATA, Hello
 from shards.mesh.poller import Poller
 from shards.tokens.homes import home_of
 from shards.tokens.tokens import Tokens

@@ -4,85 +4,38 @@ A peer is reached over two unix stream sockets, so that a large record never del
 messages (tokens, rates), `data` carries calls. The coordinator needs only one, for calls in both directions. A link
 opens with the Hello of both sides; then it carries
 
-    [ONE_WAY, message...]            answered by nobody
-    [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]
+    [ONE_WAY, message]               no answer
+    [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]: calls.py, M3 to M5
 
 Invariants
 M1  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported down.
 M2  `on_down` follows every `on_up`; nothing of an incarnation is delivered before its `on_up` or after its `on_down`. Links
     may break while both processes live: then the same incarnation comes up again, on new links. `on_dead` follows
     `on_down` when the process has ended, unless a later incarnation came up before that was noticed.
-M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
-M4  What waits for a peer is bounded by its links (K3): while a link has no room, calls wait in one queue, first in, first
-    out, and the bound is looked at after each. Answers do not wait, because the process that waits for an answer may be
-    the one that has to make room; a peer that reads none of them is lost.
-M5  A call or an answer that is too long for a frame fails that call alone.
 """
 
 from __future__ import annotations
 
 import errno
-import inspect
-import itertools
 import os
 import socket
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
-from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.limits.errors import TurnstileError
+from shards.errors import DeadlineExceeded
+from shards.mesh.calls import Calls, Served
 from shards.mesh.deferred import Deferred
-from shards.mesh.link import MAX_FRAME, Link
+from shards.mesh.link import Link
+from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
 from shards.mesh.poller import Poller
 
 COORDINATOR = -1
 
-ONE_WAY, CALL, RESULT, FAILURE = range(4)
-CONTROL, DATA = "control", "data"
-
 # Accepting may fail for these for a while; the listening socket stays ready until it does not.
 _LATER = (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-Served = Callable[..., Any]
-
-
-class Hello(NamedTuple):
-    """Who speaks: the first frame on a fresh link, in both directions. `pid` and `epoch` name the incarnation."""
-
-    broker: int
-    shard: int
-    epoch: int
-    pid: int
-    channel: str
-
-
-class Peer:
-    """One incarnation of another process: its links by channel and the calls that wait for its answers."""
-
-    def __init__(self, hello: Hello) -> None:
-        self.id = hello.shard
-        self.broker = hello.broker
-        self.epoch = hello.epoch
-        self.pid = hello.pid
-        self.links: dict[str, Link] = {}
-        self.calls: dict[int, _Call] = {}
-        self.waiting: deque[tuple[Any, ...]] = deque()  # calls for which the link had no room yet
-        self.process: int | None = None  # a pidfd, once announced; None: the process is not there
-        self.when_lost: list[Callable[[], None]] = []
-        # Messages that overtook the hello of the other channel; delivered once the peer is announced.
-        self.early: list[tuple[Link, list[Any]]] = []
-        self.announced = False
-
-
-class _Call(NamedTuple):
-    """A call that waits for its answer, and until when (trio's clock)."""
-
-    answer: Deferred[Any]
-    until_s: float
 
 
 class Mesh:
@@ -103,13 +56,11 @@ class Mesh:
     ) -> None:
         self.me = me
         self._poller = poller
-        self._nursery = nursery
         self._key_of = key_of
-        self._served: dict[str, Served] = {}
-        self._ids = itertools.count(1)
         self._dirty: set[Link] = set()
         self._links: set[Link] = set()
         self.peers: dict[Any, Peer] = {}
+        self._calls = Calls(self.peers, self._queue, nursery)
         self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_dead: Callable[[Any, Peer], None] = lambda key, peer: None
@@ -126,58 +77,22 @@ class Mesh:
             self._queue(link, (ONE_WAY, message))
 
     def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]:
-        """Calls `method` at a peer: its value, later.
-
-        Or an error: PeerLost when the peer is or goes down, DeadlineExceeded some time after `timeout_s`, RemoteError(code,
-        sentence) when the other side raised.
-        """
-        answer: Deferred[Any] = Deferred()
-        peer = self.peers.get(key)
-        if peer is None or not peer.announced:
-            answer.fail(PeerLost(f"{key} is down"))
-            return answer
-        call_id = next(self._ids)
-        peer.calls[call_id] = _Call(answer, trio.current_time() + timeout_s)
-        link = peer.links[DATA]
-        if link.room and not peer.waiting:
-            self._queue(link, (CALL, call_id, method, args))
-        else:
-            peer.waiting.append((CALL, call_id, method, args))
-        return answer
+        """Calls `method` at a peer: see Calls.call."""
+        return self._calls.call(key, method, args, timeout_s)
 
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         """The same for a task: waits for the value, or raises; DeadlineExceeded at once after `timeout_s`."""
         with trio.move_on_after(timeout_s):
-            return await self.call(key, method, *args, timeout_s=timeout_s)
+            return await self._calls.call(key, method, args, timeout_s)
         raise DeadlineExceeded(f"{key} did not answer {method} within {timeout_s} s")
-
-    def _feed(self, peer: Peer, link: Link) -> None:
-        """A link has room again: the calls that waited for it go out, one by one, as long as it has (M4)."""
-        while peer.waiting and link.room and not link.closed:
-            message = peer.waiting.popleft()
-            if message[1] in peer.calls:
-                link.queue(message)
-                link.flush()
-
-    def _too_long(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
-        """M5."""
-        code, sentence = "MessageTooLarge", f"more than the {MAX_FRAME} bytes of a frame"
-        if message[0] == RESULT:
-            self._queue(link, (FAILURE, message[1], code, f"the answer has {sentence}"))
-        elif message[0] == CALL and (call := peer.calls.pop(message[1], None)) is not None:
-            call.answer.fail(RemoteError(code, f"the call of {message[2]} has {sentence}"))
-
-    def tick(self) -> None:
-        """Ends calls whose time is over; to be called a few times a second."""
-        now_s = trio.current_time()
-        for key, peer in list(self.peers.items()):
-            for call_id, call in [each for each in peer.calls.items() if each[1].until_s <= now_s]:
-                del peer.calls[call_id]
-                call.answer.fail(DeadlineExceeded(f"{key} did not answer in time"))
 
     def serve(self, method: str, function: Served) -> None:
         """Answers calls of `method` with `function(peer key, *args)`: a value, a Deferred, or a coroutine, run as a task."""
-        self._served[method] = function
+        self._calls.serve(method, function)
+
+    def tick(self) -> None:
+        """Ends calls whose time is over; to be called a few times a second."""
+        self._calls.expire(trio.current_time())
 
     def flush(self) -> None:
         """Writes what was queued. The owner calls it at the end of each pass, after what has to be on disk before."""
@@ -187,7 +102,7 @@ class Mesh:
                 link.flush()
 
     def close(self) -> None:
-        """Closes every link, without telling anybody here."""
+        """Closes every link; `on_down` and `on_dead` are not called."""
         for link in self._links:
             link.close()
         for peer in (*self.peers.values(), *self._unlinked.values()):
@@ -231,7 +146,7 @@ class Mesh:
         self._poller.watch(sock.fileno(), ready)
 
     def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> Link:
-        """Takes a connected socket as `channel` of whoever answers at its other end."""
+        """Takes a connected socket as the `channel` of the process at its other end."""
         return self._adopt(sock, channel, lambda hello: channels, on_lost)
 
     def _adopt(
@@ -282,8 +197,8 @@ class Mesh:
             peer = self.peers[key] = Peer(hello)
         peer.links[hello.channel] = link
         link.one_way = hello.channel == CONTROL
-        link.on_room = partial(self._feed, peer, link)
-        link.on_too_long = partial(self._too_long, peer, link)
+        link.on_room = partial(self._calls.feed, peer, link)
+        link.on_too_long = partial(self._calls.too_long, peer, link)
         peer.when_lost.append(on_lost)
         if len(peer.links) == channels:
             peer.announced = True
@@ -304,10 +219,7 @@ class Mesh:
         for link in peer.links.values():
             if not link.closed:
                 link.close()
-        calls, peer.calls = peer.calls, {}
-        peer.waiting.clear()
-        for call in calls.values():
-            call.answer.fail(PeerLost(f"{key} went down", asked=True))
+        self._calls.lost(key, peer)
         for add_callback in peer.when_lost:
             add_callback()
         if peer.announced:
@@ -345,42 +257,10 @@ class Mesh:
         if not peer.announced:
             peer.early.append((link, message))
             return
-        kind = message[0]
-        if kind == ONE_WAY:
+        if message[0] == ONE_WAY:
             self.on_message(key, message[1])
-        elif kind == CALL:
-            self._serve(key, link, message[1], message[2], message[3])
         else:
-            call = peer.calls.pop(message[1], None)
-            if call is None:
-                return  # its time was over
-            if kind == RESULT:
-                call.answer.resolve(message[2])
-            else:
-                call.answer.fail(RemoteError(message[2], message[3]))
-
-    def _serve(self, key: Any, link: Link, call_id: int, method: str, args: list[Any]) -> None:
-        function = self._served.get(method)
-        if function is None:
-            self._queue(link, (FAILURE, call_id, "UnknownMethod", f"{method} is not served here"))
-            return
-        try:
-            value = function(key, *args)
-        except TurnstileError as fault:
-            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
-            return
-        if type(value) is Deferred or inspect.iscoroutine(value):
-            self._nursery.start_soon(self._serve_slowly, link, call_id, value)
-        else:
-            self._queue(link, (RESULT, call_id, value))
-
-    async def _serve_slowly(self, link: Link, call_id: int, answer: Awaitable[Any]) -> None:
-        try:
-            value = await answer
-        except TurnstileError as fault:
-            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
-        else:
-            self._queue(link, (RESULT, call_id, value))
+            self._calls.received(key, peer, link, message)
 
 
 def _open_process(pid: int) -> int | None:
@@ -400,8 +280,3 @@ async def _connect(sock: socket.socket, path: str) -> None:
             return
         except BlockingIOError:
             await trio.sleep(0.005)
-
-
-def _code(fault: TurnstileError) -> str:
-    """What names an error on its way through several processes: its class, as it was first raised."""
-    return fault.code if isinstance(fault, RemoteError) else type(fault).__name__

@@ -11,7 +11,8 @@ import trio.testing
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.limits.errors import ConfigInvalid
 from shards.mesh import link
-from shards.mesh.mesh import CALL, CONTROL, DATA, Hello, Mesh
+from shards.mesh.mesh import Mesh
+from shards.mesh.peer import CALL, CONTROL, DATA, Hello
 from shards.mesh.poller import Poller
 
 
