@@ -23,9 +23,9 @@ import trio
 
 from broker.groups.committed_offsets import CommittedOffsets
 from broker.groups.consumer_protocol import subscriptions
-from broker.groups.group import GroupState
 from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, JoinRequest
+from broker.groups.rebalance import GroupState
 from broker.protocol import codes
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred

@@ -73,7 +73,13 @@ class GroupTable:
         else:
             if group is None:
                 generation, protocol_type = self._past(group_id)
-                group = ClassicGroup(group_id, self._new_id, generation, protocol_type, changed_ms=now_ms)
+                group = ClassicGroup(
+                    id=group_id,
+                    new_id=self._new_id,
+                    generation=generation,
+                    protocol_type=protocol_type,
+                    changed_ms=now_ms,
+                )
                 self._groups[group_id] = group
             failed = JoinGroupResult(codes.UNKNOWN_SERVER_ERROR, request.member_id)
             self._serve(group, lambda: group.join(request, reply, limits, now_ms), None, (reply, failed))

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from broker.groups.group import ClassicGroup, GroupState
+from broker.groups.group import ClassicGroup
 from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest, SyncGroupResult
+from broker.groups.rebalance import GroupState
 from broker.protocol import codes
 
 LIMITS = GroupConfig(min_session_ms=3000, max_session_ms=60_000, max_size=100, initial_delay_ms=0)
