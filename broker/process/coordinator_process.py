@@ -24,6 +24,7 @@ from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
+from broker.process.start_reports import is_starting
 from broker.runtime.logger import RateLimitedLogger, configure
 from broker.runtime.set_aside import set_aside
 from broker.serve.sasl import SCRAM, Credential
@@ -66,15 +67,21 @@ def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, ready: int, 
     return 0
 
 
-def convert_journal(plan: ClusterPlan, epoch: int) -> int:
-    """Turns finished spools into Parquet parts until SIGTERM, then those that are left."""
+def convert_journal(plan: ClusterPlan, report_to: int, epoch: int) -> int:
+    """Turns finished spools into Parquet parts until SIGTERM, then those that are left. Says nothing while the cluster
+    starts: if it can't, one process says why, and what was not converted is converted by the next cluster."""
     from broker.journal import converter
 
     keep_own_sockets(plan, (-2, -2))
     stop, wake = os.pipe()
     signal.signal(signal.SIGTERM, lambda number, frame: os.write(wake, b"!"))
-    log = RateLimitedLogger(process="converter")
-    converter.run(plan.journal_dir, stop=stop, parts=plan.journal_parts, log=lambda sentence: log.warning(sentence))
+    logger = RateLimitedLogger(process="converter")
+
+    def log(sentence: str) -> None:
+        if not is_starting(report_to):
+            logger.warning(sentence)
+
+    converter.run(plan.journal_dir, stop=stop, parts=plan.journal_parts, log=log)
     return 0
 
 

@@ -142,7 +142,7 @@ class _Launch:
 
         board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
         children = [
-            child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan)),
+            child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan, write_end)),
             child("the coordinator", 1, partial(coordinator_process.run, plan, run_dir, board, write_end)),
         ]
         for broker, shard in plan.members():

@@ -39,13 +39,22 @@ def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable
             if why is None:
                 raise
             sentence = f"{name} can't run: {why}"
-            if stat.S_ISFIFO(os.fstat(report).st_mode):
+            if is_starting(report):
                 os.write(report, json.dumps({"fault": sentence}).encode() + b"\n")
             else:
                 print(f"turnstile: {sentence}", file=sys.stderr, flush=True)
             return 1
 
     return run
+
+
+def is_starting(report_to: int) -> bool:
+    """Whether the reports are still read: not when all processes are up, as `end_reports` has closed the other end."""
+    if not stat.S_ISFIFO(os.fstat(report_to).st_mode):
+        return False
+    ended = select.poll()
+    ended.register(report_to, 0)
+    return not ended.poll(0)
 
 
 def disk_fault(fault: BaseException) -> str | None:
