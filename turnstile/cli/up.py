@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
 
 if TYPE_CHECKING:
@@ -203,7 +204,4 @@ def _token(file: TextIO | None) -> str | None:
     """The admin API's token: never an argument, which every user of the machine could read in the list of processes."""
     if file is None:
         return os.environ.get("TURNSTILE_ADMIN_TOKEN") or None
-    token = file.readline().strip()
-    if not token:
-        raise click.UsageError(f"{file.name} has no token on its first line")
-    return token
+    return token_in(file)

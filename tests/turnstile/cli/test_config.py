@@ -127,15 +127,22 @@ async def test_quota_errors(run):
         await run(quota, *words, exit_code=2)
 
 
-async def test_a_token_is_asked_for_and_taken(start_api):
+async def test_a_token_is_asked_for_and_taken(start_api, tmp_path):
     api = await start_api(token="s3cret")
 
     def call(*more: str) -> Result:
         return CliRunner().invoke(config, ["list", "--admin", api.url, *more])
 
     without = await trio.to_thread.run_sync(call)
-    assert (without.exit_code, "give it with --token or TURNSTILE_ADMIN_TOKEN" in without.stderr) == (1, True)
-    assert (await trio.to_thread.run_sync(call, "--token", "s3cret")).exit_code == 0
+    assert (without.exit_code, "give it with --token-file or TURNSTILE_ADMIN_TOKEN" in without.stderr) == (1, True)
+    by_value = await trio.to_thread.run_sync(call, "--token", "s3cret")
+    assert by_value.exit_code == 0 and "list of processes" in by_value.stderr
+    (tmp_path / "token").write_text("s3cret\n")
+    by_file = await trio.to_thread.run_sync(call, "--token-file", str(tmp_path / "token"))
+    assert (by_file.exit_code, by_file.stderr) == (0, "")
+    (tmp_path / "token").write_text("\n")
+    empty = await trio.to_thread.run_sync(call, "--token-file", str(tmp_path / "token"))
+    assert empty.exit_code == 2 and "has no token on its first line" in empty.stderr
 
 
 async def test_what_a_single_broker_has_of_its_own_is_listed(run):

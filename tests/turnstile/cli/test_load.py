@@ -51,6 +51,6 @@ async def test_an_admin_api_with_a_token_is_asked_with_it_or_the_load_says_so(st
         return CliRunner().invoke(load, arguments, env={"TURNSTILE_ADMIN_TOKEN": None})
 
     without = await trio.to_thread.run_sync(run)
-    assert (without.exit_code, "needs its token; give it with --token" in without.stderr) == (1, True)
+    assert (without.exit_code, "needs its token; give it with --token-file" in without.stderr) == (1, True)
     with_token = await trio.to_thread.run_sync(lambda: run("--token", "s3cret"))
     assert "Nothing answers at 127.0.0.1:1" in with_token.stderr
