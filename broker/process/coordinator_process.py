@@ -43,6 +43,7 @@ from shards.mesh.poller import Poller
 from shards.supervisor.binding import RunDir
 from shards.supervisor.progress import Progress
 from shards.supervisor.restarts import RestartBoard
+from shards.supervisor.watchdog import Watchdog
 
 _TICK_S = 0.25
 _FOR_EVER_S = 1e9  # a question is open until it is answered, or its link ends
@@ -53,13 +54,13 @@ FIRST_SHARD = 2
 """The place of the first shard among the supervisor's children: after the journal's converter and the coordinator."""
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, ready: int, epoch: int) -> int:
+def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     configure()
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
     try:
-        control = CoordinatorProcess(plan, epoch, restarts)
+        control = CoordinatorProcess(plan, epoch, restarts, watchdog)
     except TurnstileError as fault:
         os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
         return 1
@@ -88,8 +89,9 @@ def convert_journal(plan: ClusterPlan, report_to: int, epoch: int) -> int:
 class CoordinatorProcess:
     """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
 
-    def __init__(self, plan: ClusterPlan, epoch: int, restarts: RestartBoard) -> None:
+    def __init__(self, plan: ClusterPlan, epoch: int, restarts: RestartBoard, watchdog: Watchdog) -> None:
         self.plan = plan
+        self._watchdog = watchdog
         self._restarts = restarts
         self.log = RateLimitedLogger(process="coordinator")
         self.poller = Poller()
@@ -315,5 +317,7 @@ class CoordinatorProcess:
     async def _tick(self) -> None:
         while True:
             await trio.sleep(_TICK_S)
+            # A slow disk may hold this loop up for longer than a shard's, which writes no store.
+            self._watchdog.beat(2 * self._timeout_s(), now_s=time.monotonic())
             self.journal.tick(time.monotonic_ns())
             self.mesh.tick()

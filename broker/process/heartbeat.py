@@ -3,6 +3,7 @@
 H1  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
 H2  It is ended once it has neither answered nor made progress for the timeout (`turnstile.shard.timeout.ms`). Progress
     counts only while it starts or applies a version, which may keep it busy for long: a shard at rest answers, or hangs.
+    It counts for MOST_BUSY_S after the last answer: a shard that spins is ended, too.
 H3  Time during which the coordinator itself did not run is not held against any shard.
 
 Pure: the coordinator's process asks, reads the clock, and ends processes.
@@ -16,13 +17,16 @@ Member = tuple[int, int]
 """(broker, shard)."""
 EVERY_S = 0.5
 LATE_S = 0.5
+MOST_BUSY_S = 600.0
 _OVERSLEPT_S = 1.0
 
 
 @dataclass
 class _Watch:
-    """`asked_s`: when the question was asked that is not answered yet; `alive_s`: the last sign of life."""
+    """`answered_s`: when it answered last; `alive_s`: the last sign of life; `asked_s`: when the question was asked that is
+    not answered yet."""
 
+    answered_s: float
     alive_s: float
     asked_s: float | None = None
 
@@ -31,7 +35,7 @@ class Heartbeat:
     """The shards of a cluster as their answers show them. Times are of one clock, in seconds."""
 
     def __init__(self, members: list[Member], *, now_s: float) -> None:
-        self._watches = {member: _Watch(now_s) for member in members}
+        self._watches = {member: _Watch(now_s, now_s) for member in members}
         self._looked_s = now_s
 
     def to_ask(self, member: Member, *, now_s: float) -> bool:
@@ -44,15 +48,17 @@ class Heartbeat:
 
     def answered(self, member: Member, *, now_s: float) -> None:
         """The shard has answered, or a new incarnation of it has come up."""
-        self._watches[member] = _Watch(now_s)
+        self._watches[member] = _Watch(now_s, now_s)
 
     def lost(self, member: Member, *, now_s: float) -> None:
         """Its link has ended: what was asked is not going to be answered, and its successor has the whole timeout."""
-        self._watches[member] = _Watch(now_s)
+        self._watches[member] = _Watch(now_s, now_s)
 
     def progressed(self, member: Member, *, now_s: float) -> None:
         """It is starting or applying a version, and gets somewhere with it (H2)."""
-        self._watches[member].alive_s = now_s
+        watch = self._watches[member]
+        if now_s - watch.answered_s < MOST_BUSY_S:
+            watch.alive_s = now_s
 
     def unresponsive(self, *, now_s: float) -> set[Member]:
         """The shards that owe an answer (H1)."""
@@ -69,6 +75,7 @@ class Heartbeat:
         if overslept_s > _OVERSLEPT_S:
             for watch in self._watches.values():
                 watch.alive_s += overslept_s
+                watch.answered_s += overslept_s
                 if watch.asked_s is not None:
                     watch.asked_s += overslept_s
         late = [member for member, watch in self._watches.items() if now_s - watch.alive_s >= timeout_s]

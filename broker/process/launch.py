@@ -25,6 +25,7 @@ from shards.limits.config_def import BROKER, not_emulated
 from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
+from shards.supervisor.watchdog import Watchdog
 
 _BACKLOG = "socket.listen.backlog.size"
 
@@ -137,13 +138,15 @@ class _Launch:
 
         read_end, write_end = os.pipe()
 
-        def child(name: str, stage: int, main: Callable[[int], int]) -> Child:
-            return Child(name, stage, reporting(main, write_end, name))
+        def child(name: str, stage: int, main: Callable[[int], int], watchdog: Watchdog | None = None) -> Child:
+            return Child(name, stage, reporting(main, write_end, name), watchdog)
 
         board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
+        watchdog = Watchdog()
+        coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, write_end)
         children = [
             child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan, write_end)),
-            child("the coordinator", 1, partial(coordinator_process.run, plan, run_dir, board, write_end)),
+            child("the coordinator", 1, coordinator, watchdog),
         ]
         for broker, shard in plan.members():
             main = partial(shard_process.run, plan, run_dir, broker, shard, write_end)

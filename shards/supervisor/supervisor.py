@@ -8,6 +8,7 @@ Invariants
 S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
 S2  Every fork gets an epoch above all earlier ones of this data directory, by which a dead incarnation's messages are known.
 S3  A process that keeps dying is started again after longer and longer delays (restarts.B1); the others go on.
+S4  The process that watches the others is watched itself (watchdog.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from shards.errors import CannotStart
 from shards.supervisor.restarts import Backoff, RestartBoard
+from shards.supervisor.watchdog import LOOK_S, Watchdog
 
 _PR_SET_PDEATHSIG = 1
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -34,9 +36,11 @@ Main = Callable[[int], int]
 
 
 class Child:
-    """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier."""
+    """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier. One with a
+    `watchdog` is ended when it hangs."""
 
-    def __init__(self, name: str, stage: int, main: Main) -> None:
+    def __init__(self, name: str, stage: int, main: Main, watchdog: Watchdog | None = None) -> None:
+        self.watchdog = watchdog
         self.name = name
         self.stage = stage
         self.main = main
@@ -76,13 +80,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Restarts what dies until told to stop; returns the exit code 0."""
+        look_s = time.monotonic()
         while True:
-            missing = [child for child in self._children if not child.pid]
-            if missing:
-                wait_s = max(0.0, min(child.due_s for child in missing) - time.monotonic())
-                caught = signal.sigtimedwait(_WATCHED, wait_s)
-            else:
-                caught = signal.sigwaitinfo(_WATCHED)
+            due_s = min([look_s, *(child.due_s for child in self._children if not child.pid)])
+            caught = signal.sigtimedwait(_WATCHED, max(0.0, due_s - time.monotonic()))
             if caught and caught.si_signo != signal.SIGCHLD:
                 self.stop()
                 return 0
@@ -90,6 +91,15 @@ class Supervisor:
             for child in self._children:
                 if not child.pid and child.due_s <= time.monotonic():
                     self._restart(child)
+            if time.monotonic() >= look_s:
+                look_s = time.monotonic() + LOOK_S
+                self._end_hung(now_s=time.monotonic())
+
+    def _end_hung(self, *, now_s: float) -> None:
+        for child in self._children:
+            if child.watchdog is not None and child.pid and child.watchdog.is_hung(child.pid, now_s=now_s):
+                self._tell(f"{child.name} (pid {child.pid}) does not answer; ending it")
+                self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
         """Forks it, if a full disk or a full process table lets us; else `run` tries again soon."""
@@ -156,6 +166,8 @@ class Supervisor:
 
     def _fork(self, child: Child) -> None:
         epoch = next_epoch(self._epoch_file)
+        if child.watchdog is not None:
+            child.watchdog.started(now_s=time.monotonic())
         pid = os.fork()
         if pid:
             child.pid = pid

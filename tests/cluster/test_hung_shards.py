@@ -1,4 +1,4 @@
-"""A shard that hangs (SIGSTOP): seen at once, ended within its timeout, and nothing waits for it for longer."""
+"""A shard or the coordinator that hangs (SIGSTOP): seen at once, ended within its timeout, and nothing waits for it for longer."""
 
 import json
 import os
@@ -60,3 +60,16 @@ def test_a_shard_that_resumes_in_time_is_not_ended(tmp_path):
         os.kill(pid, signal.SIGCONT)
         until(lambda: state(cluster, 1) == "up", what="up again")
         assert cluster.shard_pid(1) == pid
+
+
+def test_a_hung_coordinator_is_replaced_and_no_connection_notices(tmp_path):
+    with running(tmp_path / "d", "--set", "turnstile.shard.timeout.ms=1000") as cluster, ExitStack() as stack:
+        sock = stack.enter_context(connect(cluster.address))
+        assert admitted(sock)
+        pid = cluster.get("/v1/cluster")["coordinator_pid"]
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: "the coordinator" in cluster.errors.read_text(), within_s=20, what="its end")
+        until(lambda: cluster.get("/v1/cluster")["coordinator_pid"] != pid, within_s=20, what="another in its place")
+        assert admitted(sock), "the connection has gone on"
+        cluster.set("kafka_connections_max", 5)
+        assert f"the coordinator (pid {pid}) does not answer; ending it" in cluster.errors.read_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.process.heartbeat import EVERY_S, LATE_S, Heartbeat
+from broker.process.heartbeat import EVERY_S, LATE_S, MOST_BUSY_S, Heartbeat
 
 ONE, OTHER = (0, 0), (0, 1)
 TIMEOUT_S = 5.0
@@ -73,6 +73,15 @@ def test_what_starts_or_applies_and_gets_somewhere_is_not_ended_but_shown(watche
     assert (watched.unresponsive, watched.ended) == ({OTHER}, [])
     watched.busy.remove(OTHER)
     watched.run(TIMEOUT_S)
+    assert watched.ended == [OTHER]
+
+
+def test_what_spins_while_it_starts_or_applies_is_ended_in_the_end(watched):
+    watched.answering.remove(OTHER)
+    watched.busy.add(OTHER)
+    watched.run(MOST_BUSY_S)
+    assert watched.ended == []
+    watched.run(TIMEOUT_S + EVERY_S)
     assert watched.ended == [OTHER]
 
 
