@@ -5,24 +5,23 @@ headers, and for each header key length, key, value length, value; all numbers a
 timestamp delta of 64. A negative length of a key or value stands for null.
 Source: https://kafka.apache.org/documentation/#record; DefaultRecord.readFrom.
 
-One record costs some 400 ns in Python. Where many records in a row have the same lengths, as a load generator's have,
-they are checked column by column instead (`_like`): the bytes at one place of all of them are one slice.
+One record costs some 400 ns in Python. Where many records in a row have the same lengths, they are checked column by column
+instead (`_like`): the bytes at one place of all of them are one slice. A batch that is like an earlier one from its first
+record to its last is checked faster still (uniform_records.py).
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from broker.log.uniform_records import FIRST, ONE_BYTE_OFFSETS, SECOND, TWO_BYTE_OFFSETS, RecordLayout, UniformRecords
 from broker.protocol.primitives import Buffer
 
 _LEAST_RUN = 8
 _NONE_ALIKE = (0, 0, 0)
 _ODD = bytes(range(1, 256, 2))
 _EVEN_LOW = bytes(range(128, 256, 2))  # first bytes, of two, of deltas that are not negative
-_ONE_BYTE_OFFSETS = 64
-_TWO_BYTE_OFFSETS = 8192
-_FIRST = bytes(2 * n & 0x7F | (0x80 if n >= _ONE_BYTE_OFFSETS else 0) for n in range(_TWO_BYTE_OFFSETS))
-_SECOND = bytes(2 * n >> 7 for n in range(_TWO_BYTE_OFFSETS))
-"""The varints of the offset deltas 0 to 8191: the first byte of each, and the second of those that have one."""
+
+_uniform = UniformRecords()
 
 
 class MalformedRecords(ValueError):
@@ -39,8 +38,7 @@ class Summary(NamedTuple):
 
 
 _Layout = tuple[int, int, int, int, int, int, int, int]
-"""Where the parts of a record are, counted from its start: its attributes, offset delta, key length and that one's end,
-value length and that one's end, number of headers, and its own end."""
+"""The fields of a RecordLayout, which takes longer to make."""
 
 
 def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
@@ -48,6 +46,16 @@ def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
 
     Raises MalformedRecords.
     """
+    uniform = _uniform.match(buffer, position, count) if count <= most else None
+    if uniform is not None:
+        earliest, latest, has_keys = uniform
+        return Summary(earliest, latest, [] if has_keys else [range(count)], exact=True)
+    return _walk(buffer, position, count, most)
+
+
+def _walk(buffer: Buffer, position: int, count: int, most: int) -> Summary:
+    records_at = position
+    uniform: _Layout | None = None  # the layout of the first record, if it has no headers
     earliest, latest = 1 << 63, -(1 << 63)
     without_key: list[range] = []
     index, checked, alike = 0, min(count, most), True
@@ -58,6 +66,8 @@ def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
         except IndexError:
             raise MalformedRecords(f"Record {index} ends too early.") from None
         position = start + layout[-1]
+        if not index and not has_headers:
+            uniform = layout
         if timestamp < earliest:
             earliest = timestamp
         if timestamp > latest:
@@ -76,6 +86,8 @@ def scan(buffer: Buffer, position: int, count: int, most: int) -> Summary:
         index += run
     if index == count and position != len(buffer):
         raise MalformedRecords("There is more in the batch than its records.")
+    if uniform is not None and index == count >= _LEAST_RUN:
+        _uniform.learn(buffer, records_at, count, RecordLayout(*uniform))
     return Summary(earliest, latest, without_key, index == count)
 
 
@@ -156,7 +168,7 @@ def _like(buffer: Buffer, start: int, layout: _Layout, index: int, most: int) ->
         return _NONE_ALIKE
     first = start + size
     two_bytes = key_at - offset_at == 2
-    count = min(most, (_TWO_BYTE_OFFSETS if two_bytes else _ONE_BYTE_OFFSETS) - index, (len(buffer) - first) // size)
+    count = min(most, (TWO_BYTE_OFFSETS if two_bytes else ONE_BYTE_OFFSETS) - index, (len(buffer) - first) // size)
     lengths = bytes(buffer[first : first + count * size : size])
     count -= len(lengths.lstrip(lengths[:1]))
     if count < _LEAST_RUN or lengths[0] != buffer[start]:
@@ -170,9 +182,9 @@ def _like(buffer: Buffer, start: int, layout: _Layout, index: int, most: int) ->
         if buffer[first + at : end : size].count(buffer[start + at]) != count:
             return _NONE_ALIKE
     at = first + offset_at
-    if buffer[at:end:size] != _FIRST[index : index + count]:
+    if buffer[at:end:size] != FIRST[index : index + count]:
         return _NONE_ALIKE
-    if two_bytes and buffer[at + 1 : end : size] != _SECOND[index : index + count]:
+    if two_bytes and buffer[at + 1 : end : size] != SECOND[index : index + count]:
         return _NONE_ALIKE
     deltas = buffer[first + body_at + 1 : end : size]
     if offset_at - body_at == 2:

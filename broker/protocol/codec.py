@@ -49,7 +49,9 @@ class Compiler:
         shape = Shape(entity, self.compile)
         source = "\n".join([*_init_source(shape), *ReaderSource(shape).lines(), *WriterSource(shape).lines()])
         namespace = shape.names
-        namespace["refuse_dropped"] = partial(self._refuse_dropped, entity.__name__)
+        known: set[str] = set()  # names that this version lacks and another has
+        namespace["dropped_before"] = known
+        namespace["refuse_dropped"] = partial(self._refuse_dropped, entity.__name__, known)
         exec(compile(source, f"<codec {entity.__module__}.{entity.__name__}>", "exec"), namespace)
         names = tuple(field.name for field in shape.fields)
         made = type(
@@ -70,8 +72,9 @@ class Compiler:
         self.compiled[entity] = made
         return made
 
-    def _refuse_dropped(self, class_name: str, given: dict[str, object]) -> None:
+    def _refuse_dropped(self, class_name: str, known: set[str], given: dict[str, object]) -> None:
         self._dropped(class_name, list(given))
+        known.update(given)
 
 
 class Message:
@@ -112,7 +115,7 @@ def _read_absent(self: Message, absent: Absent, name: str) -> object:
 
 
 def _init_source(shape: Shape) -> list[str]:
-    parameters, body = [], ["    if dropped: refuse_dropped(dropped)"]
+    parameters, body = [], ["    if dropped and not dropped.keys() <= dropped_before: refuse_dropped(dropped)"]
     for field in shape.fields:
         default = shape.default(field)
         if default is dataclasses.MISSING:
