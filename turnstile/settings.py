@@ -15,6 +15,9 @@ SHORT = {
 }
 """Short names of the limits that tests set most; every setting has its full name, too."""
 DEFAULT = "<default>"
+ENTITY = ("user", "client-id", "ip")
+Quota = tuple[dict[str, str | None], dict[str, float]]
+"""An entity, of which None is the default one, and its rates by name."""
 
 
 def as_setting(name: str) -> str:
@@ -48,6 +51,27 @@ def as_entity(text: str | Mapping[str, str | None]) -> dict[str, str | None]:
             raise ValueError(f"{text!r} is no quota entity, such as user=alice,client-id=app or ip={DEFAULT}")
         found[kind] = None if name == DEFAULT else name
     return found
+
+
+def as_settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Settings of a TOML table, which reads an unquoted max.connections = 5 as a table of a table: both spellings count."""
+    found: dict[str, str] = {}
+    for name, value in table.items():
+        dotted = isinstance(value, Mapping) and not name.endswith("overrides")
+        found |= as_settings(value, f"{prefix}{name}.") if dotted else {f"{prefix}{name}": as_text(value)}
+    return found
+
+
+def as_quota(entry: Mapping[str, Any]) -> Quota:
+    """An entity and its rates of a [[quota]] of TOML. Raises ValueError."""
+    entity = {kind: None if entry[kind] == DEFAULT else str(entry[kind]) for kind in ENTITY if kind in entry}
+    rates = {name: value for name, value in entry.items() if name not in ENTITY}
+    wrong = [name for name, value in rates.items() if not isinstance(value, (int, float)) or isinstance(value, bool)]
+    if wrong:
+        raise ValueError(f"[[quota]] {wrong[0]} must be a number")
+    if not entity or not rates:
+        raise ValueError("[[quota]] needs a user, client-id or ip, and a rate such as producer_byte_rate")
+    return entity, {name: float(value) for name, value in rates.items()}
 
 
 def _bracketed(address: str) -> str:

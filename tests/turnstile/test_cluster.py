@@ -1,20 +1,25 @@
 """The Python API, with real processes: what a program that uses it sees."""
 
 import asyncio
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer
 from harness import admitted, connect, until
 
 import turnstile
+from turnstile.cli.load import load
+from turnstile.load import comparison
 
 HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "trio", "confluent_kafka", "click", "rich"}
 
@@ -116,6 +121,21 @@ def test_explain_says_which_limit_holds_where_it_comes_from_and_who_has_the_toke
     }
     with pytest.raises(turnstile.AdminError, match="must be an IP address"):
         cluster.explain(ip="nowhere")
+
+
+def test_load_runs_a_scenario_without_and_with_the_limits_that_it_suggests(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "compare", partial(comparison.compare, wait=lambda seconds: None))
+    cluster.set(per_ip=4)
+    scenario = tmp_path / "six.toml"
+    scenario.write_text(
+        '[limits]\nkafka_connections_max_per_ip = 3\n[[group]]\nsources = "127.1.0.1"\nclients = 6\nhold_s = "end"\n'
+    )
+    options = ["--bootstrap", cluster.bootstrap, "--admin", cluster.admin.url, "--scenario", str(scenario), "--apply"]
+    done = CliRunner().invoke(load, [*options, "--json", "--expect", "refused<=2"])
+    both = json.loads(done.stdout)
+    assert (both["without"]["refused"], both["with"]["refused"]) == (2, 3)
+    assert done.exit_code == 99 and done.stderr.strip().endswith("missed: refused<=2: it was 3")
+    assert cluster.explain(ip="127.1.0.1")["brokers"][0]["connections"][1]["value"] == 4
 
 
 def test_a_killed_shard_is_back_when_kill_shard_returns(cluster):

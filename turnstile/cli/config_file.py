@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turnstile.settings import DEFAULT, as_text
+from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
 
 _CLUSTER = {
     "brokers": int,
@@ -42,7 +42,6 @@ _CLUSTER = {
     "journal": str,
 }
 _TABLES = ("cluster", "listeners", "limits", "topics", "users", "quota")
-_ENTITY = ("user", "client-id", "ip")
 _QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")
 """Rows of nearly every server.properties that say nothing of clients: left out without a word."""
 
@@ -60,7 +59,7 @@ class ConfigFile:
     settings: list[tuple[str, str]] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
-    quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
+    quotas: list[Quota] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
 
@@ -71,7 +70,7 @@ def read(path: Path) -> ConfigFile:
         return _properties(text) if path.suffix == ".properties" else _toml(tomllib.loads(text))
     except OSError as fault:
         raise ConfigFileInvalid(f"{path}: {fault.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ConfigFileInvalid) as fault:
+    except (ValueError, ConfigFileInvalid) as fault:
         raise ConfigFileInvalid(f"{path}: {fault}") from None
 
 
@@ -98,10 +97,10 @@ def _toml(document: Mapping[str, Any]) -> ConfigFile:
     return ConfigFile(
         cluster=dict(tables["cluster"]),
         listeners=[f"{name}={where}" for name, where in tables["listeners"].items()],
-        settings=[(name, as_text(value)) for name, value in _flat(tables["limits"])],
+        settings=list(as_settings(tables["limits"]).items()),
         topics=[f"{name}:{count}" for name, count in tables["topics"].items()],
         users=dict(tables["users"]),
-        quotas=[_quota(entry) for entry in quotas],
+        quotas=[as_quota(entry) for entry in quotas],
     )
 
 
@@ -110,26 +109,6 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise ConfigFileInvalid(f"{name} must be a table: [{name}]")
     return table
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """TOML reads an unquoted max.connections = 5 as a table of a table; both spellings mean the setting."""
-    found: list[tuple[str, Any]] = []
-    for name, value in table.items():
-        dotted = isinstance(value, Mapping) and not name.endswith("overrides")
-        found += _flat(value, f"{prefix}{name}.") if dotted else [(f"{prefix}{name}", value)]
-    return found
-
-
-def _quota(entry: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, float]]:
-    entity = {kind: None if entry[kind] == DEFAULT else str(entry[kind]) for kind in _ENTITY if kind in entry}
-    rates = {name: value for name, value in entry.items() if name not in _ENTITY}
-    wrong = [name for name, value in rates.items() if not isinstance(value, (int, float)) or isinstance(value, bool)]
-    if wrong:
-        raise ConfigFileInvalid(f"[[quota]] {wrong[0]} must be a number")
-    if not entity or not rates:
-        raise ConfigFileInvalid("[[quota]] needs a user, client-id or ip, and a rate such as producer_byte_rate")
-    return entity, {name: float(value) for name, value in rates.items()}
 
 
 def write(

@@ -14,6 +14,7 @@ from turnstile.cli.cluster_command import admin_option, json_option, sentence, t
 from turnstile.cli.output import CommandFailed
 
 if TYPE_CHECKING:
+    from turnstile.load.expectations import Expectation
     from turnstile.load.spec import LoadScenario
 
 _DEFAULT_CONNECTIONS = 1000
@@ -68,27 +69,31 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
 @click.option("--expect", "expected", multiple=True, metavar="TEXT",
               help="What has to hold, such as 'refused<1%' or 'p99<50ms'; exit code 99 when it doesn't.")  # fmt: skip
+@click.option("--apply", is_flag=True,
+              help="Run the scenario twice, without and with the limits it suggests, and show both side by side.")  # fmt: skip
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
 @json_option
 def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
-         processes: int | None, expected: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+         processes: int | None, expected: tuple[str, ...], apply: bool, **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
     Exit code 0: done. 1: it could not be done, was interrupted, or the cluster counted something else than was seen.
-    99: something that --expect names does not hold.
+    99: something that --expect names does not hold; with --apply, in the run with the limits.
 
     \b
     turnstile load --sources 127.1.0.0/22 --connections 5000
     turnstile load --sources 127.1.0.1 --rate 200 --duration 20 --hold 5
     turnstile load --scenario nat
+    turnstile load --scenario nat --apply
     turnstile load --scenario nat --expect 'refused<1%' --expect 'office.p99<50ms'
     turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
     """
     from rich.console import Console
 
-    from turnstile.load import output
+    from turnstile.load import output, side_by_side
     from turnstile.load import scenario_file as scenarios
-    from turnstile.load.driver import run
+    from turnstile.load.comparison import compare
+    from turnstile.load.driver import LoadResult, run
     from turnstile.load.expectations import parse
     from turnstile.load.raw_sockets import DriverError
     from turnstile.load.spec import SpecInvalid
@@ -108,25 +113,45 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
         chosen = _scenario(scenario, options)
     except (SpecInvalid, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
+    if apply and not chosen.suggested:
+        raise click.UsageError("--apply needs a scenario that suggests limits.")
     if chosen.story and not as_json:
         out.print(f"[bold]{chosen.title}[/]. {chosen.story}", highlight=False)
-        for command in chosen.try_it:
-            out.print(f"  try: {command}", highlight=False)
+        for command in chosen.suggested.commands():
+            out.print(f"  {'with' if apply else 'try'}: {command}", highlight=False, markup=False)
     cluster = AdminClient(admin, token)
-    try:
+
+    def run_once() -> LoadResult:
         with output.Bar(chosen, bar_console) as bar:
-            result = run(chosen, bootstrap, cluster, processes=processes, watch=bar)
+            return run(chosen, bootstrap, cluster, processes=processes, watch=bar)
+
+    try:
+        if apply:
+            both = compare(chosen, cluster, run_once)
+            told = side_by_side.as_json(both)
+            interrupted, disagrees, judged = both.interrupted, both.disagrees, told["with"]
+        else:
+            result = run_once()
+            told = judged = output.as_json(result)
+            interrupted, disagrees = result.interrupted, result.reconciliation.agree is False
     except DriverError as fault:
         raise CommandFailed(str(fault)) from None
     except AdminError as fault:
         raise CommandFailed(sentence(fault, cluster.url)) from None
     if as_json:
-        click.echo(json.dumps(output.as_json(result)))
+        click.echo(json.dumps(told))
+    elif apply:
+        side_by_side.show(both, out)
     else:
         output.show(result, out)
-    if result.interrupted or result.reconciliation.agree is False:
+    if interrupted or disagrees:
         sys.exit(1)
-    missed = [why for each in expectations if (why := each.judge(output.as_json(result))) is not None]
+    _judge(expectations, judged)
+
+
+def _judge(expectations: list[Expectation], told: dict[str, Any]) -> None:
+    """Ends the command where an expectation is missed."""
+    missed = [why for each in expectations if (why := each.judge(told)) is not None]
     for why in missed:
         click.echo(f"missed: {why}", err=True)
     if missed:

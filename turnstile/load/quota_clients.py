@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 
 from turnstile.load import raw
@@ -39,13 +40,14 @@ def insist(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, A
 def mutate(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, Any]:
     """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
     client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    of_this_run = token_hex(4)  # the topics of an earlier run may still be there
     told, done, number = Throttles(), {"created": 0, "rejected": 0, "failed": 0}, 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["topics_per_s"])
         number += 1
         try:
-            name = f"{order['topic']}-{order['number']}-{number}"
+            name = f"{order['topic']}-{of_this_run}-{number}"
             error, throttle_ms = raw.create_topic(client, name, order["partitions"])
         except OSError:
             done["failed"] += 1

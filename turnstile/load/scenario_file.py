@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from turnstile.load.sources import Sources
 from turnstile.load.spec import UNTIL_THE_END, ClientGroup, LoadScenario, SpecInvalid, Traffic
+from turnstile.load.suggestion import Suggestion
+from turnstile.settings import as_quota, as_settings
 
 SHIPPED = Path(__file__).parent / "scenarios"
+_NOT_KEYS = ("recorded", "suggested")
+"""Fields that no key of a file gives: connections of a log, and what [limits] and [[quota]] make."""
 _TABLES = {"group": (ClientGroup, "groups"), "traffic": (Traffic, "traffic")}
 
 
@@ -46,20 +50,28 @@ def build(document: dict[str, Any], name: str) -> LoadScenario:
             if not isinstance(value, list):
                 raise SpecInvalid(f"[{key}] must be [[{key}]]: there can be several.")
             settings[field] = tuple(_make(kind, entry, key) for entry in value)
-        elif key == "try_it":
-            settings[key] = (value,) if isinstance(value, str) else tuple(value)
-        else:
+        elif key not in ("limits", "quota"):
             settings[key] = value
     made = _make(LoadScenario, settings, "the file")
     assert isinstance(made, LoadScenario)
-    return made
+    return replace(made, suggested=_suggestion(document))
+
+
+def _suggestion(document: dict[str, Any]) -> Suggestion:
+    limits, quotas = document.get("limits", {}), document.get("quota", [])
+    if not isinstance(limits, dict) or not isinstance(quotas, list):
+        raise SpecInvalid("limits must be a table, [limits], and quotas a list of them, [[quota]].")
+    try:
+        return Suggestion(as_settings(limits), tuple(as_quota(entry) for entry in quotas))
+    except ValueError as wrong:
+        raise SpecInvalid(f"{wrong}.") from None
 
 
 def _make(kind: type, entry: dict[str, Any], where: str) -> Any:
     known = {field.name: field.type for field in fields(kind)} if entry else {}
     entry = dict(entry)
     for key, value in entry.items():
-        if key not in known or key == "recorded":
+        if key not in known or key in _NOT_KEYS:
             raise SpecInvalid(f"{where}: there is no key {key!r}.")
         if key == "hold_s" and value == "end":
             entry[key] = UNTIL_THE_END

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstile.load.sources import Sources
+from turnstile.load.suggestion import NONE, Suggestion
 
 FIN, RST = "fin", "rst"
 API_VERSIONS, NO_PROBE = "apiversions", "none"
@@ -120,8 +121,8 @@ class LoadScenario:
     name: str
     title: str = ""
     story: str = ""
-    try_it: tuple[str, ...] = ()
-    """Commands that set limits this story is about; shown, never run."""
+    suggested: Suggestion = NONE
+    """Limits that the story is about: shown, and set for the second run of `--apply`."""
     groups: tuple[ClientGroup, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     probe: str = API_VERSIONS

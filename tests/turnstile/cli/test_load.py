@@ -26,6 +26,7 @@ def test_the_shipped_scenarios_are_listed():
         (["--scenario", "nat", "--rate", "5"], "--scenario and --rate don't go together"),
         (["--scenario", "nat", "--replay", "x"], "--scenario and --replay don't go together"),
         (["--scenario", "nope"], "There is no scenario 'nope'"),
+        (["--apply", "--connections", "5"], "--apply needs a scenario that suggests limits"),
         (["--rate", "5"], "--rate needs --duration or --connections"),
         (["--replay", "x"], "--replay needs --sources"),
         (["--replay", "/nowhere.log", "--sources", "127.1.0.0/24"], "can't be read"),

@@ -8,7 +8,7 @@ def test_every_shipped_scenario_is_whole():
     names = {scenario.name for scenario in shipped()}
     assert {"nat", "leak", "restart", "deploy", "per-request"} <= names
     for scenario in shipped():
-        assert scenario.title and scenario.story and scenario.try_it
+        assert scenario.title and scenario.story and scenario.suggested
         assert scenario.length_s() is not None and scenario.length_s() <= 20
 
 
@@ -34,6 +34,10 @@ def test_a_group_by_rate_has_as_many_clients_as_fit_its_duration():
         ({"traffic": [{"producers": 1}]}, "topic"),
         ({"group": [{}, {}]}, "same name"),
         ({"traffic": [{"topic": "t"}]}, "needs seconds"),
+        ({"group": [{}], "limits": 5}, r"\[limits\]"),
+        ({"group": [{}], "quota": [{"user": "a"}]}, "needs a user, client-id or ip, and a rate"),
+        ({"group": [{}], "quota": [{"user": "a", "producer_byte_rate": "x"}]}, "producer_byte_rate must be a number"),
+        ({"group": [{}], "suggested": {}}, "no key 'suggested'"),
         ({"story": 5, "group": [{}]}, "story can't be 5"),
     ],
 )

@@ -1,0 +1,92 @@
+"""The limits that a scenario suggests: what its file says, the commands that set them, a cluster under them.
+
+S1  Within `in_force` every shard enforces the suggested limits.
+S2  After `in_force` the cluster has the settings and quotas that it had before, whatever happened within.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from turnstile.admin_client import AdminClient
+from turnstile.settings import DEFAULT, Quota, as_text
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Settings by name, and quotas."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    quotas: tuple[Quota, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.settings or self.quotas)
+
+    def commands(self) -> list[str]:
+        """The commands that set them."""
+        found = [["config", "set", name, value] for name, value in self.settings.items()]
+        for entity, rates in self.quotas:
+            names = [f"{kind}={DEFAULT if name is None else name}" for kind, name in entity.items()]
+            found.append(["quota", "set", *names, *(f"{rate}={value:.15g}" for rate, value in rates.items())])
+        return [shlex.join(["turnstile", *words]) for words in found]
+
+    def as_json(self) -> dict[str, Any]:
+        """As PUT /v1/cluster_config and PUT /v1/quotas take them."""
+        return {
+            "settings": dict(self.settings),
+            "quotas": [{"entity": entity, "set": rates} for entity, rates in self.quotas],
+        }
+
+
+NONE = Suggestion()
+
+
+@contextmanager
+def in_force(suggestion: Suggestion, admin: AdminClient) -> Iterator[None]:
+    """A cluster under the suggested limits. Raises AdminError for limits that can't be; nothing is changed then."""
+    settings, quotas = _settings(admin), _quotas(admin)
+    alter = [{"entity": entity, "set": rates, "remove": []} for entity, rates in suggestion.quotas]
+    if alter:
+        admin.put("/v1/quotas", {"alter": alter}, dry_run="true")
+    admin.put("/v1/cluster_config", {"upsert": dict(suggestion.settings), "remove": []})
+    try:
+        if alter:
+            admin.put("/v1/quotas", {"alter": alter})
+        yield
+    finally:
+        _restore(suggestion, admin, settings, quotas)
+
+
+def _restore(
+    suggestion: Suggestion, admin: AdminClient, settings: Mapping[str, Any], quotas: Mapping[tuple[Any, ...], Any]
+) -> None:
+    """A setting that `up --set` gave has its value again when the live one is removed; only other ones are set."""
+    admin.put("/v1/cluster_config", {"upsert": {}, "remove": list(suggestion.settings)})
+    now = _settings(admin)
+    lost = {name: as_text(settings[name]) for name in suggestion.settings if settings.get(name) != now.get(name)}
+    if lost:
+        admin.put("/v1/cluster_config", {"upsert": lost, "remove": []})
+    alter = []
+    for entity, rates in suggestion.quotas:
+        before = quotas.get(_key(entity), {})
+        alter.append({"entity": entity, "set": before, "remove": [rate for rate in rates if rate not in before]})
+    if alter:
+        admin.put("/v1/quotas", {"alter": alter})
+
+
+def _settings(admin: AdminClient) -> dict[str, Any]:
+    """Every setting that has a value of its own, static or live."""
+    found: dict[str, Any] = admin.get("/v1/cluster_config", include_defaults="false")
+    return found
+
+
+def _quotas(admin: AdminClient) -> dict[tuple[Any, ...], Any]:
+    return {_key(row["entity"]): row["values"] for row in admin.get("/v1/quotas")["quotas"]}
+
+
+def _key(entity: Mapping[str, str | None]) -> tuple[Any, ...]:
+    return tuple(sorted(entity.items()))
