@@ -48,7 +48,7 @@ NONE = Suggestion()
 @contextmanager
 def in_force(suggestion: Suggestion, admin: AdminClient) -> Iterator[None]:
     """A cluster under the suggested limits. Raises AdminError for limits that can't be; nothing is changed then."""
-    settings, quotas = _settings(admin), _quotas(admin)
+    settings, quotas = _settings(suggestion, admin), _quotas(admin)
     alter = [{"entity": entity, "set": rates, "remove": []} for entity, rates in suggestion.quotas]
     if alter:
         admin.put("/v1/quotas", {"alter": alter}, dry_run="true")
@@ -66,8 +66,8 @@ def _restore(
 ) -> None:
     """A setting that `up --set` gave has its value again when the live one is removed; only other ones are set."""
     admin.put("/v1/cluster_config", {"upsert": {}, "remove": list(suggestion.settings)})
-    now = _settings(admin)
-    lost = {name: as_text(settings[name]) for name in suggestion.settings if settings.get(name) != now.get(name)}
+    now = _settings(suggestion, admin)
+    lost = {name: as_text(value) for name, value in settings.items() if value != now[name]}
     if lost:
         admin.put("/v1/cluster_config", {"upsert": lost, "remove": []})
     alter = []
@@ -78,10 +78,9 @@ def _restore(
         admin.put("/v1/quotas", {"alter": alter})
 
 
-def _settings(admin: AdminClient) -> dict[str, Any]:
-    """Every setting that has a value of its own, static or live."""
-    found: dict[str, Any] = admin.get("/v1/cluster_config", include_defaults="false")
-    return found
+def _settings(suggestion: Suggestion, admin: AdminClient) -> dict[str, Any]:
+    """The values that the suggested settings have now, their defaults included."""
+    return {name: admin.get("/v1/cluster_config", key=name)[name] for name in suggestion.settings}
 
 
 def _quotas(admin: AdminClient) -> dict[tuple[Any, ...], Any]:
