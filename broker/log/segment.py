@@ -168,6 +168,8 @@ class LogSegment:
             batch.magic != MAGIC
             or not HEADER.size <= batch.size <= self.size - position
             or not 0 <= batch.last_offset_delta == batch.record_count - 1
+            # The batch with the last offset, and no other, ends where the file does.
+            or (batch.last_offset + 1 == self.next_offset) != (position + batch.size == self.size)
         ):
             raise DamagedSegment(self.path, position)
         return batch

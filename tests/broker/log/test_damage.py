@@ -122,6 +122,18 @@ def test_a_changed_byte(tmp_path_factory: pytest.TempPathFactory, made: Made, da
     shutil.rmtree(directory.parent)
 
 
+def test_a_shorter_length_of_the_last_batch_of_a_closed_segment(tmp_path: Path, made: Made) -> None:
+    """No header follows in which a reader would meet the damage."""
+    name = next(name for name in made.files if name.endswith(".log"))
+    content = bytearray((made.directory / name).read_bytes())
+    at = content.rindex(b"\x00\x00\x00\x52")  # 82 bytes behind the length
+    content[at + 3] ^= 16
+    directory = tmp_path / "t-0"
+    shutil.copytree(made.directory, directory)
+    (directory / name).write_bytes(content)
+    check(made, directory, hit_by(made, name, at, cut=False), name)
+
+
 @settings(max_examples=150)
 @given(data=st.data())
 def test_a_lost_end(tmp_path_factory: pytest.TempPathFactory, made: Made, data: st.DataObject) -> None:
