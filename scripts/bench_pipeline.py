@@ -121,7 +121,7 @@ def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
 def spark_audit(folder: Path) -> Iterator[Callable[[], str]]:
     """All checks."""
     with session.session(app="turnstile bench-pipeline") as spark:
-        yield lambda: audit.audit(journal_events.read(spark, [folder / "journal"])).verdict
+        yield lambda: audit.audit(journal_events.read(spark, [folder / "journal"]).journal()).verdict
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +28,35 @@ def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None
 
     Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
     unknown, because events or the configuration are missing, or the audit could not be done.
+
+    A journal of some million events is read here; a larger one, or any with --master, by Spark.
     """
     with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.verdict import EXIT_CODE
-        from turnstile.pipeline.events.journal_events import read
+        from turnstile.pipeline.events.journal import here
 
-        with spark_session(master, folders, "audit") as spark:
-            result = run(read(spark, folders, until_ns=until_ns))
+        _say("reading")
+        is_given = ctx.get_parameter_source("master") is click.core.ParameterSource.COMMANDLINE
+        small = None if is_given else here(folders, until_ns=until_ns)
+        if small is not None:
+            result = run(small, _say)
+        else:
+            from turnstile.pipeline.events.journal_events import read
+
+            with spark_session(master, folders, "audit") as spark:
+                result = run(read(spark, folders, until_ns=until_ns).journal(), _say)
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:
         _print_audit(result)
     ctx.exit(EXIT_CODE[result.verdict])
+
+
+def _say(name: str) -> None:
+    """A line of progress on stderr, when that is a terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[2K{name} ...", err=True)
 
 
 def _print_audit(result: AuditResult) -> None:

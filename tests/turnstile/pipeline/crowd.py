@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from presence import begun_and_ended, seen_by_the_coordinator
 from storms import COORDINATOR, write
 
 SECOND_NS = 1_000_000_000
@@ -154,7 +155,7 @@ class Broker:
         return max(each.number for each, at in zip(self.plan, self._applied[shard], strict=True) if at <= self.now_ns)
 
     def numbered(self) -> list[Event]:
-        return numbered(self.events)
+        return numbered(begun_and_ended(self.events, len(self.epochs)))
 
     def _start(self, shard: int) -> None:
         """A process begins with everything, later versions come as they are applied."""
@@ -217,16 +218,17 @@ class Broker:
         self._start(shard)
 
 
-def coordinator(plan: list[Version], lost: Iterable[Event]) -> list[Event]:
-    """What it writes: each version stored and acknowledged, and which shards died."""
-    events = list(lost)
+def coordinator(plan: list[Version], lost: Iterable[Event], events: Iterable[Event]) -> list[Event]:
+    """What it writes: each version stored and acknowledged, which shards were up, and which died."""
+    events = [*lost, *seen_by_the_coordinator(events)]
     for version in plan:
         for at_ns, acknowledged in ((version.stored_ns, False), (version.acknowledged_ns, True)):
             changes = [*(STATIC if version.number == 1 else []), *version.changes()]
             detail = json.dumps({"changes": changes, "full": version.number == 1, "acknowledged": acknowledged})
             events.append({"kind": "config", "mono_ns": at_ns, "version": version.number, "detail": detail})
     place = {"broker": COORDINATOR, "shard": COORDINATOR, "epoch": 0, "ts": 1_600_000_000_000_000}
-    return numbered([{**place, **event} for event in events])
+    last_ns = max(event["mono_ns"] for event in events) + 100 * SECOND_NS
+    return numbered([{**place, **event} for event in (*events, {"kind": "ended", "mono_ns": last_ns})])
 
 
 def numbered(events: list[Event]) -> list[Event]:

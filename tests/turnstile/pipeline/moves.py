@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crowd import COORDINATOR, numbered
+from presence import begun_and_ended, seen_by_the_coordinator
 from simulation.books import Event
 from simulation.schedule import Schedule
 from simulation.world import Rules
@@ -133,12 +134,12 @@ class Simulated:
                 row["detail"] = json.dumps(event.what)
             if event.kind != "lost":
                 made.append(row)
-        return numbered(made)
+        return numbered(begun_and_ended(made, self.world.shards))
 
 
-def coordinator(rules: list[Rules]) -> list[dict[str, Any]]:
-    """Each version stored when its phase begins, and acknowledged when it is over."""
-    made = []
+def coordinator(rules: list[Rules], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each version stored when its phase begins, and acknowledged when it is over; and which shards were up, and died."""
+    made = seen_by_the_coordinator(events, losses=True)
     for phase, each in enumerate(rules):
         caps = {pool: rule.cap for pool, rule in each.items() if rule.cap is not None}
         overrides = ",".join(f"{ip[3:]}:{caps[ip]}" for ip in IPS if ip in caps)
@@ -154,6 +155,7 @@ def coordinator(rules: list[Rules]) -> list[dict[str, Any]]:
             }
             place = {"broker": COORDINATOR, "shard": COORDINATOR, "epoch": 0, "ts": 1_600_000_000_000_000}
             made.append({**place, **event})
+    made.append({**place, "kind": "ended", "mono_ns": (len(rules) + 1) * SECOND_NS})
     return numbered(made)
 
 

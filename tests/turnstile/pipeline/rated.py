@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crowd import SECOND_NS, numbered
+from presence import begun_and_ended, seen_by_the_coordinator
 from storms import COORDINATOR
 
 from shards.config.image import ClusterImage
@@ -71,6 +72,9 @@ class RatedBroker:
             journal=lambda kind, detail, version: self.add(kind, 0, detail=json.dumps(detail), version=version),
         )
         self._apply()
+
+    def numbered(self) -> list[Event]:
+        return numbered(begun_and_ended(self.events, SHARDS))
 
     @property
     def now_ms(self) -> int:
@@ -162,13 +166,14 @@ class RatedBroker:
             self.admit(ip, listener, shard=shard)
 
 
-def coordinator() -> list[Event]:
-    events = []
+def coordinator(events: list[Event]) -> list[Event]:
+    events = seen_by_the_coordinator(events)
     for version, changes in enumerate(CHANGES, start=1):
         for at_ns, acknowledged in ((STORED_NS[version - 1], False), (ACKNOWLEDGED_NS[version - 1], True)):
             detail = json.dumps({"changes": changes, "full": version == 1, "acknowledged": acknowledged})
             place = {"broker": COORDINATOR, "shard": COORDINATOR, "epoch": 0, "ts": 1_600_000_000_000_000}
             events.append({**place, "kind": "config", "mono_ns": at_ns, "version": version, "detail": detail})
+    events.append({**place, "kind": "ended", "mono_ns": 1000 * SECOND_NS})
     return numbered(events)
 
 

@@ -35,8 +35,7 @@ class Storm:
         self.open: list[dict[str, Any]] = []
         self.conn = 0
         for shard in range(shards):
-            self.add("shard_up", shard)
-            self.config(shard, full=True)
+            self.start(shard)
         self.config(COORDINATOR, acknowledged=True)
 
     def add(self, kind: str, shard: int, **columns: Any) -> dict[str, Any]:
@@ -57,6 +56,22 @@ class Storm:
         detail = json.dumps({"changes": changes, "full": full, "acknowledged": acknowledged})
         self.add("config", shard, version=self.version, detail=detail)
 
+    def start(self, shard: int) -> None:
+        """A process begins: it says so, and then the coordinator."""
+        place = {"broker": 0, "shard": shard, "epoch": self.epochs[shard]}
+        self.add("shard_up", shard, detail=json.dumps({**place, "shards": self.shards}))
+        self.add("shard_up", COORDINATOR, detail=json.dumps({**place, "pid": 1}))
+        self.config(shard, full=True)
+
+    def end(self) -> "Storm":
+        """All processes end in order."""
+        for event in list(self.open):
+            self.close(event)
+        self.open.clear()
+        for shard in (*range(self.shards), COORDINATOR):
+            self.add("ended", shard)
+        return self
+
     def change(self) -> None:
         """A cap changes live: stored, applied by every shard with storms going on, acknowledged."""
         before = dict(self.caps)
@@ -75,10 +90,10 @@ class Storm:
         self.before = None
         self.config(COORDINATOR, acknowledged=True)
 
-    def arrive(self) -> None:
+    def arrive(self, shard: int | None = None) -> None:
         """One connect: admitted if it may be."""
         ip = self.random.choice(self.ips)
-        shard = self.random.randrange(self.shards)
+        shard = self.random.randrange(self.shards) if shard is None else shard
         self.conn += 1
         of_ip = sum(each["ip"] == ip for each in self.open)
         columns = {
@@ -118,10 +133,9 @@ class Storm:
         lost = {"broker": 0, "shard": shard, "epoch": self.epochs[shard]}
         self.open = [event for event in self.open if event["shard"] != shard]
         self.epochs[shard] = self.epoch = self.epoch + 1
-        self.arrive()
+        self.arrive((shard + 1) % self.shards)
         self.add("shard_lost", COORDINATOR, detail=json.dumps(lost))
-        self.add("shard_up", shard)
-        self.config(shard, full=True)
+        self.start(shard)
 
     def run(self, steps: int = 150) -> "Storm":
         """A storm of that many steps with kills and live changes."""

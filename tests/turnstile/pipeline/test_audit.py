@@ -1,6 +1,7 @@
 """The audit: honest storms hold, and what is beyond is found. test_hundred.py has every kind, at many places."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.verdict import AuditResult
-from turnstile.pipeline.events import sweep
-from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events import spark_sweep, sweep
+from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
 
 Events = list[dict[str, Any]]
@@ -22,14 +23,14 @@ def verdicts(result: AuditResult) -> dict[str, str]:
     return {check.name: check.verdict for check in result.checks}
 
 
-def audited(spark: Any, folder: Path, events: Events) -> AuditResult:
+def audited(folder: Path, events: Events) -> AuditResult:
     write(folder, events, parts=2)
-    return audit(read(spark, [folder]))
+    return audit(here([folder]))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_honest_storm_with_kills_and_changes_holds(spark: Any, tmp_path: Path, seed: int) -> None:
-    result = audit(read(spark, [Storm(seed).run(300).write(tmp_path)]))
+def test_an_honest_storm_with_kills_and_changes_holds(tmp_path: Path, seed: int) -> None:
+    result = audit(here([Storm(seed).run(300).end().write(tmp_path)]))
     assert result.verdict == "held", result.checks
     assert result.as_json()["events"] == result.events > 300
 
@@ -49,7 +50,7 @@ def one_too_many(storm: Storm) -> None:
     storm.open.append(storm.add("admitted", 0, **columns))
 
 
-def test_rates_beyond_their_window_are_found(spark: Any, tmp_path: Path) -> None:
+def test_rates_beyond_their_window_are_found(tmp_path: Path) -> None:
     storm = Storm(1, per_ip=1000, total=1000)
     quota = [["quota", json.dumps({"ip": None}), {"connection_creation_rate": 2.0}]]
     storm.version = 2
@@ -62,21 +63,21 @@ def test_rates_beyond_their_window_are_found(spark: Any, tmp_path: Path) -> None
     storm.ips = ["10.0.0.1"]
     for _ in range(24):
         storm.arrive()
-    assert verdicts(audited(spark, tmp_path / "a", storm.events))["ip_rate"] == "held"
+    assert verdicts(audited(tmp_path / "a", storm.events))["ip_rate"] == "held"
     for _ in range(2):
         storm.arrive()
-    assert verdicts(audited(spark, tmp_path / "b", storm.events))["ip_rate"] == "exceeded"
+    assert verdicts(audited(tmp_path / "b", storm.events))["ip_rate"] == "exceeded"
 
 
-def test_no_journal_and_half_a_journal(spark: Any, tmp_path: Path) -> None:
+def test_no_journal_and_half_a_journal(tmp_path: Path) -> None:
     from turnstile.pipeline.errors import PipelineError
 
     with pytest.raises(PipelineError, match="no journal in it"):
-        read(spark, [tmp_path])
+        here([tmp_path])
     Storm(1).run(50).write(tmp_path)
     part = tmp_path / "1.parquet"
     part.write_bytes(part.read_bytes()[:-100])
-    result = audit(read(spark, [tmp_path]))
+    result = audit(here([tmp_path]))
     assert result.verdict == "unknown"
     assert "1.parquet is not a whole Parquet file" in result.checks[0].detail
 
@@ -97,7 +98,7 @@ def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
             continue
         gone = event["epoch"] < newest[event["shard"]]
         end = ends.get(event["conn"], lasts[event["epoch"]] if gone else None)
-        same = {"slice": 0, "broker": 0, "listener": "EXTERNAL", "ip": event["ip"], "version": event["version"]}
+        same = {"broker": 0, "listener": "EXTERNAL", "ip": event["ip"], "version": event["version"]}
         if end is None or end > event["mono_ns"]:
             rows.append({**same, "conn": event["conn"], "at_ns": event["mono_ns"], "change": 1})
         if end is not None and end > event["mono_ns"]:
@@ -111,16 +112,18 @@ def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
     for event in events:
         seen.setdefault(event.get("version") or 0, event["mono_ns"])
     seen.pop(0, None)
-    return pyarrow.Table.from_pylist(rows), Timeline(configs, seen, ["EXTERNAL"])
+    return pyarrow.Table.from_pylist(rows, sweep.STEPS), Timeline(configs, seen, ["EXTERNAL"])
 
 
-def test_slices_count_as_the_whole(spark: Any) -> None:
+def test_slices_count_as_the_whole(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     storm = Storm(5).run(200)
     one_too_many(storm)
     table, timeline = counted(storm.events)
-    steps = spark.createDataFrame(table.drop(["slice"]).to_pylist(), sweep.CHANGES.replace("slice int, ", ""))
-    cut, slices = sweep.sliced(steps, rows=table.num_rows, slice_rows=20)
-    found = sweep.excesses(cut, slices, timeline, ["ip", "broker"]).collect()
+    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 20)
+    steps = spark.createDataFrame(table.to_pylist(), sweep.ddl(sweep.STEPS))
+    cut, slices = spark_sweep.sliced(steps, rows=table.num_rows)
+    judge = partial(sweep.beyond, timeline)
+    found = spark_sweep.judged(cut, slices, ["ip", "broker"], judge, sweep.EXCESS, closes_first=True).collect()
     assert slices > 3
     whole = sum(
         sweep.beyond(timeline, sweep.counts(table, pyarrow.table({}), kind)).num_rows for kind in ("ip", "broker")

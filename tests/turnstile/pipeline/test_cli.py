@@ -94,6 +94,6 @@ def test_without_the_libraries_there_is_a_sentence_that_helps(tmp_path: Path) ->
 
 def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
     storm = Storm(1).run(5).write(tmp_path)
-    done = turnstile("audit", str(storm), PATH="/nowhere", JAVA_HOME="")
+    done = turnstile("audit", str(storm), "--master", "local[1]", PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 2
     assert "Spark needs Java 17" in done.stderr and "apt-get install" in done.stderr

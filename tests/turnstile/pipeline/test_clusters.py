@@ -10,15 +10,15 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from harness import TURNSTILE, Cluster, admitted, connect, running, until
 
 from broker.journal.converter import finish
+from broker.journal.reader import events
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.verdict import AuditResult
-from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.journal import here
 
 TWO_LISTENERS = (
     "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",
@@ -58,11 +58,13 @@ def kill_coordinator(cluster: Cluster) -> None:
     )
 
 
-def judged(spark: Any, cluster: Cluster) -> AuditResult:
+def judged(cluster: Cluster) -> AuditResult:
     """The audit of what a cluster that has ended left."""
     folder = cluster.data_dir / "journal"
     finish(folder)
-    return audit(read(spark, [folder]))
+    journal = here([folder])
+    assert journal is not None
+    return audit(journal)
 
 
 def caps(cluster: Cluster, source: random.Random, shards: int) -> None:
@@ -108,12 +110,10 @@ def rates(cluster: Cluster, source: random.Random, shards: int) -> None:
 
 
 @pytest.mark.parametrize(("happens", "shards"), [(caps, 2), (caps, 4), (slots, 3), (rates, 2), (rates, 4)])
-def test_all_held(
-    spark: Any, tmp_path: Path, happens: Callable[[Cluster, random.Random, int], None], shards: int
-) -> None:
+def test_all_held(tmp_path: Path, happens: Callable[[Cluster, random.Random, int], None], shards: int) -> None:
     with running(tmp_path / "data", *TWO_LISTENERS, shards=shards) as cluster:
         happens(cluster, random.Random(shards), shards)
-    result = judged(spark, cluster)
+    result = judged(cluster)
     assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
     assert result.events > 200
     if happens is caps:
@@ -122,18 +122,18 @@ def test_all_held(
         assert told["used_within_grants"] == "no shard had more open than it was granted"
 
 
-def test_after_a_reset_every_window_is_empty(spark: Any, tmp_path: Path) -> None:
+def test_after_a_reset_every_window_is_empty(tmp_path: Path) -> None:
     with running(tmp_path / "data", "--set", "quota.window.num=2", shards=2) as cluster:
         for _ in range(4):
             cluster.put("/v1/quotas", {"alter": [{"entity": {"ip": None}, "set": {"connection_creation_rate": 10.0}}]})
             with storm(cluster, "PLAINTEXT", "--connections", "500", "--rate", "500", "--hold", "0"):
                 cluster.until_decided(60)
             cluster.client.post("/v1/reset")
-    result = judged(spark, cluster)
+    result = judged(cluster)
     assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
 
 
-def test_who_gets_in_by_having_another_closed_is_no_excess(spark: Any, tmp_path: Path) -> None:
+def test_who_gets_in_by_having_another_closed_is_no_excess(tmp_path: Path) -> None:
     """KIP-402's inter-broker listener, as tests/cluster/test_slots.py has it."""
     with running(tmp_path / "data", *TWO_LISTENERS, shards=3) as cluster:
         cluster.set("listener.name.internal.max.connections", 100)
@@ -147,9 +147,9 @@ def test_who_gets_in_by_having_another_closed_is_no_excess(spark: Any, tmp_path:
         until(lambda: _counted(cluster) == 8, what="room")
         for sock in outside + inside:
             sock.close()
-    result = judged(spark, cluster)
+    result = judged(cluster)
     assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
-    reasons = [row["reason"] for row in read(spark, [cluster.data_dir / "journal"]).events.select("reason").collect()]
+    reasons = [event.get("reason") for event in events(cluster.data_dir / "journal")]
     assert reasons.count("max_connections") == 3
 
 

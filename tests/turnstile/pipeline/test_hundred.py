@@ -1,19 +1,19 @@
 """Every kind of violation at random places of a hundred seeds, and honest brokers beside them: one audit for all of a sort."""
 
 import random
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import moves
 import pytest
 import rated
-from crowd import MISSING, PLANTS, Broker, coordinator, numbered, versions, write_unreadable
+from crowd import MISSING, PLANTS, Broker, coordinator, versions, write_unreadable
 from storms import write
 
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.verdict import AuditResult
-from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events import spark_rows, spark_sweep
+from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
 
 SEEDS = 100
@@ -26,7 +26,7 @@ def found(result: AuditResult, check: str) -> set[int]:
     return set(mine.brokers)
 
 
-def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+def test_every_cap_and_token_at_a_hundred_seeds(tmp_path: Path) -> None:
     plan = versions(1)
     kinds = [None, *PLANTS]
     brokers = [
@@ -34,9 +34,9 @@ def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> N
         for number, kind in enumerate(kind for kind in kinds for _ in range(SEEDS))
     ]
     events = [event for broker in brokers for event in broker.numbered()]
-    events += coordinator(plan, (event for broker in brokers for event in broker.lost))
+    events += coordinator(plan, (event for broker in brokers for event in broker.lost), events)
     write(tmp_path, events, parts=4)
-    result = audit(read(spark, [tmp_path]))
+    result = audit(here([tmp_path]))
     assert result.verdict == "exceeded"
     planted: dict[str, set[int]] = {}
     for place, kind in enumerate(PLANTS, start=1):
@@ -50,32 +50,32 @@ def test_every_cap_and_token_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> N
         assert {each["broker"] for each in check.evidence} <= planted.get(check.name, set())
 
 
-def test_a_journal_cut_in_time_is_judged_as_the_whole(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_finds_the_same_in_many_pieces(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = versions(3)
     kinds = ("address", "external", "broker", "slots")
     brokers = [
         Broker(number, number, plan).run(PLANTS[kinds[number // 2]][0] if number < 8 else None) for number in range(10)
     ]
     events = [event for broker in brokers for event in broker.numbered()]
-    write(tmp_path, events + coordinator(plan, (event for broker in brokers for event in broker.lost)))
-    whole = audit(read(spark, [tmp_path]))
-    monkeypatch.setattr(sweep, "sliced", partial(sweep.sliced, slice_rows=100))
-    cut = audit(read(spark, [tmp_path]))
+    write(tmp_path, events + coordinator(plan, (event for broker in brokers for event in broker.lost), events))
+    whole = audit(here([tmp_path]))
+    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 100)
+    monkeypatch.setattr(spark_rows, "TASK_ROWS", 500)
+    cut = audit(read(spark, [tmp_path]).journal())
     assert {check.name: check.brokers for check in cut.checks} == {check.name: check.brokers for check in whole.checks}
     assert found(cut, "ip_cap") == {0, 1} and found(cut, "listener_cap") == {2, 3}
     assert found(cut, "broker_cap") == {4, 5, 6, 7}
 
 
-def test_missing_events_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+def test_missing_events_at_a_hundred_seeds(tmp_path: Path) -> None:
     plan = versions(2)
     source = random.Random(2)
-    number, events, lost, unreadable = 0, [], [], []
+    number, events, whole, lost, unreadable = 0, [], [], [], []
     for kind in (None, *MISSING, "unreadable"):
         for _ in range(SEEDS):
             broker = Broker(number, number, plan).run()
             mine = broker.numbered()
+            whole += mine
             if kind == "unreadable":
                 mine = write_unreadable(tmp_path, mine, source)
                 unreadable.append(number)
@@ -84,32 +84,33 @@ def test_missing_events_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
             events += mine
             lost += broker.lost
             number += 1
-    write(tmp_path, events + coordinator(plan, lost), parts=4)
-    result = audit(read(spark, [tmp_path]))
+    write(tmp_path, events + coordinator(plan, lost, whole), parts=4)
+    result = audit(here([tmp_path]))
     assert result.verdict == "unknown", [check for check in result.checks if check.verdict == "exceeded"]
     assert found(result, "sequence") == set(range(SEEDS, number))
 
 
-def test_every_rate_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
-    events, planted = rated.coordinator(), {}
+def test_every_rate_at_a_hundred_seeds(tmp_path: Path) -> None:
+    events, planted = [], {}
     for place, kind in enumerate([None, *rated.PLANTS]):
         of_kind = range(place * SEEDS, (place + 1) * SEEDS)
         plant, phase, check = (None, 1, "") if kind is None else rated.PLANTS[kind]
         planted.setdefault(check, set()).update(of_kind)
         for number in of_kind:
-            events += numbered(rated.RatedBroker(number, number).run(plant, phase).events)
+            events += rated.RatedBroker(number, number).run(plant, phase).numbered()
+    events += rated.coordinator(events)
     write(tmp_path, events, parts=4)
-    result = audit(read(spark, [tmp_path]))
+    result = audit(here([tmp_path]))
     for check in result.checks:
         assert found(result, check.name) == planted.get(check.name, set()), check
         assert (check.verdict in FINDINGS) == (check.name in planted), check
     assert {check.name for check in result.checks} > planted.keys() - {""}
 
 
-def test_every_book_of_a_home_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> None:
+def test_every_book_of_a_home_at_a_hundred_seeds(tmp_path: Path) -> None:
     """Honest journals of the real token protocol hold, and what is planted in them is found."""
     rules = moves.plan(4)
-    events, planted, numbers = moves.coordinator(rules), {}, {None: [], **{kind: [] for kind in moves.PLANTS}}
+    events, planted, numbers = [], {}, {None: [], **{kind: [] for kind in moves.PLANTS}}
     seed = number = 0
     while any(len(done) < SEEDS for done in numbers.values()):
         run = moves.Planned(seed, rules)
@@ -122,8 +123,8 @@ def test_every_book_of_a_home_at_a_hundred_seeds(spark: Any, tmp_path: Path) -> 
                 done.append(number)
                 planted.setdefault("" if kind is None else moves.PLANTS[kind][1], set()).add(number)
                 number += 1
-    write(tmp_path, events, parts=4)
-    result = audit(read(spark, [tmp_path]))
+    write(tmp_path, events + moves.coordinator(rules, events), parts=4)
+    result = audit(here([tmp_path]))
     for check in ("granted_within_cap", "used_within_grants"):
         assert found(result, check) == planted[check], check
     for check in result.checks:

@@ -2,15 +2,14 @@
 
 import json
 import random
+from functools import partial
 from typing import Any
 
 import pyarrow
 import pytest
 
-from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events import spark_sweep, sweep
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
-
-COLUMNS = sweep.CHANGES.replace("slice int, ", "")
 
 
 def steps(seed: int, connections: int) -> list[dict[str, Any]]:
@@ -34,25 +33,22 @@ def timeline() -> Timeline:
 
 
 @pytest.mark.parametrize("kinds", [("ip",), ("broker",), sweep.KINDS])
-def test_pieces_count_as_the_whole(spark: Any, kinds: tuple[str, ...]) -> None:
+def test_pieces_count_as_the_whole(spark: Any, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]) -> None:
     rows = steps(3, 400)
-    whole = pyarrow.Table.from_pylist([{**row, "slice": 0} for row in rows])
+    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 90)
+    whole = pyarrow.Table.from_pylist(rows, sweep.STEPS)
     carry = pyarrow.table({})
-    frame = spark.createDataFrame(
-        [tuple(row[name.split()[0]] for name in COLUMNS.split(", ")) for row in rows], COLUMNS
-    )
-    cut, slices = sweep.sliced(frame, rows=len(rows), slice_rows=90)
+    frame = spark.createDataFrame(whole.to_pylist(), sweep.ddl(sweep.STEPS))
+    cut, slices = spark_sweep.sliced(frame, rows=len(rows))
     assert slices > 4
     assert [row["ip"] for row in cut.where("is_hot").select("ip").distinct().collect()] == ["10.0.0.1"]
-    found = sweep.excesses(cut, slices, timeline(), kinds).collect()
+    judge = partial(sweep.beyond, timeline())
+    found = spark_sweep.judged(cut, slices, kinds, judge, sweep.EXCESS, closes_first=True).collect()
     for kind in kinds:
-        mine = {row["slice"]: row["excess"] for row in found if row["kind"] == kind}
+        mine = [row for row in found if row["kind"] == kind]
         expected = sweep.beyond(timeline(), sweep.counts(whole, carry, kind))
-        assert sum(mine.values()) == expected["excess"][0].as_py() > 10
-        ends = [row["at_ns"] for row in found if row["kind"] == kind]
-        assert min(ends) == expected["at_ns"][0].as_py()
-    assert any(row["slice"] < 0 for row in found) == ("ip" in kinds)
-    assert any(row["slice"] >= 0 for row in found)
+        assert sum(row["excess"] for row in mine) == expected["excess"][0].as_py() > 10
+        assert min(row["at_ns"] for row in mine) == expected["at_ns"][0].as_py()
 
 
 def test_a_place_is_how_many_bounds_are_at_or_before_it(spark: Any) -> None:
@@ -62,5 +58,5 @@ def test_a_place_is_how_many_bounds_are_at_or_before_it(spark: Any) -> None:
     near = [bound + step for bound in bounds for step in (-1, 1)]
     instants = [-1, 0, 2 * far, *near, *(chance.randrange(-far, 2 * far) for _ in range(300))]
     frame = spark.createDataFrame([(instant,) for instant in [*instants, *bounds]], "at_ns long")
-    for row in frame.select("at_ns", sweep._place(frame["at_ns"], bounds).alias("place")).collect():
+    for row in frame.select("at_ns", spark_sweep._place(frame["at_ns"], bounds).alias("place")).collect():
         assert row["place"] == sum(bound <= row["at_ns"] for bound in bounds)

@@ -8,18 +8,21 @@ connections of other listeners, only ROOM_NS after it got in. `kafka_connections
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import numpy
+import pyarrow
+import pyarrow.compute
 
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
-from turnstile.pipeline.events import sweep
-from turnstile.pipeline.events.journal_events import INCARNATION
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.timeline import Timeline
 
 INVOLVED = 20
 ROOM_NS = 10_000_000_000
+_INVOLVED = pyarrow.schema([("place", pyarrow.int64()), ("start_ns", pyarrow.int64()), ("name", pyarrow.string())])
 NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ip": "ip_cap"}
 
 
@@ -30,10 +33,10 @@ class _Found(NamedTuple):
     counts: Counter[int]
 
 
-def checks(held: DataFrame, timeline: Timeline, connections: int) -> list[Check]:
-    """A check per kind of pool. `held`: as audit.intervals has them, `connections` of them."""
+def checks(held: Rows, timeline: Timeline, connections: int) -> list[Check]:
+    """A check per kind of pool. `held`: connections.CONNECTIONS, `connections` of them."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind)]
-    found = _over(held, timeline, kinds, connections) if kinds and connections else {}
+    found = _over(held, timeline, kinds) if kinds and connections else {}
     _name_involved(held, [each for kind in kinds if kind in found for each in found[kind].first])
     return [_check(kind, kind in kinds, found.get(kind), connections) for kind in sweep.KINDS]
 
@@ -53,14 +56,15 @@ def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) 
     return Check(name, EXCEEDED, detail, found.first, found.counts)
 
 
-def _over(held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int) -> dict[str, _Found]:
+def _over(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Found]:
     """Kind of pool -> what is beyond, for kinds that have anything."""
     protected = timeline.protected
     if not protected:
-        rows = _sweep(held, timeline, kinds, connections)
+        rows = _sweep(held, timeline, kinds)
     else:
-        rows = _sweep(held, timeline.without_slots(), kinds, connections)
-        rows += _sweep(_with_room(held, protected), timeline.only_slots(), ["broker"], connections)
+        rows = _sweep(held, timeline.without_slots(), kinds)
+        later = held.each(partial(_with_room, protected), sweep.STEPS)
+        rows += _found(later, timeline.only_slots(), ["broker"])
     found: dict[str, _Found] = {}
     for kind in {each["kind"] for each in rows}:
         mine = sorted((each for each in rows if each["kind"] == kind), key=lambda each: each["at_ns"])
@@ -71,47 +75,49 @@ def _over(held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections
     return found
 
 
-def _with_room(held: DataFrame, protected: Sequence[str]) -> DataFrame:
-    """Connections of these listeners count ROOM_NS later, those that close before it not at all."""
-    is_protected = F.col("listener").isin(*protected)
-    start_ns = F.col("start_ns") + F.when(is_protected, F.lit(ROOM_NS)).otherwise(F.lit(0))
-    return held.withColumn("start_ns", start_ns)
+def _sweep(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    return _found(held.each(sweep.steps, sweep.STEPS), timeline, kinds)
 
 
-def _sweep(held: DataFrame, timeline: Timeline, kinds: Sequence[str], connections: int) -> list[dict[str, Any]]:
-    """Rows of sweep.EXCESS; `excess` is in the first of each broker in a slice, 0 in others."""
-    steps, slices = sweep.sliced(sweep.changes(held), rows=2 * connections)
-    rows = [row.asDict() for row in sweep.excesses(steps, slices, timeline, kinds).collect()]
-    told: set[tuple[int, str, int]] = set()
-    for each in rows:
-        place = each.pop("slice"), each["kind"], each["broker"]
-        if place in told:
-            each["excess"] = 0
-        told.add(place)
+def _found(steps: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of sweep.EXCESS."""
+    found = steps.swept(kinds, partial(sweep.beyond, timeline), sweep.EXCESS, closes_first=True)
+    rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 
 
-def _name_involved(held: DataFrame, excesses: list[dict[str, Any]]) -> None:
+def _with_room(protected: Sequence[str], connections: pyarrow.Table) -> pyarrow.Table:
+    """sweep.STEPS, in which connections of these listeners count ROOM_NS later, and not at all if they close before."""
+    is_protected = arrays.is_one_of(connections, "listener", protected)
+    later = pyarrow.compute.add(connections["admitted_ns"], pyarrow.array(numpy.where(is_protected, ROOM_NS, 0)))
+    return sweep.steps(connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later))
+
+
+def _name_involved(held: Rows, excesses: list[dict[str, Any]]) -> None:
     """Puts into each excess the `connections` open in its pool then, the latest INVOLVED, as broker/shard/epoch/number."""
     if not excesses:
         return
-    keys = [(place, each["kind"], each["broker"], each["pool"], each["at_ns"]) for place, each in enumerate(excesses)]
-    wanted = held.sparkSession.createDataFrame(keys, "place int, kind string, of int, pool string, at_ns long")
-    is_mine = (
-        (F.col("broker") == F.col("of"))
-        & ((F.col("kind") != "listener") | F.col("listener").eqNullSafe(F.col("pool")))
-        & ((F.col("kind") != "ip") | F.col("ip").eqNullSafe(F.col("pool")))
-    )
-    is_open = (F.col("start_ns") <= F.col("at_ns")) & (F.col("end_ns").isNull() | (F.col("end_ns") > F.col("at_ns")))
-    name = F.concat_ws("/", *(F.col(column) for column in (*INCARNATION, "conn"))).alias("name")
-    latest = Window.partitionBy("place").orderBy(F.desc("start_ns"))
-    ranked = (
-        held.join(F.broadcast(wanted), is_mine & is_open, how="inner")
-        .withColumn("rank", F.row_number().over(latest))
-        .where(F.col("rank") <= INVOLVED)
-        .select("place", "rank", name)
-    )
     for each in excesses:
         each["connections"] = []
-    for row in sorted(ranked.collect()):
-        excesses[row["place"]]["connections"].append(row["name"])
+    found = held.each(partial(_involved, excesses), _INVOLVED).table().to_pylist()
+    for row in sorted(found, key=lambda row: (row["place"], -row["start_ns"])):
+        mine = excesses[row["place"]]["connections"]
+        if len(mine) < INVOLVED:
+            mine.append(row["name"])
+
+
+def _involved(excesses: Sequence[dict[str, Any]], table: pyarrow.Table) -> pyarrow.Table:
+    """The latest INVOLVED among some connections for each excess."""
+    start_ns, end_ns = arrays.numbers(table, "admitted_ns"), arrays.numbers(table, "end_ns", null=sweep.NEVER)
+    is_counted, broker = arrays.present(table, "admitted_ns"), arrays.numbers(table, "broker")
+    rows = []
+    for place, each in enumerate(excesses):
+        is_mine = is_counted & (broker == each["broker"]) & (start_ns <= each["at_ns"]) & (end_ns > each["at_ns"])
+        if each["kind"] != "broker":
+            is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
+        mine = numpy.flatnonzero(is_mine)
+        mine = mine[numpy.argsort(-start_ns[mine], kind="stable")][:INVOLVED]
+        for row in table.take(pyarrow.array(mine)).to_pylist():
+            name = "/".join(str(row[column]) for column in ("broker", "shard", "epoch", "conn"))
+            rows.append({"place": place, "start_ns": row["admitted_ns"], "name": name})
+    return pyarrow.Table.from_pylist(rows, _INVOLVED)

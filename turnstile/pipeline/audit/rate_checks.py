@@ -14,23 +14,33 @@ That is a bound, and no more; rate_unit_checks.py judges units one by one.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy
 import pyarrow
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow.compute
 
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
-from turnstile.pipeline.events.journal_events import INCARNATION
-from turnstile.pipeline.events.survey import Process
+from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
 
 SECOND_NS = 1_000_000_000
 SHOWN = 10
 PARKED = 64  # connections of a listener that a shard may have accepted when the listener has to wait
-OVER = "kind string, broker int, pool string, at_ns long, seconds int, admitted long, allowed long"
-_SCHEMA = pyarrow.schema(
+_PLACE = [
+    ("kind", pyarrow.string()),
+    ("broker", pyarrow.int32()),
+    ("shard", pyarrow.int32()),
+    ("epoch", pyarrow.int64()),
+    ("pool", pyarrow.string()),
+]
+PER_SECOND = pyarrow.schema([*_PLACE, ("second", pyarrow.int64()), ("admitted", pyarrow.int64())])
+"""How many a pool admitted in a second; shard and epoch are 0 for a rate that all shards share."""
+OVER = pyarrow.schema(
     [
         ("kind", pyarrow.string()),
         ("broker", pyarrow.int32()),
@@ -39,6 +49,7 @@ _SCHEMA = pyarrow.schema(
         ("seconds", pyarrow.int32()),
         ("admitted", pyarrow.int64()),
         ("allowed", pyarrow.int64()),
+        ("count", pyarrow.int64()),
     ]
 )
 
@@ -61,83 +72,135 @@ KINDS = (
 )
 
 
-def checks(events: DataFrame, timeline: Timeline, seen: Sequence[Process]) -> list[Check]:
-    """A check per kind of rate that was ever limited."""
-    found = []
+def checks(events: Rows, timeline: Timeline, seen: Survey, started: Mapping[int, Sequence[int]]) -> list[Check]:
+    """A check per kind of rate that was ever limited. `started`: broker -> when its windows were begun anew by a reset."""
     limited = [kind for kind in KINDS if timeline.any_limit(kind.kind, "rate")]
-    again = starts(events, seen) if limited else {}
-    for kind in limited:
-        over = beyond(events, timeline, kind, again).persist()
-        counts = Counter({row["broker"]: row["count"] for row in over.groupBy("broker").count().collect()})
-        if not counts:
-            found.append(Check(kind.name, HELD, "never more admitted in a window than its rate allows", []))
-            continue
-        shown = [row.asDict() for row in over.orderBy("at_ns", "broker", "pool").limit(SHOWN).collect()]
-        over.unpersist()
-        first = shown[0]
-        detail = (
-            f"{first['pool'] or 'the broker'}: {first['admitted']} admitted in {first['seconds']} s, "
-            f"{first['allowed']} allowed, from mono_ns {first['at_ns']}"
-        )
-        found.append(Check(kind.name, EXCEEDED, detail, shown, counts))
-    return found
+    if not limited:
+        return []
+    columns = ("broker", "shard", "epoch", "ip", "listener", "mono_ns")
+    counted = events.of_kinds(("admitted",), columns).each(
+        partial(per_second, limited, timeline.inter_broker), PER_SECOND
+    )
+    again = restarts(seen)
+    for broker, instants in started.items():
+        again.setdefault(broker, []).extend(instants)
+    judge = partial(beyond, limited, timeline, _acceptors(seen), again)
+    found = counted.by(("broker", "pool"), judge, OVER).table().to_pylist()
+    return [_check(kind, [row for row in found if row["kind"] == kind.kind]) for kind in limited]
 
 
-def restarts(seen: Sequence[Process]) -> dict[int, list[int]]:
+def _check(kind: RateKind, rows: list[dict[str, Any]]) -> Check:
+    if not rows:
+        return Check(kind.name, HELD, "never more admitted in a window than its rate allows", [])
+    counts: Counter[int] = Counter()
+    for row in rows:
+        counts[row["broker"]] += row.pop("count")
+    shown = sorted(rows, key=lambda row: (row["at_ns"], row["broker"], row["pool"]))[:SHOWN]
+    first = shown[0]
+    detail = (
+        f"{first['pool'] or 'the broker'}: {first['admitted']} admitted in {first['seconds']} s, "
+        f"{first['allowed']} allowed, from mono_ns {first['at_ns']}"
+    )
+    return Check(kind.name, EXCEEDED, detail, shown, counts)
+
+
+def restarts(seen: Survey) -> dict[int, list[int]]:
     """Broker -> when a shard of it wrote its first event after an earlier incarnation of that shard."""
     found: dict[int, list[int]] = {}
-    for each in seen:
-        if any(other[:2] == each[:2] and other.epoch < each.epoch for other in seen):
+    known: set[tuple[int, int]] = set()
+    for each in seen.processes:  # in order of epoch
+        if each[:2] in known:
             found.setdefault(each.broker, []).append(each.first_ns)
+        known.add(each[:2])
     return found
 
 
-def starts(events: DataFrame, seen: Sequence[Process]) -> dict[int, list[int]]:
-    """Broker -> when windows started anew: with another incarnation of a shard, or when the cluster was reset."""
-    found = restarts(seen)
-    begun = (
-        events.where((F.col("kind") == "grant") & F.col("detail").contains('"rate:"'))
-        .where(F.get_json_object("detail", "$.started") == "true")
-        .select(*INCARNATION, "mono_ns")
-    )
-    known: set[tuple[int, int, int]] = set()
-    for row in begun.orderBy("mono_ns").collect():
-        incarnation = (row["broker"], row["shard"], row["epoch"])
-        if incarnation in known:
-            found.setdefault(row["broker"], []).append(row["mono_ns"])
-        known.add(incarnation)
-    return found
+def _acceptors(seen: Survey) -> dict[int, int]:
+    """Broker -> how many pairs of a shard and a listener let connections in."""
+    pairs = {(broker, shard, listener) for (broker, shard, _), listener in seen.serving}
+    return Counter(broker for broker, _, _ in pairs)
 
 
-def beyond(events: DataFrame, timeline: Timeline, kind: RateKind, again: Mapping[int, Sequence[int]]) -> DataFrame:
-    """OVER: the windows with more admissions than any version in force allows. `again`: as `starts` has it."""
-    samples, size_ms = timeline.windows[0]
-    span = samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "core", "core_ip") else size_ms // 1000)
-    seconds = max(1, span)
-    place = ["broker", *(["shard", "epoch"] if kind.per_shard else []), *([kind.key] if kind.key else [])]
-    admitted = events.where(F.col("kind") == "admitted")
-    if kind.kind == "broker" and timeline.inter_broker:
-        admitted = admitted.where(~F.col("listener").isin(*timeline.inter_broker))  # counts for its own rate only
-    per_second = admitted.groupBy(*place, F.expr(f"mono_ns div {SECOND_NS}").alias("second")).agg(
-        F.count("*").alias("n")
-    )
-    trailing = Window.partitionBy(*place).orderBy("second").rangeBetween(-(seconds - 1), 0)
-    windows = per_second.withColumn("admitted", F.sum("n").over(trailing))
-    acceptors = admitted.groupBy("broker").agg(F.count_distinct("shard", "listener").alias("acceptors"))
-    likely = windows.where(F.col("admitted") > timeline.lowest_rate(kind.kind) * seconds)
-    pool = F.col(kind.key) if kind.key else F.lit("")
-    asked = likely.join(F.broadcast(acceptors), "broker").select(
-        "broker", pool.alias("pool"), "second", "admitted", "acceptors"
-    )
-
-    def check(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for batch in batches:
-            yield pyarrow.RecordBatch.from_pylist(
-                [over for row in batch.to_pylist() if (over := _over(row, timeline, kind, seconds, again))], _SCHEMA
+def per_second(kinds: Sequence[RateKind], inter_broker: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
+    """PER_SECOND of some admissions."""
+    tables = [PER_SECOND.empty_table()]
+    for kind in kinds:
+        # A listener between brokers counts for its own rate only.
+        left_out = arrays.is_one_of(table, "listener", inter_broker if kind.kind == "broker" else ())
+        mine = table.filter(pyarrow.array(~left_out)) if left_out.any() else table
+        zeros = numpy.zeros(mine.num_rows, dtype="i8")
+        broker, second = arrays.numbers(mine, "broker"), arrays.numbers(mine, "mono_ns") // SECOND_NS
+        shard, epoch = (arrays.numbers(mine, name) if kind.per_shard else zeros for name in ("shard", "epoch"))
+        pool, pools = arrays.codes(mine, kind.key) if kind.key else (zeros, [""])
+        order, starts = arrays.grouped(broker, shard, epoch, pool, second)
+        first = order[starts]
+        tables.append(
+            arrays.table_of(
+                PER_SECOND,
+                kind=[kind.kind] * len(first),
+                broker=broker[first],
+                shard=shard[first],
+                epoch=epoch[first],
+                pool=pyarrow.array([name or "" for name in pools]).take(pyarrow.array(pool[first])),
+                second=second[first],
+                admitted=numpy.diff(numpy.append(starts, len(order))),
             )
+        )
+    return pyarrow.concat_tables(tables)
 
-    # Beyond the lowest rate ever set, but maybe within the one in force then: decided window by window.
-    return asked.mapInArrow(check, OVER)
+
+def beyond(
+    kinds: Sequence[RateKind],
+    timeline: Timeline,
+    acceptors: Mapping[int, int],
+    again: Mapping[int, Sequence[int]],
+    table: pyarrow.Table,
+) -> pyarrow.Table:
+    """OVER: the windows with more admissions than any version in force allows, of PER_SECOND. `again`: broker -> when windows
+    started anew."""
+    found = []
+    kind_of, names = arrays.codes(table, "kind")
+    for kind in kinds:
+        if kind.kind not in names:
+            continue
+        mine = table.filter(pyarrow.array(kind_of == names.index(kind.kind)))
+        samples, size_ms = timeline.windows[0]
+        span = samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "core", "core_ip") else size_ms // 1000)
+        seconds = max(1, span)
+        # Beyond the lowest rate ever set, but maybe within the one in force then: decided window by window.
+        likely = _trailing(mine, seconds, timeline.lowest_rate(kind.kind) * seconds)
+        rows = (
+            _over({**row, "acceptors": acceptors.get(row["broker"], 0)}, timeline, kind, seconds, again)
+            for row in likely
+        )
+        found += [row for row in rows if row]
+    over = pyarrow.Table.from_pylist([{**row, "count": 0} for row in found], OVER)
+    kind_of, names = arrays.codes(over, "kind")
+    key = arrays.numbers(over, "broker").astype("i8") * len(names) + kind_of
+    places, counts = arrays.first_of_each(numpy.arange(over.num_rows), key, arrays.numbers(over, "at_ns"), SHOWN)
+    return over.take(pyarrow.array(places)).set_column(OVER.get_field_index("count"), "count", pyarrow.array(counts))
+
+
+def _trailing(table: pyarrow.Table, seconds: int, least: float) -> list[dict[str, Any]]:
+    """broker, pool, second, admitted in the `seconds` that end with it: where that is more than `least`."""
+    pool, _ = arrays.codes(table, "pool")
+    second = arrays.numbers(table, "second")
+    places = [arrays.numbers(table, name) for name in ("broker", "shard", "epoch")]
+    order, starts = arrays.grouped(*places, pool, second)
+    admitted = numpy.add.reduceat(arrays.numbers(table, "admitted")[order], starts) if len(starts) else order
+    first = order[starts]
+    group_starts = arrays.begins(*(each[first] for each in places), pool[first])
+    group = arrays.group_of(group_starts, len(first))
+    # One rising key for group and second, so that a single search finds where each window begins.
+    low = int(second.min()) if len(second) else 0
+    width = (int(second.max()) - low if len(second) else 0) + seconds + 1
+    key = group * width + (second[first] - low)
+    begin = numpy.maximum(numpy.searchsorted(key, key - seconds + 1), group_starts[group] if len(group) else 0)
+    total = numpy.concatenate(([0], numpy.cumsum(admitted)))
+    sums = total[1:] - total[begin]
+    likely = numpy.flatnonzero(sums > least)
+    rows = table.take(pyarrow.array(first[likely])).select(["broker", "pool", "second"]).to_pylist()
+    return [{**row, "admitted": int(count)} for row, count in zip(rows, sums[likely], strict=True)]
 
 
 def _over(

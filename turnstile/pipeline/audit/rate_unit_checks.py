@@ -2,137 +2,246 @@
 
 The home of a rate journals every change of its windows (docs/journal.md), so shards/limits/rate_replay.py goes
 through the very states that it went through, under the quotas of the version that each event names. Incarnations of
-homes share nothing: a home that starts anew journals what it begins with. Addresses don't, either, and are spread
-over BUCKETS tasks; the listeners of a broker meet in its own rate, and are one.
+homes share nothing: a home that starts anew journals what it begins with. Addresses share nothing either, so each is
+judged by itself; the listeners of a broker meet in its own rate, and are judged together.
+
+U1  What a window of N samples of a size counts at an instant was recorded within N + 1 sizes before, and it divides by N - 1
+    sizes at least. So an address that had no more than quota * (N - 1) sizes in any N + 1 of them is never over its quota,
+    and isn't replayed.
 
 After a gap a home's windows are not known any more, and what it recorded later is not judged.
 """
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
-from zlib import crc32
 
+import numpy
 import pyarrow
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
-from turnstile.pipeline.events.journal_events import INCARNATION
+from turnstile.pipeline.audit.moves import BAD, RATE, START
+from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
+from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, first_gaps
 from turnstile.pipeline.events.timeline import Timeline
 
 SHOWN = 10
-BUCKETS = 32
-_LISTENERS = -1
+INCARNATION = ("broker", "shard", "epoch")
 NAMES = {"ip": "ip_rate_units", "listener": "listener_rate_units"}
-UNITS = (
-    "kind string, broker int, shard int, epoch long, seq long, at_ns long, pool string, to int, units long, "
-    "beyond long, version long"
+CHANGES = pyarrow.schema(
+    [
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("epoch", "seq", "at_ns", "version")),
+        ("what", pyarrow.string()),
+        ("window", pyarrow.string()),
+        ("pool", pyarrow.string()),
+        ("peer", pyarrow.int32()),
+        ("tokens", pyarrow.int64()),
+        ("at_ms", pyarrow.int64()),
+        *((name, pyarrow.bool_()) for name in ("is_grant", "is_violated", "is_charged")),
+        ("detail", pyarrow.string()),
+    ]
 )
-_SCHEMA = pyarrow.schema(
+"""Of moves.MOVES those about rates. `window`: the address that is judged by itself, or "listener:" for all of a broker's."""
+UNITS = pyarrow.schema(
     [
         ("kind", pyarrow.string()),
         ("broker", pyarrow.int32()),
         ("shard", pyarrow.int32()),
-        ("epoch", pyarrow.int64()),
-        ("seq", pyarrow.int64()),
-        ("at_ns", pyarrow.int64()),
+        *((name, pyarrow.int64()) for name in ("epoch", "seq", "at_ns")),
         ("pool", pyarrow.string()),
         ("to", pyarrow.int32()),
-        ("units", pyarrow.int64()),
-        ("beyond", pyarrow.int64()),
-        ("version", pyarrow.int64()),
+        *((name, pyarrow.int64()) for name in ("units", "beyond", "version")),
     ]
 )
+Incarnation = tuple[int, int, int]
+Start = tuple[int, int, dict[str, Any]]
+"""(seq, version, detail) of an event with which windows begin."""
 
 
-def checks(events: DataFrame, timeline: Timeline, missing: Sequence[Gap]) -> list[Check]:
-    """A check for addresses and one for listeners, if any version limits them."""
+def checks(moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[dict[str, Any]]) -> list[Check]:
+    """A check for addresses and one for listeners, if any version limits them. `starts`: rows of `started`."""
     limited = {"ip": ("ip",), "listener": ("listener", "broker")}
     kinds = [kind for kind, rates in limited.items() if any(timeline.any_limit(rate, "rate") for rate in rates)]
     if not kinds:
         return []
-    over = beyond(changes(events, missing), timeline).persist()
-    counts: dict[str, Counter[int]] = {kind: Counter() for kind in kinds}
-    for row in over.groupBy("kind", "broker").agg(F.sum("beyond").alias("units")).collect():
-        counts[row["kind"]][row["broker"]] = row["units"]
-    found = [_check(kind, over, counts[kind]) for kind in kinds]
-    over.unpersist()
+    until = {place: gap.first for place, gap in first_gaps(missing).items()}
+    begun: dict[Incarnation, list[Start]] = {}
+    for row in starts:
+        detail = {**json.loads(row["detail"]), "pool": f"rate:{row['pool']}"}
+        place = tuple(row[name] for name in INCARNATION)
+        begun.setdefault(place, []).append((row["seq"], row["version"] or 0, detail))
+    changes = moves.each(rated, CHANGES).by(("broker", "window"), partial(beyond, timeline, until, begun), UNITS)
+    found = changes.table().to_pylist()
+    unread = Counter(row["broker"] for row in found if row["kind"] == BAD)
+    return [_check(kind, [row for row in found if row["kind"] == kind], unread) for kind in kinds]
+
+
+def started(moves: Rows) -> list[dict[str, Any]]:
+    """The events with which windows begin, in order."""
+    rows = moves.each(_starts, CHANGES).table().to_pylist()
+    return sorted(rows, key=lambda row: (*(row[name] for name in INCARNATION), row["seq"]))
+
+
+def resets(starts: Sequence[dict[str, Any]]) -> dict[int, list[int]]:
+    """Broker -> when a home of it began all windows anew, but for its first time. `starts`: as `started` has them."""
+    found: dict[int, list[int]] = {}
+    known = set()
+    for row in starts:
+        if row["pool"] == "" and json.loads(row["detail"])["started"]:
+            place = tuple(row[name] for name in INCARNATION)
+            if place in known:
+                found.setdefault(row["broker"], []).append(row["at_ns"])
+            known.add(place)
     return found
 
 
-def changes(events: DataFrame, missing: Sequence[Gap]) -> DataFrame:
-    """INCARNATION, bucket, seq, mono_ns, version, detail: every change of a window, in each bucket that it may concern."""
-    pool = F.get_json_object("detail", "$.pool")
-    rated = (
-        events.where(F.col("kind").isin("grant", "reclaim") & F.col("detail").contains('"rate:'))
-        .select(*INCARNATION, "seq", "mono_ns", "version", "detail", pool.alias("pool"))
-        .where(F.col("pool").startswith("rate:"))
+def rated(table: pyarrow.Table) -> pyarrow.Table:
+    """CHANGES of some moves, those that begin windows left out."""
+    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "what", (RATE, BAD))))
+    pool, pools = arrays.codes(mine, "pool")
+    window = pyarrow.array([_window_of(name or "") for name in pools])
+    return arrays.table_of(
+        CHANGES,
+        window=window.take(pyarrow.array(pool)),
+        **{field.name: mine[field.name] for field in CHANGES if field.name != "window"},
     )
-    if missing:
-        rows = [(*place, gap.first) for place, gap in first_gaps(missing).items()]
-        until = events.sparkSession.createDataFrame(rows, "broker int, shard int, epoch long, until_seq long")
-        rated = rated.join(F.broadcast(until), [*INCARNATION], how="left")
-        rated = rated.where(F.col("until_seq").isNull() | (F.col("seq") < F.col("until_seq"))).drop("until_seq")
-    bucket = F.when(F.col("pool").startswith("rate:listener:"), F.lit(_LISTENERS)).otherwise(
-        (F.crc32(F.substring("pool", 6, 1_000)) % BUCKETS).cast("int")
-    )
-    of_one = rated.where(F.col("pool") != "rate:").withColumn("bucket", bucket)
-    # A start concerns all windows of its home: it goes to every bucket that has any.
-    buckets = of_one.select(*INCARNATION, "bucket").distinct()
-    of_all = rated.where(F.col("pool") == "rate:").join(buckets, [*INCARNATION], how="inner")
-    return of_one.unionByName(of_all).drop("pool")
 
 
-def beyond(changed: DataFrame, timeline: Timeline) -> DataFrame:
-    """UNITS: the events of `changes` that recorded units which no single broker would have let in."""
+def _starts(table: pyarrow.Table) -> pyarrow.Table:
+    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "what", (START,))))
+    same = {field.name: mine[field.name] for field in CHANGES if field.name != "window"}
+    return arrays.table_of(CHANGES, window=mine["pool"], **same)
+
+
+def beyond(
+    timeline: Timeline,
+    until: Mapping[Incarnation, int],
+    begun: Mapping[Incarnation, Sequence[Start]],
+    table: pyarrow.Table,
+) -> pyarrow.Table:
+    """UNITS: the events of CHANGES that recorded units which no single broker would have let in.
+
+    `until`: incarnation -> the first of its numbers that is missing; `begun`: with what its windows begin.
+    """
+    places = [arrays.numbers(table, name) for name in INCARNATION]
+    window, windows = arrays.codes(table, "window")
+    order, _ = arrays.grouped(*places, window, arrays.numbers(table, "seq"))
+    group_starts = arrays.begins(*(each[order] for each in places), window[order])
+    rows = table.take(pyarrow.array(order))
+    calm = _calm(rows, group_starts, timeline)
+    remembered = {key for each in begun.values() for *_, detail in each for _, key, _ in detail["remembered"]}
+    found: list[dict[str, Any]] = []
+    for number, start in enumerate(group_starts):
+        end = group_starts[number + 1] if number + 1 < len(group_starts) else len(order)
+        name = windows[window[order[start]]] or ""
+        if not name:
+            found.append({"kind": BAD, "broker": int(places[0][order[start]])})
+        elif not calm[number] or name in remembered:
+            first = order[start]
+            place = int(places[0][first]), int(places[1][first]), int(places[2][first])
+            found += _replayed(rows.slice(start, end - start), name, timeline, until.get(place), begun.get(place, ()))
+    return pyarrow.Table.from_pylist(found, UNITS)
+
+
+def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
+    """Of each group whether it is an address that can't have come over its quota (U1)."""
+    lowest = timeline.lowest_rate("ip")
+    samples = min(samples for samples, _ in timeline.windows)
+    size_ms = min(size_ms for _, size_ms in timeline.windows)
+    longest_ms = max((samples + 1) * size_ms for samples, size_ms in timeline.windows)
+    group = arrays.group_of(starts, rows.num_rows)
+    at_ms = arrays.numbers(rows, "at_ms")
+    units = numpy.maximum(arrays.numbers(rows, "tokens"), 0) * arrays.numbers(rows, "is_grant").astype("i8")
+    low = int(at_ms.min()) if len(at_ms) else 0
+    latest_ms = at_ms - low
+    last = arrays.running(
+        numpy.maximum(numpy.diff(latest_ms, prepend=0), 0), starts
+    )  # instants within a group never go back
+    width = int(last.max() if len(last) else 0) + longest_ms + 1
+    key = group * width + last
+    begin = numpy.maximum(numpy.searchsorted(key, key - longest_ms), starts[group] if len(group) else 0)
+    total = numpy.concatenate(([0], numpy.cumsum(units)))
+    busiest = numpy.maximum.reduceat(total[1:] - total[begin], starts) if len(starts) else starts
+    pool, pools = arrays.codes(rows, "window")
+    is_address = numpy.array([str(name).startswith("ip:") for name in pools])[pool[starts]]
+    return is_address & (busiest <= lowest * (samples - 1) * size_ms / 1000)
+
+
+def _replayed(
+    rows: pyarrow.Table, window: str, timeline: Timeline, until: int | None, begun: Sequence[Start]
+) -> list[dict[str, Any]]:
+    """Rows of UNITS of one address, or of a broker's listeners, at one home."""
     exempt = timeline.inter_broker
+    home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
+    found: list[dict[str, Any]] = []
+    broker = rows["broker"][0].as_py()
+    events: list[tuple[int, int, dict[str, Any], dict[str, Any] | None]] = [
+        (seq, version, _of(detail, window), None) for seq, version, detail in begun
+    ]
+    events += [(row["seq"], row["version"] or 0, _detail(row), row) for row in rows.to_pylist()]
+    for seq, version, detail, row in sorted(events, key=lambda event: event[0]):
+        if until is not None and seq >= until:
+            break
+        limits = timeline.limits(version, broker)
 
-    def judge(table: pyarrow.Table) -> pyarrow.Table:
-        broker, bucket = table["broker"][0].as_py(), table["bucket"][0].as_py()
-        home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
-        found: list[dict[str, Any]] = []
-        for row in table.sort_by("seq").to_pylist():
-            detail = json.loads(row["detail"])
-            if "remembered" in detail:
-                detail["remembered"] = [each for each in detail["remembered"] if _bucket_of(each[1]) == bucket]
-            limits = timeline.limits(row["version"], broker)
+        def quotas(key: str, limits: Any = limits) -> RateQuotas:
+            kind, _, name = key.partition(":")
+            if kind == "ip":
+                return RateQuotas(_quota(limits.rate("ip", name)))
+            return RateQuotas(_quota(limits.rate(kind, name)), _quota(limits.rate("broker", "")), name in exempt)
 
-            def quotas(key: str, limits: Any = limits) -> RateQuotas:
-                kind, _, name = key.partition(":")
-                if kind == "ip":
-                    return RateQuotas(_quota(limits.rate("ip", name)))
-                return RateQuotas(_quota(limits.rate(kind, name)), _quota(limits.rate("broker", "")), name in exempt)
-
-            units = home.event(detail, quotas, Window(*limits.limits.window))
-            if units:
-                pool = detail["pool"].removeprefix("rate:")
-                same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "version")}
-                of = {"kind": pool.partition(":")[0], "at_ns": row["mono_ns"], "pool": pool, "to": detail["to"]}
-                found.append({**same, **of, "units": detail["tokens"], "beyond": units})
-        return pyarrow.Table.from_pylist(found, _SCHEMA)
-
-    return changed.groupBy(*INCARNATION, "bucket").applyInArrow(judge, UNITS)
+        beyond = home.event(detail, quotas, Window(*limits.limits.window))
+        if beyond and row is not None:
+            same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "at_ns", "version", "pool")}
+            of = {"kind": row["pool"].partition(":")[0], "to": row["peer"], "units": row["tokens"], "beyond": beyond}
+            found.append({**same, **of})
+    return found
 
 
-def _bucket_of(key: str) -> int:
-    return _LISTENERS if key.startswith("listener:") else crc32(key.encode()) % BUCKETS
+def _of(detail: dict[str, Any], window: str) -> dict[str, Any]:
+    """An event with which windows begin, as far as it is about one."""
+    return {**detail, "remembered": [each for each in detail["remembered"] if _window_of(each[1]) == window]}
+
+
+def _window_of(pool: str) -> str:
+    return "listener:" if pool.startswith("listener:") else pool
+
+
+def _detail(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of CHANGES as its home journaled it."""
+    peer = {"to" if row["is_grant"] else "from": row["peer"]}
+    more = {"violated": True} if row["is_violated"] else {}
+    return {
+        "pool": row["pool"],
+        "tokens": row["tokens"],
+        "at_ms": row["at_ms"],
+        "charged": row["is_charged"],
+        **peer,
+        **more,
+    }
 
 
 def _quota(rate: float) -> float | None:
     return rate if rate < INT_MAX else None
 
 
-def _check(kind: str, over: DataFrame, counts: Counter[int]) -> Check:
-    if not counts:
+def _check(kind: str, rows: list[dict[str, Any]], unread: Counter[int]) -> Check:
+    if not rows and unread:
+        return Check(NAMES[kind], UNKNOWN, "an event of a window can't be read", [], unread)
+    if not rows:
         return Check(NAMES[kind], HELD, "every unit that was recorded was within its quota, by Kafka's arithmetic", [])
-    rows = over.where(F.col("kind") == kind).orderBy("at_ns", *INCARNATION, "seq").limit(SHOWN).collect()
-    shown = [row.asDict() for row in rows]
+    counts: Counter[int] = Counter()
+    for row in rows:
+        counts[row["broker"]] += row["beyond"]
+    shown = sorted(rows, key=lambda row: (row["at_ns"], *(row[name] for name in INCARNATION), row["seq"]))[:SHOWN]
     first = shown[0]
     detail = (
         f"{counts.total()} units beyond their quota; first {first['pool']} of broker {first['broker']}: "

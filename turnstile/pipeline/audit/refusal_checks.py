@@ -16,19 +16,20 @@ are those of the journal's last SLACK_NS. A refusal without a cause in a broker 
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow.compute
 
+from broker.journal.schema import REASONS
 from shards.limits.quota_entities import CONNECTION_RATE
+from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.verdict import HELD, NOT_JUSTIFIED, UNKNOWN, Check
-from turnstile.pipeline.events import sweep
-from turnstile.pipeline.events.journal_events import INCARNATION
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Process, Survey
 from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline, VersionLimits
@@ -41,7 +42,7 @@ CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
 """Reason -> kind of pool. No setting refuses by a listener's cap: `max.connections` lets wait (KIP-402)."""
 BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "user_cap", "ip_rate", "core_rate")
 _SHOWN = ("broker", "shard", "epoch", "conn", "ip", "at_ns", "reason", "limit", "limit_value", "version")
-_FOUND = pyarrow.schema(
+FOUND = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
         ("shard", pyarrow.int32()),
@@ -56,8 +57,41 @@ _FOUND = pyarrow.schema(
         ("refusals", pyarrow.int64()),
     ]
 )
-FOUND = sweep.ddl(_FOUND)
-Batches = Iterator[pyarrow.RecordBatch]
+INCARNATION = ("broker", "shard", "epoch")
+READ = (
+    *INCARNATION,
+    "conn",
+    "ip",
+    "listener",
+    "reason",
+    "limit",
+    "limit_value",
+    "version",
+    "held_ms",
+    "mono_ns",
+    "kind",
+)
+ASKED = pyarrow.schema(
+    [
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("epoch", "conn")),
+        ("ip", pyarrow.string()),
+        *((name, pyarrow.int64()) for name in ("at_ns", "arrived_ns")),
+        ("reason", pyarrow.string()),
+        ("limit", pyarrow.string()),
+        ("limit_value", pyarrow.float64()),
+        ("version", pyarrow.int64()),
+    ]
+)
+"""A refusal, or something that explains one: then `reason` is null."""
+STEPS = pyarrow.schema(
+    [
+        *sweep.STEPS,
+        *(ASKED.field(name) for name in ("shard", "epoch", "reason", "limit", "limit_value")),
+    ]
+)
+"""sweep.STEPS with refusals among them, whose `change` is 0."""
 
 
 class Unseen(NamedTuple):
@@ -75,33 +109,36 @@ class Unseen(NamedTuple):
 
 
 def checks(
-    events: DataFrame, paired: DataFrame, timeline: Timeline, found: Survey, incomplete: Collection[int]
+    events: Rows, held: Rows, moves: Rows, timeline: Timeline, found: Survey, incomplete: Collection[int]
 ) -> list[Check]:
-    """Both checks. `paired`: journal_events.pairs; `incomplete`: brokers of which events are missing."""
+    """Both checks. `held`: connections.CONNECTIONS, `moves`: moves.MOVES; `incomplete`: brokers of which events are missing."""
     reasons = [reason for reason in BY_LIMITS if found.refusals[reason]]
     total = sum(found.refusals[reason] for reason in reasons)
     if not total:
         return [Check(name, HELD, "no connection was refused by a limit", []) for name in (NAMED, CAUSED)]
-    refused = events.where((F.col("kind") == "refused") & F.col("reason").isin(reasons)).select(
-        *INCARNATION, "conn", "ip", "listener", "reason", "limit", "limit_value", "version",
-        F.col("mono_ns").alias("at_ns"), (F.col("mono_ns") - _held_ns()).alias("arrived_ns"),
-    )  # fmt: skip
-    named = [row.asDict() for row in misnamed(refused, timeline).collect()]
+    decided = events.of_kinds(("admitted", "refused"), READ)
+    refused = events.of_kinds(("refused",), READ)
+    named = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
     unseen = _unseen(found)
-    uncaused: list[dict[str, Any]] = []
-    for reason in reasons:
-        if reason in CAPS:
-            frame = without_full_pool(refused, events, paired, timeline, found, unseen, reason)
-        elif reason == "ip_rate":
-            frame = without_violation(refused, events, unseen)
-        elif reason == "core_rate":
-            frame = without_pace(refused, events, timeline, unseen)
-        else:
-            continue  # R1 finds those: no setting refuses so
-        uncaused += [row.asDict() for row in frame.collect()]
+    by_caps = (reason for reason in reasons if reason in CAPS)
+    uncaused = [without_full_pool(refused, held, timeline, found, unseen, reason) for reason in by_caps]
+    if "ip_rate" in reasons:
+        asked = refused.each(partial(_asked, "ip_rate"), ASKED).and_(moves.each(_violated, ASKED))
+        uncaused.append(asked.by(("broker", "ip"), partial(without_violation, unseen), FOUND).table())
+    if "core_rate" in reasons:
+        # A bucket keeps its tokens when its rate changes, so at first it may have fewer than the new rate says.
+        changed_ns = [period.start_ns for period in timeline.periods]
+        asked = decided.each(partial(_asked, "core_rate", with_others=True), ASKED)
+        uncaused.append(asked.by(INCARNATION, partial(without_pace, unseen, changed_ns), FOUND).table())
     return [
         _check(NAMED, named, total, "each by a limit that was in force, with its value", ()),
-        _check(CAUSED, uncaused, total, "each by a limit that was reached", incomplete),
+        _check(
+            CAUSED,
+            pyarrow.concat_tables([FOUND.empty_table(), *uncaused]).to_pylist(),
+            total,
+            "each by a limit that was reached",
+            incomplete,
+        ),
     ]
 
 
@@ -124,47 +161,49 @@ def _check(name: str, rows: list[dict[str, Any]], total: int, held: str, incompl
     return Check(name, UNKNOWN, f"{detail}; but events of that broker are missing", shown, counts)
 
 
-def _held_ns() -> Column:
-    return F.coalesce((F.col("held_ms") * 1_000_000).cast("long"), F.lit(0))
+def _held_ns(table: pyarrow.Table) -> arrays.Array:
+    return (arrays.numbers(table, "held_ms") * 1_000_000).astype("i8")
+
+
+def _asked(reason: str, table: pyarrow.Table, *, with_others: bool = False) -> pyarrow.Table:
+    """ASKED: the refusals for a reason; `with_others`: and everything else that came, with no reason."""
+    is_it = arrays.is_one_of(table, "reason", (reason,)) & arrays.is_one_of(table, "kind", ("refused",))
+    mine = table if with_others else table.filter(pyarrow.array(is_it))
+    at_ns = arrays.numbers(mine, "mono_ns")
+    said = numpy.array([None, reason], dtype=object)[(is_it if with_others else numpy.ones(mine.num_rows)).astype("i8")]
+    same = {name: mine[name] for name in (*INCARNATION, "conn", "ip", "limit", "limit_value", "version")}
+    return arrays.table_of(ASKED, at_ns=at_ns, arrived_ns=at_ns - _held_ns(mine), reason=said, **same)
 
 
 # ---- R1
 
 
-def misnamed(refused: DataFrame, timeline: Timeline) -> DataFrame:
+def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
     """FOUND: refusals that name a limit, a value or a version that was not in force; the first of each that are alike."""
-    stored = F.lit(None).cast("long")
-    passed = F.lit(None).cast("long")
-    for version in timeline.versions:
-        is_it = F.col("version") == version
-        if version in timeline.stored:
-            stored = F.when(is_it, F.lit(timeline.stored[version])).otherwise(stored)
-        later = [at_ns for at_ns, each in timeline.acknowledged if each > version]
-        if later:
-            passed = F.when(is_it, F.lit(min(later))).otherwise(passed)
-    too_early = F.coalesce(F.col("at_ns") < stored, F.lit(False))
-    too_late = F.coalesce(F.col("arrived_ns") > passed, F.lit(False))
-    grouped = refused.groupBy(
-        "broker", "ip", "reason", "limit", "limit_value", "version", too_early.alias("early"), too_late.alias("late")
-    ).agg(
-        F.count("*").alias("refusals"),
-        F.min_by(F.struct("shard", "epoch", "conn", "at_ns"), "at_ns").alias("first"),
+    table = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", BY_LIMITS)))
+    at_ns, version = arrays.numbers(table, "mono_ns"), arrays.numbers(table, "version")
+    stored = arrays.looked_up([version], lambda key: timeline.stored.get(key[0], 0))
+    passed = arrays.looked_up(
+        [version],
+        lambda key: min((at for at, each in timeline.acknowledged if each > key[0] > 0), default=sweep.NEVER),
     )
-    alike = grouped.select(
-        "broker", "first.shard", "first.epoch", "first.conn", "ip", "first.at_ns", "reason", "limit", "limit_value",
-        "version", F.lit("").alias("why"), "refusals", "early", "late",
-    )  # fmt: skip
-
-    def judge(batches: Batches) -> Batches:
-        for batch in batches:
-            found = []
-            for row in batch.to_pylist():
-                row["why"] = _misnamed(row, timeline, early=row.pop("early"), late=row.pop("late"))
-                if row["why"]:
-                    found.append(row)
-            yield pyarrow.RecordBatch.from_pylist(found, _FOUND)
-
-    return alike.mapInArrow(judge, FOUND)
+    early, late = at_ns < stored, at_ns - _held_ns(table) > passed
+    names = [arrays.codes(table, name)[0] for name in ("ip", "reason", "limit")]
+    value = arrays.numbers(table, "limit_value", null=-1)
+    order, starts = arrays.grouped(arrays.numbers(table, "broker"), *names, value, version, early, late, at_ns)
+    # `at_ns` only orders those that are alike.
+    starts = arrays.begins(
+        *(key[order] for key in (arrays.numbers(table, "broker"), *names, value, version, early, late))
+    )
+    sizes = numpy.diff(numpy.append(starts, len(order)))
+    columns = [*INCARNATION, "conn", "ip", "reason", "limit", "limit_value", "version"]
+    rows = table.take(pyarrow.array(order[starts])).select(columns).to_pylist()
+    found = []
+    for row, place, refusals in zip(rows, order[starts], sizes, strict=True):
+        row["why"] = _misnamed(row, timeline, early=bool(early[place]), late=bool(late[place]))
+        if row["why"]:
+            found.append({**row, "at_ns": int(at_ns[place]), "refusals": int(refusals)})
+    return pyarrow.Table.from_pylist(found, FOUND)
 
 
 def _misnamed(row: dict[str, Any], timeline: Timeline, *, early: bool, late: bool) -> str:
@@ -206,59 +245,62 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> tuple[str, float] |
 
 
 def without_full_pool(
-    refused: DataFrame,
-    events: DataFrame,
-    paired: DataFrame,
-    timeline: Timeline,
-    found: Survey,
-    unseen: Unseen,
-    reason: str,
-) -> DataFrame:
+    refused: Rows, held: Rows, timeline: Timeline, found: Survey, unseen: Unseen, reason: str
+) -> pyarrow.Table:
     """FOUND: refusals by a cap while fewer connections than that could hold a token."""
     kind = CAPS[reason]
-    mine = refused.where(F.col("reason") == reason)
-    others = events.where((F.col("kind") == "refused") & (F.col("reason") != reason))
-    if kind == "ip":  # only `broker:all` is asked after the pool of the address
-        others = others.where(F.col("reason") == "broker_cap")
-    ended = paired.sparkSession.createDataFrame(
-        _deaths(found) or [(-2, -2, -2, 0, 0)], f"{_PLACE}, low long, died_ns long"
-    )
-    used = (
-        paired.where(F.col("admitted_ns").isNotNull())
-        .join(F.broadcast(ended.drop("low")), [*INCARNATION], how="left")
-        .select(
-            "broker", "ip", F.col("admitted_ns").alias("start_ns"), F.coalesce("closed_ns", "died_ns").alias("end_ns")
-        )
-        .unionByName(
-            others.select(
-                "broker", "ip", (F.col("mono_ns") - _held_ns()).alias("start_ns"), F.col("mono_ns").alias("end_ns")
-            )
-        )
-    )
-    if kind == "ip":
-        used = used.join(mine.select("broker", "ip").distinct(), ["broker", "ip"], how="leftsemi")
-    blank = [F.lit(None).cast(kind).alias(name) for name, kind in _ASKED.items()]
-    opened = F.struct((F.col("start_ns") - SLACK_NS).alias("at_ns"), F.lit(1).alias("change"))
-    closed = F.when(
-        F.col("end_ns").isNotNull(), F.struct((F.col("end_ns") + SLACK_NS).alias("at_ns"), F.lit(-1).alias("change"))
-    )
-    steps = used.withColumn("step", F.explode(F.array_compact(F.array(opened, closed)))).select(
-        "broker", "ip", "step.at_ns", "step.change", *blank
-    )
-    asked = mine.select("broker", "ip", "at_ns", F.lit(0).alias("change"), *_ASKED)
-    both = steps.unionByName(asked).withColumn("listener", F.lit(None).cast("string"))
-    rows = 2 * sum(each.events for each in found.processes)
-    cut, slices = sweep.sliced(both, rows=rows)
+    died_ns: dict[tuple[int, ...], int] = {each[:3]: each[4] for each in _deaths(found)}
+    # The pool of an address is asked after all others but `broker:all`.
+    others = ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each != reason)
+    steps = held.each(partial(_used, died_ns), STEPS).and_(refused.each(partial(_tried, reason, others), STEPS))
     acceptors = max(1, len({each[:2] for each in found.processes}) * max(1, len(found.listeners)))
     judge = partial(_not_full, timeline, unseen, acceptors)
-    return sweep.judged(cut, slices, [kind], judge, _FOUND, closes_first=False)
+    return steps.swept([kind], judge, FOUND, closes_first=False)
 
 
-_PLACE = "broker int, shard int, epoch long"
-_ASKED = {
-    "shard": "int", "epoch": "long", "conn": "long", "reason": "string", "limit": "string", "limit_value": "double",
-    "version": "long",
-}  # fmt: skip
+def _used(died_ns: Mapping[tuple[int, ...], int], table: pyarrow.Table) -> pyarrow.Table:
+    """STEPS of connections.CONNECTIONS: when each may have held a token, SLACK_NS longer on both sides."""
+    mine = table.filter(pyarrow.array(arrays.present(table, "admitted_ns")))
+    dead = arrays.looked_up(
+        [arrays.numbers(mine, name) for name in INCARNATION], lambda key: died_ns.get(key, sweep.NEVER)
+    )
+    end_ns = numpy.where(arrays.present(mine, "closed_ns"), arrays.numbers(mine, "closed_ns"), dead)
+    return _steps(mine, arrays.numbers(mine, "admitted_ns"), end_ns)
+
+
+def _tried(reason: str, others: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
+    """STEPS of refusals: those for `reason`, and when those for others may have held a token."""
+    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (reason,))))
+    asked = arrays.table_of(
+        STEPS,
+        listener=pyarrow.nulls(mine.num_rows, pyarrow.string()),
+        at_ns=mine["mono_ns"],
+        change=numpy.zeros(mine.num_rows, dtype="i4"),
+        **{
+            name: mine[name]
+            for name in ("broker", "ip", "version", "conn", "shard", "epoch", "reason", "limit", "limit_value")
+        },
+    )
+    rest = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", others)))
+    at_ns = arrays.numbers(rest, "mono_ns")
+    return pyarrow.concat_tables([asked, _steps(rest, at_ns - _held_ns(rest), at_ns)])
+
+
+def _steps(table: pyarrow.Table, start_ns: arrays.Array, end_ns: arrays.Array) -> pyarrow.Table:
+    opens, closes = numpy.arange(table.num_rows), numpy.flatnonzero(end_ns < sweep.NEVER)
+    places = pyarrow.array(numpy.concatenate([opens, closes]))
+    blank = {
+        field.name: pyarrow.nulls(len(places), field.type)
+        for field in STEPS
+        if field.name not in ("broker", "ip", "at_ns", "change")
+    }
+    return arrays.table_of(
+        STEPS,
+        **{name: table[name].take(places) for name in ("broker", "ip")},
+        at_ns=numpy.concatenate([start_ns - SLACK_NS, end_ns[closes] + SLACK_NS]),
+        change=numpy.concatenate([numpy.ones(len(opens), "i4"), numpy.full(len(closes), -1, "i4")]),
+        **blank,
+    )
 
 
 def _not_full(timeline: Timeline, unseen: Unseen, acceptors: int, counted: PoolCounts) -> pyarrow.Table:
@@ -267,7 +309,7 @@ def _not_full(timeline: Timeline, unseen: Unseen, acceptors: int, counted: PoolC
     caps = steps["limit_value"].to_numpy()[counted.order]
     likely = numpy.flatnonzero((counted.change == 0) & (open_now < caps))
     if not len(likely):
-        return _FOUND.empty_table()
+        return FOUND.empty_table()
     picked = steps.take(pyarrow.array(counted.order[likely])).select(_SHOWN).to_pylist()
     found = []
     for row, count in zip(picked, open_now[likely].tolist(), strict=True):
@@ -275,7 +317,7 @@ def _not_full(timeline: Timeline, unseen: Unseen, acceptors: int, counted: PoolC
         if count + parked >= row["limit_value"] or unseen.contains(row["broker"], row["at_ns"]):
             continue
         found.append({**row, "why": f"at most {count} could be in use", "refusals": 1})
-    return pyarrow.Table.from_pylist(found, _FOUND)
+    return pyarrow.Table.from_pylist(found, FOUND)
 
 
 def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
@@ -291,10 +333,11 @@ def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
 def _deaths(found: Survey) -> list[tuple[int, int, int, int, int]]:
     """(broker, shard, epoch, its last event, when it is known to be dead) of each process that is gone."""
     dead = []
+    lost = found.lost
     successor: Process | None = None
     for each in sorted(found.processes, reverse=True):
         known = [successor.first_ns] if successor is not None and successor[:2] == each[:2] else []
-        known += [found.lost[each[:3]]] if each[:3] in found.lost else []
+        known += [lost[each[:3]]] if each[:3] in lost else []
         if known and each.broker >= 0:
             dead.append((*each[:3], each.last_ns, max(each.last_ns, min(known))))
         successor = each
@@ -311,57 +354,61 @@ def _unseen(found: Survey) -> Unseen:
 # ---- R3
 
 
-def without_violation(refused: DataFrame, events: DataFrame, unseen: Unseen) -> DataFrame:
-    """FOUND: refusals by an address's rate that its home had not found violated since the connection arrived."""
-    pool = F.get_json_object("detail", "$.pool")
-    violated = (
-        events.where(
-            (F.col("kind") == "grant") & F.col("detail").contains('"rate:ip:') & F.col("detail").contains("violated")
-        )
-        .where(F.get_json_object("detail", "$.violated") == "true")
-        .select("broker", F.substring(pool, 9, 1_000).alias("ip"), F.col("mono_ns").alias("violated_ns"))
+def _violated(table: pyarrow.Table) -> pyarrow.Table:
+    """ASKED: when homes found the rate of an address violated, of moves.MOVES."""
+    mine = table.filter(
+        pyarrow.compute.and_(table["is_violated"], pyarrow.array(arrays.is_one_of(table, "what", (RATE,))))
     )
-    mine = refused.where(F.col("reason") == "ip_rate").withColumn("order_ns", F.col("at_ns") + SLACK_NS)
-    both = mine.unionByName(violated.withColumn("order_ns", F.col("violated_ns")), allowMissingColumns=True)
-    until = Window.partitionBy("broker", "ip").orderBy("order_ns").rangeBetween(Window.unboundedPreceding, 0)
-    latest = both.withColumn("latest_ns", F.max("violated_ns").over(until))
-    never = F.coalesce(F.col("latest_ns") < F.col("arrived_ns") - SLACK_NS, F.lit(True))
-    rows = latest.where(F.col("at_ns").isNotNull() & never).select(*_SHOWN)
-    return rows.mapInArrow(_seen(unseen, "its home found no violation of that rate"), FOUND)
+    mine = mine.filter(pyarrow.compute.starts_with(mine["pool"], "ip:"))
+    blank = {
+        field.name: pyarrow.nulls(mine.num_rows, field.type)
+        for field in ASKED
+        if field.name not in (*INCARNATION, "ip", "at_ns", "arrived_ns")
+    }
+    ip = pyarrow.compute.utf8_slice_codeunits(mine["pool"], 3)
+    same = {name: mine[name] for name in INCARNATION}
+    return arrays.table_of(ASKED, ip=ip, at_ns=mine["at_ns"], arrived_ns=mine["at_ns"], **same, **blank)
+
+
+def without_violation(unseen: Unseen, table: pyarrow.Table) -> pyarrow.Table:
+    """FOUND: refusals by an address's rate that its home had not found violated since the connection arrived."""
+    is_refusal = arrays.present(table, "reason")
+    at_ns, arrived_ns = arrays.numbers(table, "at_ns"), arrays.numbers(table, "arrived_ns")
+    broker, (ip, _) = arrays.numbers(table, "broker"), arrays.codes(table, "ip")
+    order = numpy.lexsort((is_refusal, numpy.where(is_refusal, at_ns + SLACK_NS, at_ns), ip, broker))
+    starts = arrays.begins(broker[order], ip[order])
+    last = arrays.latest(~is_refusal[order], starts)
+    never = (last < 0) | (at_ns[order][last] < arrived_ns[order] - SLACK_NS)
+    wrong = order[is_refusal[order] & never]
+    return _seen(unseen, "its home found no violation of that rate", (), table.take(pyarrow.array(wrong)))
 
 
 # ---- R4
 
 
-def without_pace(refused: DataFrame, events: DataFrame, timeline: Timeline, unseen: Unseen) -> DataFrame:
+def without_pace(unseen: Unseen, changed_ns: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
     """FOUND: refusals by a core's rate although fewer than that came to a shard within a second before."""
-    is_mine = (F.col("kind") == "refused") & (F.col("reason") == "core_rate")
-    passed = events.where(F.col("kind").isin("admitted", "refused") & ~is_mine).select(
-        *INCARNATION, "ip", (F.col("mono_ns") - _held_ns()).alias("arrived_ns")
-    )
-    mine = refused.where(F.col("reason") == "core_rate")
-    both = mine.unionByName(passed, allowMissingColumns=True)
-    of_core = Window.partitionBy(*INCARNATION).orderBy("arrived_ns").rangeBetween(-2 * SECOND_NS, SECOND_NS)
-    of_ip = Window.partitionBy(*INCARNATION, "ip").orderBy("arrived_ns").rangeBetween(-2 * SECOND_NS, SECOND_NS)
-    others = F.col("at_ns").isNull()
-    counted = both.withColumns({"of_core": F.count_if(others).over(of_core), "of_ip": F.count_if(others).over(of_ip)})
-    count = F.when(F.col("limit").endswith("overrides"), F.col("of_ip")).otherwise(F.col("of_core"))
-    rows = counted.where(F.col("at_ns").isNotNull() & (count < F.col("limit_value"))).select(*_SHOWN)
-    # A bucket keeps its tokens when its rate changes, so at first it may have fewer than the new rate says.
-    changed = [period.start_ns for period in timeline.periods]
-    return rows.mapInArrow(_seen(unseen, "fewer than that came within a second", changed), FOUND)
+    is_other, arrived_us = ~arrays.present(table, "reason"), arrays.numbers(table, "arrived_ns") // 1000
+    second = SECOND_NS // 1000 + 1
+    order, starts = arrays.grouped(*(arrays.numbers(table, name) for name in INCARNATION))
+    core = numpy.empty(len(order), dtype="i8")
+    core[order] = arrays.group_of(starts, len(order))
+    ip, ips = arrays.codes(table, "ip")
+    of_core = arrays.in_span(core, arrived_us, 2 * second, second, is_other)
+    limit, limits = arrays.codes(table, "limit")
+    is_of_ip = numpy.array([str(name).endswith("overrides") for name in limits])[limit]
+    _, pair = numpy.unique(core * len(ips) + ip, return_inverse=True)
+    of_ip = arrays.in_span(pair, arrived_us, 2 * second, second, is_other) if is_of_ip.any() else of_core
+    few = numpy.where(is_of_ip, of_ip, of_core) < arrays.numbers(table, "limit_value")
+    wrong = table.filter(pyarrow.array(~is_other & few))
+    return _seen(unseen, "fewer than that came within a second", changed_ns, wrong)
 
 
-def _seen(unseen: Unseen, why: str, changed_ns: Sequence[int] = ()) -> Callable[[Batches], Batches]:
-    """Rows of _SHOWN as FOUND, without those that can't be judged: `unseen`, or soon after one of the sorted `changed_ns`."""
-
-    def is_sure(broker: int, at_ns: int) -> bool:
-        recent = bisect_right(changed_ns, at_ns) - bisect_right(changed_ns, at_ns - SLACK_NS)
-        return not recent and not unseen.contains(broker, at_ns)
-
-    def judge(batches: Batches) -> Batches:
-        for batch in batches:
-            rows = [row for row in batch.to_pylist() if is_sure(row["broker"], row["at_ns"])]
-            yield pyarrow.RecordBatch.from_pylist([{**row, "why": why, "refusals": 1} for row in rows], _FOUND)
-
-    return judge
+def _seen(unseen: Unseen, why: str, changed_ns: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
+    """Some of ASKED as FOUND, without those that can't be judged: `unseen`, or soon after one of the sorted `changed_ns`."""
+    found = []
+    for row in table.drop_columns(["arrived_ns"]).to_pylist():
+        recent = bisect_right(changed_ns, row["at_ns"]) - bisect_right(changed_ns, row["at_ns"] - SLACK_NS)
+        if not recent and not unseen.contains(row["broker"], row["at_ns"]):
+            found.append({**row, "why": why, "refusals": 1})
+    return pyarrow.Table.from_pylist(found, FOUND)

@@ -10,24 +10,27 @@ anew is reported to before it grants: until its first grant or report, what the 
 a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is left out, and so are brokers of
 which any event is missing.
 
-The work is one sort of the moves and connections of each pool and shard, in the JVM, which spills.
+A broker that was started again with another number of shards has other homes from then on, and no token of before: each such
+span (Survey.spans) is judged by itself. A span whose number of shards no process tells is not judged.
+
+The work is one sort of the moves and connections of each pool and shard.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
+from zlib import crc32
 
+import numpy
 import pyarrow
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow.compute
 
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
-from turnstile.pipeline.events import sweep
-from turnstile.pipeline.events.journal_events import Unreadable
-from turnstile.pipeline.events.sequence import Gap
-from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.audit.moves import BAD, GRANT, LOST, REPORT, RETURN, TOKENS
+from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Incarnation, Span, Survey
 from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 
 GRANTED, USED = "granted_within_cap", "used_within_grants"
@@ -35,50 +38,68 @@ SENTENCE = {
     GRANTED: "every grant was within the cap that its home knew",
     USED: "no shard had more open than it was granted",
 }
-_MOVED = "pool string, `to` int, `from` int, tokens long, reported boolean, lost map<string,long>"  # a move's detail, by kind
-_KEYS: dict[str, Callable[[], Column]] = {
-    "broker": lambda: F.lit("broker"),
-    "listener": lambda: F.concat(F.lit("listener:"), "listener"),
-    "ip": lambda: F.concat(F.lit("ip:"), "ip"),
-}
-_NAMES = ("check", "broker", "pool", "shard", "at_ns", "open", "tokens", "allowed", "version", "sure_ns")
-BEYOND = (
-    "check string, broker int, pool string, shard int, at_ns long, open long, tokens long, allowed long, version long, "
-    "sure_ns long"
+STEPS = pyarrow.schema(
+    [
+        ("broker", pyarrow.int32()),
+        ("span", pyarrow.int64()),
+        ("pool", pyarrow.string()),
+        ("shard", pyarrow.int32()),
+        ("is_own", pyarrow.bool_()),
+        ("at_ns", pyarrow.int64()),
+        ("rank", pyarrow.int32()),
+        ("epoch", pyarrow.int64()),
+        ("what", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("tokens", "change", "version")),
+    ]
 )
+"""What happened to a pool at its home (`is_own`) and at each other shard: moves of tokens (`what`: a number of WHAT, `epoch` of
+their home), connections that open and close (what 0, `change`).
+
+`rank` orders what happens at one instant so that less is out: returns and closes come before grants at a home, grants
+before admissions and those before returns elsewhere."""
+WHAT = {GRANT: 1, REPORT: 2, RETURN: 3, LOST: 4, BAD: 5}
+BEYOND = pyarrow.schema(
+    [
+        ("check", pyarrow.string()),
+        ("broker", pyarrow.int32()),
+        ("pool", pyarrow.string()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("at_ns", "open", "tokens", "allowed", "version", "count")),
+    ]
+)
+Spans = Mapping[Incarnation, Span]
 
 
-def checks(
-    events: DataFrame,
-    held: DataFrame,
-    timeline: Timeline,
-    found: Survey,
-    missing: Sequence[Gap],
-    unreadable: Sequence[Unreadable],
-) -> list[Check]:
-    """Both checks. `held`: as audit.intervals has them."""
+def checks(moves: Rows, held: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]) -> list[Check]:
+    """Both checks. `held`: connections.CONNECTIONS; `incomplete`: brokers of which events are missing."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
-    shards = _whole(found, missing, unreadable)
-    moved = moves(events).persist(StorageLevel.MEMORY_AND_DISK)  # what takes time is to parse it
-    homes = _homes(moved, shards) if kinds and shards and found.grants else {}
-    if not homes:
-        moved.unpersist()
+    if not kinds or not seen.kinds["grant"] + seen.kinds["reclaim"]:
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
-    over = beyond(moved, held, timeline, homes, kinds).persist()
-    counts: dict[str, Counter[int]] = {GRANTED: Counter(), USED: Counter()}
-    for row in over.groupBy("check", "broker").count().collect():
-        counts[row["check"]][row["broker"]] = row["count"]
-    made = [_check(name, over, counts[name]) for name in (GRANTED, USED)]
-    over.unpersist()
-    moved.unpersist()
-    return made
+    spans = {place: span for place, span in seen.spans().items() if place[0] not in incomplete}
+    whole = {place: span for place, span in spans.items() if span.shards}
+    steps = moves.each(partial(_moved, whole, kinds), STEPS).and_(held.each(partial(_opened, whole, kinds), STEPS))
+    found = steps.by(("broker", "pool"), partial(beyond, timeline), BEYOND).table().to_pylist()
+    unread = Counter(row["broker"] for row in found if row["check"] == BAD)
+    left_out = {place[0]: 1 for place in [each[:3] for each in seen.processes] if place[0] >= 0 and place not in whole}
+    return [_check(name, [row for row in found if row["check"] == name], unread, left_out) for name in (GRANTED, USED)]
 
 
-def _check(name: str, over: DataFrame, counts: Counter[int]) -> Check:
-    if not counts:
+def _check(name: str, rows: list[dict[str, Any]], unread: Counter[int], left_out: Mapping[int, int]) -> Check:
+    if not rows and unread:
+        return Check(
+            name, UNKNOWN, "moves of tokens can't be read, or are of a shard that is not their home", [], unread
+        )
+    if not rows and left_out:
+        which = ", ".join(map(str, sorted(left_out)[:5])) + (", ..." if len(left_out) > 5 else "")
+        why = f"events of broker {which} are missing, or how many shards it had"
+        return Check(name, NOT_JUDGED, why, [], left_out)
+    if not rows:
         return Check(name, HELD, SENTENCE[name], [])
-    rows = over.where(F.col("check") == name).drop("check", "sure_ns").orderBy("at_ns", "broker", "pool", "shard")
-    shown = [row.asDict() for row in rows.limit(sweep.SHOWN).collect()]
+    counts: Counter[int] = Counter()
+    for row in rows:
+        counts[row["broker"]] += row.pop("count")
+    ordered = sorted(rows, key=lambda row: (row["at_ns"], row["broker"], row["pool"], row["shard"]))
+    shown = [{key: value for key, value in row.items() if key != "check"} for row in ordered[: sweep.SHOWN]]
     first = shown[0]
     where = f"{counts.total()} times beyond; first {first['pool']} of broker {first['broker']}"
     said = (
@@ -90,193 +111,178 @@ def _check(name: str, over: DataFrame, counts: Counter[int]) -> Check:
     return Check(name, EXCEEDED, f"{where}: {said}, at mono_ns {first['at_ns']}", shown, counts)
 
 
-def _whole(found: Survey, missing: Sequence[Gap], unreadable: Sequence[Unreadable]) -> dict[int, int]:
-    """Broker -> how many shards it has, of brokers of which no event is known to be missing."""
-    shards: dict[int, set[int]] = {}
-    for each in found.processes:
-        shards.setdefault(each.broker, set()).add(each.shard)
-    unsure = {gap.broker for gap in missing} | {part.broker for part in unreadable}
-    # Of a process that is said to have died there are events, but if they were deleted.
-    unsure |= {place[0] for place in found.lost.keys() - {each[:3] for each in found.processes}}
-    if None in unsure:
-        return {}
-    return {
-        broker: len(seen)
-        for broker, seen in shards.items()
-        if broker >= 0 and broker not in unsure and len(seen) == max(seen) + 1 > 1
-    }
+# ---- steps
 
 
-def moves(events: DataFrame) -> DataFrame:
-    """broker, home, epoch (of the home), at_ns, version, pool, peer, tokens (+ out, - back), kind: grant, report, return, lost.
-
-    One row per event and pool, of pools of connections.
-    """
-    is_grant = F.col("kind") == "grant"
-    mine = events.where(
-        F.col("kind").isin("grant", "reclaim") & F.col("detail").isNotNull() & ~F.col("detail").contains('"rate:')
-    ).withColumn("told", F.from_json("detail", _MOVED))
-    one = F.array(F.struct(F.col("told.pool").alias("key"), F.col("told.tokens").alias("value")))
-    each = mine.withColumn("each", F.explode(F.coalesce(F.map_entries("told.lost"), one)))
-    kind = (
-        F.when(is_grant, F.when(F.col("told.reported"), "report").otherwise("grant"))
-        .when(F.col("told.lost").isNotNull(), "lost")
-        .otherwise("return")
+def _moved(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow.Table:
+    """STEPS of moves.MOVES, each at its home and at the shard that it was to or from."""
+    wanted = arrays.is_one_of(table, "what", (*TOKENS, BAD))
+    pool, pools = arrays.codes(table, "pool")
+    wanted &= numpy.array([str(name).partition(":")[0] in kinds or name is None for name in pools])[pool]
+    span, shards = _spans_of(spans, table)
+    mine = numpy.flatnonzero(wanted & (shards > 0))
+    what_of, names = arrays.codes(table, "what")
+    what = numpy.array([WHAT.get(name or "", 0) for name in names])[what_of[mine]]
+    home, peer = arrays.numbers(table, "shard")[mine], arrays.numbers(table, "peer")[mine]
+    tokens = arrays.numbers(table, "tokens")[mine]
+    is_home = home == numpy.array([crc32((name or "").encode()) for name in pools])[pool[mine]] % shards[mine]
+    what = numpy.where(is_home, what, WHAT[BAD])  # only a home moves a pool's tokens
+    is_out = (what == WHAT[GRANT]) | (what == WHAT[REPORT])
+    places = numpy.concatenate([mine, mine[peer != home]])
+    at_home, elsewhere = numpy.arange(len(mine)), numpy.flatnonzero(peer != home)
+    both = numpy.concatenate([at_home, elsewhere])
+    is_own = numpy.arange(len(both)) < len(at_home)
+    # What a dead shard had counts there until its successor is granted something: its last events may come after this.
+    counted = numpy.where(is_own, peer[both] != home[both], what[both] != WHAT[LOST])
+    taken = table.select(["broker", "pool", "at_ns", "epoch", "version"]).take(pyarrow.array(places))
+    return arrays.table_of(
+        STEPS,
+        span=span[places],
+        shard=numpy.where(is_own, home[both], peer[both]),
+        is_own=is_own,
+        rank=numpy.where(is_own, is_out[both], numpy.where(is_out[both], 1, 3)).astype("i4"),
+        what=what[both],
+        tokens=numpy.where(counted, tokens[both], 0),
+        change=numpy.zeros(len(both), dtype="i8"),
+        **{name: taken[name] for name in taken.column_names},
     )
-    return each.select(
-        "broker",
-        F.col("shard").alias("home"),
-        "epoch",
-        F.col("mono_ns").alias("at_ns"),
-        "version",
-        F.col("each.key").alias("pool"),
-        F.coalesce("told.to", "told.from").alias("peer"),
-        F.when(is_grant, F.col("each.value")).otherwise(-F.col("each.value")).alias("tokens"),
-        kind.alias("kind"),
-    ).where(F.col("pool").isNotNull() & F.col("peer").isNotNull() & F.col("tokens").isNotNull())
 
 
-def _homes(moved: DataFrame, shards: Mapping[int, int]) -> dict[int, int]:
-    """Those of `shards` that have moves, all by the homes that so many shards have: an event of each shard was seen."""
-    mine = moved.where(F.col("broker").isin(*shards))
-    rows = mine.groupBy("broker").agg(F.bool_and(F.col("home") == _home(shards)).alias("is_all")).collect()
-    return {row["broker"]: shards[row["broker"]] for row in rows if row["is_all"]}
+def _opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow.Table:
+    """STEPS of connections.CONNECTIONS in each pool of `kinds`."""
+    span, shards = _spans_of(spans, table)
+    mine = table.append_column("span", pyarrow.array(span)).append_column("shards", pyarrow.array(shards))
+    mine = mine.filter(pyarrow.array(shards > 0))
+    tables = [STEPS.empty_table()]
+    start_ns, end_ns = arrays.numbers(mine, "admitted_ns"), arrays.numbers(mine, "end_ns", null=sweep.NEVER)
+    opens = numpy.flatnonzero(arrays.present(mine, "admitted_ns") & (end_ns > start_ns))
+    closes = opens[end_ns[opens] < sweep.NEVER]
+    places = numpy.concatenate([opens, closes])
+    is_open = numpy.arange(len(places)) < len(opens)
+    taken = mine.take(pyarrow.array(places))
+    for kind in kinds:
+        key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if kind == "broker" else arrays.codes(taken, kind)
+        names = [kind if kind == "broker" else f"{kind}:{name}" for name in keys]
+        home = numpy.array([crc32(name.encode()) for name in names])[key] % arrays.numbers(taken, "shards")
+        tables.append(
+            arrays.table_of(
+                STEPS,
+                pool=pyarrow.array(names).take(pyarrow.array(key)),
+                is_own=arrays.numbers(taken, "shard") == home,
+                at_ns=numpy.where(is_open, start_ns[places], end_ns[places]),
+                rank=numpy.where(is_open, 2, 0).astype("i4"),
+                epoch=numpy.zeros(len(places), dtype="i8"),
+                what=numpy.zeros(len(places), dtype="i4"),
+                tokens=numpy.zeros(len(places), dtype="i8"),
+                change=numpy.where(is_open, 1, -1),
+                **{name: taken[name] for name in ("broker", "span", "shard", "version")},
+            )
+        )
+    return pyarrow.concat_tables(tables)
 
 
-def _home(shards: Mapping[int, int]) -> Column:
-    """The home of `pool`, as shards/tokens/homes.py has it."""
-    of_broker = F.create_map(*(F.lit(each) for pair in shards.items() for each in pair))
-    return F.pmod(F.crc32(F.col("pool").cast("binary")), of_broker[F.col("broker")]).cast("int")
+def _spans_of(spans: Spans, table: pyarrow.Table) -> tuple[arrays.Array, arrays.Array]:
+    """Of each row its span's number, and how many shards the broker had then; 0 where that is not judged."""
+    places = [arrays.numbers(table, name) for name in ("broker", "shard", "epoch")]
+    numbers, shards = (arrays.looked_up(places, partial(_of_span, spans, index)) for index in (0, 1))
+    return numbers, shards
 
 
-def beyond(
-    moved: DataFrame, held: DataFrame, timeline: Timeline, homes: Mapping[int, int], kinds: Collection[str]
-) -> DataFrame:
-    """BEYOND: what B1 and B2 don't allow. `homes`: how many shards each broker has that is judged."""
-    steps = _steps(moved, held, homes, kinds)
-    place = Window.partitionBy("broker", "pool", "shard").orderBy("at_ns", "rank")
-    before = place.rowsBetween(Window.unboundedPreceding, -1)
-    until = place.rowsBetween(Window.unboundedPreceding, 0)
-    # A home that starts anew, and a shard that does, begin with nothing: from the first grant or report on.
-    anew = F.col("begins") & (
-        ~F.last("epoch", True).over(before).eqNullSafe(F.col("epoch")) | F.last("is_lost", True).over(before)
-    )
-    is_admission = F.col("change") > 0
-    summed = steps.withColumns(
-        {
-            "is_anew": anew,
-            "sum": F.sum("tokens").over(until),
-            "open": F.sum("change").over(until),
-            "sure_ns": F.last(F.when(is_admission, F.col("at_ns")), True).over(until),
-            "under": F.last(F.when(is_admission, F.col("version")), True).over(until),
+def _of_span(spans: Spans, index: int, key: tuple[int, ...]) -> int:
+    return spans.get((key[0], key[1], key[2]), Span(0, 0))[index]
+
+
+# ---- what is beyond
+
+
+def beyond(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
+    """BEYOND: what B1 and B2 don't allow among STEPS, the first of each broker; and BAD of brokers whose moves can't be judged."""
+    columns = {name: arrays.numbers(table, name) for name in STEPS.names if name not in ("pool", "is_own")}
+    pool, pools = arrays.codes(table, "pool")
+    broker = columns["broker"]
+    bad = {int(each) for each in numpy.unique(broker[columns["what"] == WHAT[BAD]])}
+    order = numpy.lexsort([columns["rank"], columns["at_ns"], columns["shard"], pool, columns["span"], broker])
+    columns = {name: values[order] for name, values in columns.items()}
+    pool, is_own = pool[order], table["is_own"].to_numpy()[order]
+    starts = arrays.begins(columns["broker"], columns["span"], pool, columns["shard"])
+    booked, opened, admission = _booked(columns, is_own, starts)
+    is_grant = is_own & (columns["what"] == WHAT[GRANT])
+    is_use = ~is_own & ((columns["change"] > 0) | (columns["what"] == WHAT[RETURN])) & (opened > booked)
+    allowed = numpy.where(is_grant, _allowed(timeline, columns, pool, pools, is_grant), booked)
+    over = (is_grant & (booked + opened > allowed)) | is_use
+    over &= ~numpy.isin(columns["broker"], list(bad))
+    rows = []
+    for place in numpy.flatnonzero(over):
+        of = {
+            "broker": int(columns["broker"][place]),
+            "pool": pools[pool[place]],
+            "shard": int(columns["shard"][place]),
         }
+        under, sure_ns = (int(columns[name][admission[place]]) for name in ("version", "at_ns"))
+        if is_use[place] and not _is_settled(timeline, of, under, sure_ns, int(booked[place])):
+            continue
+        version = int(columns["version"][place]) if is_grant[place] else under
+        rows.append({**of, "check": GRANTED if is_grant[place] else USED, "at_ns": int(columns["at_ns"][place]),
+                     "open": int(opened[place]), "tokens": int(booked[place]), "allowed": int(allowed[place]),
+                     "version": version})  # fmt: skip
+    return _first(rows, bad)
+
+
+def _booked(
+    columns: Mapping[str, arrays.Array], is_own: arrays.Array, starts: arrays.Array
+) -> tuple[arrays.Array, arrays.Array, arrays.Array]:
+    """At each step the tokens that its shard has (at home: that are out), how many are open, and where the last admission is."""
+    what, epoch = columns["what"], columns["epoch"]
+    is_move = what > 0
+    begins = is_move & (is_own | (what == WHAT[GRANT]) | (what == WHAT[REPORT]))
+    # A home that starts anew, and a shard that does, begin with nothing: from the first grant or report on.
+    last = arrays.before(arrays.latest(is_move, starts), starts)
+    is_first = (last < 0) | (epoch[last] != epoch) | (~is_own & (what[last] == WHAT[LOST]))
+    total = arrays.running(columns["tokens"], starts)
+    anew = arrays.latest(begins & is_first, starts)
+    base = numpy.where(anew >= 0, (total - columns["tokens"])[anew], 0)
+    admission = arrays.latest(columns["change"] > 0, starts)
+    return total - base, arrays.running(columns["change"], starts), admission
+
+
+def _allowed(
+    timeline: Timeline,
+    columns: Mapping[str, arrays.Array],
+    pool: arrays.Array,
+    pools: Sequence[str | None],
+    wanted: arrays.Array,
+) -> arrays.Array:
+    """The cap at each wanted row; limits are asked once per broker, version and pool."""
+    allowed = numpy.zeros(len(pool), dtype="i8")
+    places = numpy.flatnonzero(wanted)
+    broker, version = columns["broker"][places], columns["version"][places]
+    order, starts = arrays.grouped(broker, version, pool[places])
+    caps = []
+    for row in order[starts]:
+        kind, _, key = str(pools[pool[places[row]]]).partition(":")
+        caps.append(timeline.limits(int(version[row]), int(broker[row])).cap(kind, key))
+    allowed[places[order]] = numpy.array(caps, dtype="i8")[arrays.group_of(starts, len(order))] if caps else 0
+    return allowed
+
+
+def _is_settled(timeline: Timeline, of: Mapping[str, Any], version: int, at_ns: int, tokens: int) -> bool:
+    """Whether no report of what is in use can be on its way: a cap in each version since the last that all had."""
+    if tokens < 0:
+        return True
+    kind, _, key = of["pool"].partition(":")
+    versions = timeline.unsettled(at_ns, version)
+    caps = (timeline.limits(each, of["broker"]).cap(kind, key) for each in versions)
+    return bool(versions) and all(cap < UNLIMITED for cap in caps)
+
+
+def _first(rows: Sequence[dict[str, Any]], bad: Collection[int]) -> pyarrow.Table:
+    found = pyarrow.Table.from_pylist([{**row, "count": 0} for row in rows], BEYOND)
+    is_use = numpy.array([row["check"] == USED for row in rows], dtype="i8")
+    key = 2 * arrays.numbers(found, "broker").astype("i8") + is_use
+    places, counts = arrays.first_of_each(numpy.arange(len(rows)), key, arrays.numbers(found, "at_ns"), sweep.SHOWN)
+    found = found.take(pyarrow.array(places)).set_column(
+        BEYOND.get_field_index("count"), "count", pyarrow.array(counts)
     )
-    base = F.last(F.when(F.col("is_anew"), F.col("sum") - F.col("tokens")), True).over(until)
-    booked = summed.withColumn("tokens", F.col("sum") - F.coalesce(base, F.lit(0)))
-    is_grant = F.col("is_own") & (F.col("kind") == "grant")
-    is_use = ~F.col("is_own") & (is_admission | (F.col("kind") == "return")) & (F.col("open") > F.col("tokens"))
-    asked = booked.where(is_grant | is_use).select(
-        F.when(is_grant, GRANTED).otherwise(USED).alias("check"),
-        "broker",
-        "pool",
-        "shard",
-        "at_ns",
-        "open",
-        "tokens",
-        F.lit(None).cast("long").alias("allowed"),
-        F.when(is_grant, F.col("version")).otherwise(F.col("under")).alias("version"),
-        "sure_ns",
+    return pyarrow.concat_tables(
+        [found, pyarrow.Table.from_pylist([{"check": BAD, "broker": each} for each in bad], BEYOND)]
     )
-    return asked.mapInArrow(_judge(timeline), BEYOND)
-
-
-def _steps(moved: DataFrame, held: DataFrame, homes: Mapping[int, int], kinds: Iterable[str]) -> DataFrame:
-    """Moves and connections by pool and shard: broker, pool, shard, is_own (the pool is at home there), at_ns, rank, epoch (of
-    the home, of moves), kind, begins, is_lost, tokens, change, version.
-
-    `rank` orders what happens at one instant so that less is out: returns and closes come before grants at a home, grants
-    before admissions and those before returns elsewhere.
-    """
-    kind = F.col("kind")
-    mine = moved.where(F.col("broker").isin(*homes))
-    begins = kind.isin("grant", "report")
-    common = ("broker", "pool")
-    at_home = mine.select(
-        *common,
-        F.col("home").alias("shard"),
-        F.lit(True).alias("is_own"),
-        "at_ns",
-        F.when(begins, 1).otherwise(0).alias("rank"),
-        "epoch",
-        "kind",
-        F.lit(True).alias("begins"),
-        F.lit(False).alias("is_lost"),
-        F.when(F.col("peer") == F.col("home"), F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
-        F.lit(0).alias("change"),
-        "version",
-    )
-    elsewhere = mine.where(F.col("peer") != F.col("home")).select(
-        *common,
-        F.col("peer").alias("shard"),
-        F.lit(False).alias("is_own"),
-        "at_ns",
-        F.when(begins, 1).otherwise(3).alias("rank"),
-        "epoch",
-        "kind",
-        begins.alias("begins"),
-        (kind == "lost").alias("is_lost"),
-        # What a dead shard had counts until its successor is granted something: its last events may come after this.
-        F.when(kind == "lost", F.lit(0)).otherwise(F.col("tokens")).alias("tokens"),
-        F.lit(0).alias("change"),
-        "version",
-    )
-    opens = F.struct(F.col("start_ns").alias("at_ns"), F.lit(1).alias("change"))
-    closes = F.when(F.col("end_ns").isNotNull(), F.struct(F.col("end_ns").alias("at_ns"), F.lit(-1).alias("change")))
-    pools = F.array_compact(F.array(*(_KEYS[kind]() for kind in kinds)))
-    opened = (
-        held.where(F.col("broker").isin(*homes) & (F.col("end_ns").isNull() | (F.col("end_ns") > F.col("start_ns"))))
-        .withColumn("step", F.explode(F.array_compact(F.array(opens, closes))))
-        .select("broker", "shard", "version", F.explode(pools).alias("pool"), "step.at_ns", "step.change")
-    )
-    connections = opened.select(
-        *common,
-        "shard",
-        (F.col("shard") == _home(homes)).alias("is_own"),
-        "at_ns",
-        F.when(F.col("change") > 0, 2).otherwise(0).alias("rank"),
-        F.lit(None).cast("long").alias("epoch"),
-        F.lit("").alias("kind"),
-        F.lit(False).alias("begins"),
-        F.lit(None).cast("boolean").alias("is_lost"),
-        F.lit(0).cast("long").alias("tokens"),
-        "change",
-        "version",
-    )
-    return reduce(DataFrame.unionByName, [at_home, elsewhere, connections])
-
-
-def _judge(timeline: Timeline) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    """Of the rows of BEYOND, those that are: B1 by the cap of the version, B2 unless something may be on its way."""
-    is_protected = bool(timeline.protected)
-    kinds = {"broker": pyarrow.int32(), "shard": pyarrow.int32(), "check": pyarrow.string(), "pool": pyarrow.string()}
-    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.int64())) for name in _NAMES])
-
-    def is_beyond(row: dict[str, Any]) -> bool:
-        kind, _, key = row["pool"].partition(":")
-        if kind == "broker" and is_protected:
-            return False
-        if row["check"] == GRANTED:
-            row["allowed"] = timeline.limits(row["version"], row["broker"]).cap(kind, key)
-            return bool(row["tokens"] + row["open"] > row["allowed"])
-        row["allowed"] = row["tokens"]
-        if row["tokens"] < 0:
-            return True
-        versions = timeline.unsettled(row["sure_ns"], row["version"])
-        caps = (timeline.limits(version, row["broker"]).cap(kind, key) for version in versions)
-        return bool(versions) and all(cap < UNLIMITED for cap in caps)
-
-    def judge(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for batch in batches:
-            yield pyarrow.RecordBatch.from_pylist([row for row in batch.to_pylist() if is_beyond(row)], schema)
-
-    return judge

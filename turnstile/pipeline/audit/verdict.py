@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN = "held", "exceeded", "not justified", "unknown"
+HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN, NOT_JUDGED = "held", "exceeded", "not justified", "unknown", "not judged"
 EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 2}
 WORST_FIRST = (EXCEEDED, NOT_JUSTIFIED, UNKNOWN, HELD)
+"""What the whole is: a check that was not judged is told, and leaves it to the others."""
 
 
 class Check(NamedTuple):
@@ -34,7 +35,7 @@ class AuditResult(NamedTuple):
     def verdict(self) -> str:
         """The worst of the checks' verdicts."""
         verdicts = {check.verdict for check in self.checks}
-        return next((each for each in WORST_FIRST if each in verdicts), HELD)
+        return next((each for each in WORST_FIRST if each in verdicts), UNKNOWN)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: the verdict, each check with its evidence, and how many events there are."""

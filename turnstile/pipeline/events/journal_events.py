@@ -1,6 +1,5 @@
 """The journal as a DataFrame: which parts can be read, their schema, and connections paired from their events."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,24 +9,28 @@ from pyspark.sql import functions as F
 
 from broker.journal.schema import COLUMNS
 from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.events.journal import EVENTS, Journal, nothing_in
+from turnstile.pipeline.events.parts import Unreadable, parts_in
+from turnstile.pipeline.events.spark_rows import RowsOnSpark
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
 INCARNATION = ("broker", "shard", "epoch")
-_MAGIC = b"PAR1"
-
-
-class Unreadable(NamedTuple):
-    """A part that can't be read: why, and whose events it had, if its name says so."""
-
-    sentence: str
-    broker: int | None
+UNKNOWN_EVENTS = 10_000_000
+"""What a journal is taken to have where nothing tells."""
 
 
 class JournalEvents(NamedTuple):
-    """A journal as read: its events, and each part that can't be."""
+    """A journal as a DataFrame, with each part that can't be read, about how many events there are, and as Journal has it
+    whether it is live."""
 
     events: DataFrame
     unreadable: list[Unreadable]
+    about: int
+    is_live: bool
+
+    def journal(self) -> Journal:
+        """The same for kernels."""
+        return Journal(RowsOnSpark(self.events.select(*EVENTS.names), self.about), self.unreadable, self.is_live)
 
 
 def read(
@@ -40,46 +43,15 @@ def read(
     remote = [str(folder) for folder in folders if "://" in str(folder)]
     if remote:
         events = spark.read.schema(SCHEMA).parquet(*remote)
-        return JournalEvents(_until(events, until_ns), [])
-    parts, unreadable = _parts([Path(folder) for folder in folders])
-    if not parts and not may_be_empty:
-        why = unreadable[0].sentence if unreadable else f"{folders[0]} has no journal in it (no .parquet parts)."
-        raise PipelineError(why)
-    events = spark.read.schema(SCHEMA).parquet(*parts) if parts else spark.createDataFrame([], SCHEMA)
-    return JournalEvents(_until(events, until_ns), unreadable)
-
-
-def _parts(folders: Sequence[Path]) -> tuple[list[str], list[Unreadable]]:
-    """Paths of the parts that are whole, and the others."""
-    found: dict[str, Path] = {}
-    for folder in folders:
-        if not folder.is_dir():
-            raise PipelineError(f"{folder} is not a folder.")
-        for path in sorted(folder.glob("*.parquet")):
-            found.setdefault(path.name, path)
-    broken = {path for path in found.values() if not _is_whole(path)}
-    unreadable = [
-        Unreadable(f"{path} is not a whole Parquet file; its events are missing.", _broker_of(path))
-        for path in sorted(broken)
-    ]
-    return [str(path) for path in found.values() if path not in broken], unreadable
-
-
-def _broker_of(path: Path) -> int | None:
-    """b0-s1-e000004-000000012345.parquet -> 0; the coordinator's begins with b-1."""
-    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", path.name)
-    return int(name[1]) if name is not None else None
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether a Parquet file begins and ends as one: a cheap look that finds what was cut off."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4)
-            file.seek(-4, 2)
-            return head == _MAGIC and file.read(4) == _MAGIC
-    except OSError:
-        return False
+        return JournalEvents(_until(events, until_ns), [], UNKNOWN_EVENTS, until_ns is not None)
+    parts = parts_in([Path(folder) for folder in folders])
+    if not parts.whole and not may_be_empty:
+        raise PipelineError(nothing_in(folders, parts))
+    paths = [str(path) for path in parts.whole]
+    # A page that is damaged ends its file there: what is missing shows as a gap, or as an end that is not told.
+    reader = spark.read.schema(SCHEMA).option("ignoreCorruptFiles", "true")
+    events = reader.parquet(*paths) if paths else spark.createDataFrame([], SCHEMA)
+    return JournalEvents(_until(events, until_ns), parts.unreadable, parts.events, until_ns is not None)
 
 
 def _until(events: DataFrame, until_ns: int | None) -> DataFrame:

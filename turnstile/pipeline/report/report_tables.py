@@ -12,10 +12,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.audit.audit import intervals
-from turnstile.pipeline.events.journal_events import JournalEvents, pairs
-from turnstile.pipeline.events.survey import survey
-from turnstile.pipeline.events.sweep import changes
+from turnstile.pipeline.audit.connections import Ends, paired
+from turnstile.pipeline.events.journal import EVENTS
+from turnstile.pipeline.events.journal_events import JournalEvents
+from turnstile.pipeline.events.spark_rows import RowsOnSpark
+from turnstile.pipeline.events.spark_sweep import changes
+from turnstile.pipeline.events.survey import DIGEST, Survey, digest, survey
 from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 
 BUCKETS = 240
@@ -52,7 +54,7 @@ def build(journal: JournalEvents) -> Built:
     assert facts is not None  # an aggregate without keys is one row
     span = (facts["last"] or 0) - (facts["first"] or 0)
     bucket_s = max(1.0, round(span / BUCKETS))
-    timeline = survey(events).timeline()
+    timeline = _survey(events).timeline()
     tables = {name: make(events, bucket_s) for name, make in TABLES.items()}
     rows = {name: [row.asDict() for row in frame.collect()] for name, frame in tables.items()}
     summary = {name: facts[name] for name in ("events", "first", "last", "admitted", "refused", "throttled")}
@@ -112,7 +114,10 @@ def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
 
     Connections of a process that died count until its last event, as in the audit.
     """
-    held = intervals(pairs(events), survey(events).ends(), [])
+    rows = RowsOnSpark(events.select(*EVENTS.names), 0)
+    connections = paired(rows, Ends.of(_survey(events).ends(live=True), []))
+    assert isinstance(connections, RowsOnSpark)
+    held = connections.frame.where(F.col("admitted_ns").isNotNull()).withColumnRenamed("admitted_ns", "start_ns")
     offset_us = F.max(F.unix_micros("ts") - F.col("mono_ns") / 1000).alias("offset_us")
     facts = events.agg(F.max("mono_ns").alias("last_ns"), offset_us).first()
     assert facts is not None  # an aggregate without keys is one row
@@ -213,6 +218,10 @@ TABLES: dict[str, Callable[[DataFrame, float], DataFrame]] = {
     "paths": paths,
     "reconnects": reconnects,
 }
+
+
+def _survey(events: DataFrame) -> Survey:
+    return survey(RowsOnSpark(events.select(*EVENTS.names), 0).each(digest, DIGEST).table())
 
 
 def _bucket(bucket_s: float) -> Column:

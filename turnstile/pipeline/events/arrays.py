@@ -1,0 +1,136 @@
+"""Columns of an Arrow table as numpy arrays, and what is asked of sorted groups of rows: the words in which checks are written.
+
+A null is `null` of `numbers`, and a name of its own (None) among `codes`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+Array = numpy.ndarray[Any, Any]
+
+
+def numbers(table: pyarrow.Table, name: str, *, null: int = 0) -> Array:
+    """A column of numbers, with `null` where there is none."""
+    column = table[name]
+    if column.null_count:
+        column = pyarrow.compute.fill_null(column, null)
+    values: Array = column.to_numpy()
+    return values
+
+
+def present(table: pyarrow.Table, name: str) -> Array:
+    """Whether each row has that column."""
+    column = table[name]
+    return column.is_valid().to_numpy() if column.null_count else numpy.ones(len(column), dtype=bool)
+
+
+def codes(table: pyarrow.Table, name: str) -> tuple[Array, list[str | None]]:
+    """A number per row for its string, and the string of each number."""
+    column = table[name]
+    if not pyarrow.types.is_dictionary(column.type):
+        column = pyarrow.compute.dictionary_encode(column)
+    column = column.unify_dictionaries().combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or several
+        column = column.chunk(0) if column.num_chunks else pyarrow.array([], column.type)
+    names: list[str | None] = column.dictionary.to_pylist()
+    return pyarrow.compute.fill_null(column.indices, len(names)).to_numpy().astype("i8"), [*names, None]
+
+
+def is_one_of(table: pyarrow.Table, name: str, wanted: Sequence[str]) -> Array:
+    """Whether each row's string is one of them."""
+    numbered, names = codes(table, name)
+    return numpy.array([each in wanted for each in names])[numbered]
+
+
+def grouped(*keys: Array) -> tuple[Array, Array]:
+    """(order, starts): the rows sorted by their keys, the first key first, and where each group of equal keys begins."""
+    order = numpy.lexsort(keys[::-1])
+    return order, begins(*(key[order] for key in keys))
+
+
+def begins(*keys: Array) -> Array:
+    """Where each run of equal keys begins."""
+    if not len(keys[0]):
+        return numpy.zeros(0, dtype="i8")
+    differs = numpy.zeros(len(keys[0]) - 1, dtype=bool)
+    for key in keys:
+        differs |= key[1:] != key[:-1]
+    return numpy.flatnonzero(numpy.concatenate(([True], differs)))
+
+
+def in_span(group: Array, at: Array, low: int, high: int, counted: Array) -> Array:
+    """How many `counted` rows of each row's group are at most `low` before and `high` after it. In any order."""
+    if not len(at):
+        return at
+    first, width = int(at.min()), int(at.max()) - int(at.min()) + low + high + 1
+    key = group * width + (at - first)  # rises with the group, and reaches into no other within the span
+    mine = numpy.sort(key[counted])
+    count: Array = numpy.searchsorted(mine, key + high, side="right") - numpy.searchsorted(mine, key - low)
+    return count
+
+
+def group_of(starts: Array, rows: int) -> Array:
+    """The number of the group that each row is in."""
+    return numpy.repeat(numpy.arange(len(starts)), numpy.diff(numpy.append(starts, rows)))
+
+
+def running(values: Array, starts: Array) -> Array:
+    """The sum of a group's values up to each row, itself included."""
+    total: Array = numpy.cumsum(values)
+    if not len(starts):
+        return total
+    found: Array = total - (total - values)[starts][group_of(starts, len(values))]
+    return found
+
+
+def latest(is_it: Array, starts: Array) -> Array:
+    """The place of the last row of the group at or before each that is it; -1 where there is none."""
+    places = numpy.where(is_it, numpy.arange(len(is_it)), -1)
+    if not len(starts):
+        return places
+    last = numpy.maximum.accumulate(places)
+    found: Array = numpy.where(last >= starts[group_of(starts, len(is_it))], last, -1)
+    return found
+
+
+def before(places: Array, starts: Array) -> Array:
+    """`latest` of the row before each in its group; -1 for the first."""
+    shifted = numpy.concatenate(([-1], places[:-1])) if len(places) else places
+    shifted[starts] = -1
+    return shifted
+
+
+def looked_up(keys: Sequence[Array], find: Callable[[tuple[int, ...]], int]) -> Array:
+    """What `find` says of each row's keys; it is asked once for equal ones."""
+    order, starts = grouped(*keys)
+    found = numpy.array([find(tuple(int(key[row]) for key in keys)) for row in order[starts]], dtype="i8")
+    values = numpy.empty(len(order), dtype="i8")
+    values[order] = found[group_of(starts, len(order))]
+    return values
+
+
+def first_of_each(places: Array, key: Array, at_ns: Array, shown: int) -> tuple[Array, Array]:
+    """Of some rows, the first `shown` of each key in order of time; and how many of that key there are in all, beside the first
+    of them, 0 beside the others."""
+    places = places[numpy.lexsort((at_ns[places], key[places]))]
+    starts = begins(key[places])
+    sizes = numpy.diff(numpy.append(starts, len(places)))
+    counts = numpy.zeros(len(places), dtype="i8")
+    counts[starts] = sizes
+    kept = numpy.arange(len(places)) - numpy.repeat(starts, sizes) < shown
+    return places[kept], counts[kept]
+
+
+def table_of(schema: pyarrow.Schema, **columns: Any) -> pyarrow.Table:
+    """A table of that schema from arrays, lists or Arrow arrays."""
+    return pyarrow.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _column(values: Any, kind: pyarrow.DataType) -> Any:
+    if isinstance(values, pyarrow.ChunkedArray | pyarrow.Array):
+        return values if values.type == kind else values.cast(kind)
+    return pyarrow.array(values, type=kind)

@@ -1,0 +1,71 @@
+"""A journal as rows that checks are made of (rows.py); one that is small enough is read here, without Spark."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from broker.journal.schema import COLUMNS
+from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.events.parts import Parts, Unreadable, broker_of, parts_in
+from turnstile.pipeline.events.rows import HERE_EVENTS, Rows, RowsHere
+
+_TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
+_NOT_READ = ("ts", "user", "client_id", "api", "bytes", "throttle_ms")
+EVENTS = pyarrow.schema([(each.name, _TYPES[each.type]) for each in COLUMNS if each.name not in _NOT_READ])
+"""What checks read of an event."""
+_DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+_HERE = pyarrow.schema(
+    [
+        field.with_type(_DICTIONARY) if field.type == pyarrow.string() and field.name != "detail" else field
+        for field in EVENTS
+    ]
+)
+
+
+class Journal(NamedTuple):
+    """A journal as rows.py has it; its parts that can't be read; and whether processes that write to it are running."""
+
+    rows: Rows
+    unreadable: list[Unreadable]
+    is_live: bool
+
+
+def here(folders: Sequence[Path], *, until_ns: int | None = None, at_most: int = HERE_EVENTS) -> Journal | None:
+    """A journal of at most so many events, read without Spark; None for a larger one.
+
+    Raises PipelineError when there is no such folder, or nothing in it that can be read.
+    """
+    parts = parts_in(folders)
+    if parts.events > at_most:
+        return None
+    tables, unreadable = [], list(parts.unreadable)
+    for path in parts.whole:
+        try:
+            tables.append(_read(path))
+        except (OSError, pyarrow.ArrowException):
+            unreadable.append(Unreadable(f"{path} is damaged; its events are missing.", broker_of(path)))
+    if not tables:
+        raise PipelineError(nothing_in(folders, Parts([], 0, unreadable)))
+    table = pyarrow.concat_tables(tables).unify_dictionaries().combine_chunks()
+    if until_ns is not None:
+        table = table.filter(pyarrow.compute.less_equal(table["mono_ns"], until_ns))
+    return Journal(RowsHere(table), unreadable, until_ns is not None)
+
+
+def _read(path: Path) -> pyarrow.Table:
+    return (
+        pyarrow.parquet.read_table(path, columns=_HERE.names, page_checksum_verification=True)
+        .select(_HERE.names)
+        .cast(_HERE)
+    )
+
+
+def nothing_in(folders: Sequence[str | Path], parts: Parts) -> str:
+    """Why there is nothing to read."""
+    if parts.unreadable:
+        return parts.unreadable[0].sentence
+    return f"{folders[0]} has no journal in it (no .parquet parts)."

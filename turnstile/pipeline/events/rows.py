@@ -1,0 +1,93 @@
+"""Rows that a check is made of, here or on Spark: the same function (a kernel) over either.
+
+A kernel takes and gives Arrow tables, needs numpy and pyarrow alone, and never asks where its rows are. A journal of up to
+HERE_EVENTS events is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that only Spark
+can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that groups by
+that key finds the same in one piece and in many.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pyarrow
+
+from turnstile.pipeline.events import arrays, sweep
+
+Kernel = Callable[[pyarrow.Table], pyarrow.Table]
+HERE_EVENTS = 6_000_000
+"""About 3 GiB at most; Spark takes longer to start than to judge what is fewer."""
+
+
+class Rows(Protocol):
+    """Rows of one schema."""
+
+    def of_kinds(self, kinds: Sequence[str], columns: Sequence[str]) -> "Rows":
+        """Events of these kinds, and these columns of them."""
+        ...
+
+    def each(self, kernel: Kernel, schema: pyarrow.Schema) -> "Rows":
+        """What a kernel makes of any part of the rows."""
+        ...
+
+    def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> "Rows":
+        """What a kernel makes of rows of which all that have the same `keys` come together."""
+        ...
+
+    def swept(
+        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+    ) -> pyarrow.Table:
+        """What `judge` finds in pools of these kinds, counted at every instant (sweep.py)."""
+        ...
+
+    def and_(self, other: "Rows") -> "Rows":
+        """These and those, of the same schema."""
+        ...
+
+    def kept(self) -> "Rows":
+        """The same, made once however often they are asked for, until `forget`."""
+        ...
+
+    def forget(self) -> None:
+        """Ends `kept`."""
+        ...
+
+    def table(self) -> pyarrow.Table:
+        """All of them, here."""
+        ...
+
+
+class RowsHere:
+    """Rows in this process."""
+
+    def __init__(self, table: pyarrow.Table) -> None:
+        self._table = table
+
+    def of_kinds(self, kinds: Sequence[str], columns: Sequence[str]) -> Rows:
+        wanted = pyarrow.array(arrays.is_one_of(self._table, "kind", kinds))
+        return RowsHere(self._table.select(columns).filter(wanted))
+
+    def each(self, kernel: Kernel, schema: pyarrow.Schema) -> Rows:
+        return RowsHere(kernel(self._table))
+
+    def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> Rows:
+        return RowsHere(kernel(self._table))
+
+    def swept(
+        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+    ) -> pyarrow.Table:
+        if not self._table.num_rows:
+            return schema.empty_table()
+        found = [judge(sweep.counts(self._table, pyarrow.table({}), kind, closes_first=closes_first)) for kind in kinds]
+        return pyarrow.concat_tables([schema.empty_table(), *found])
+
+    def and_(self, other: Rows) -> Rows:
+        return RowsHere(pyarrow.concat_tables([self._table, other.table()]))
+
+    def kept(self) -> Rows:
+        return self
+
+    def forget(self) -> None:
+        """Nothing is held."""
+
+    def table(self) -> pyarrow.Table:
+        return self._table

@@ -1,0 +1,62 @@
+"""Rows on Spark (rows.py): each kernel is a task's work, on its executors."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from turnstile.pipeline.events import spark_sweep, sweep
+from turnstile.pipeline.events.rows import Kernel, Rows
+
+TASK_ROWS = 500_000
+_TASK = "task"
+
+
+class RowsOnSpark:
+    """A DataFrame. `rows`: about how many there are, for the number of tasks."""
+
+    def __init__(self, frame: DataFrame, rows: int) -> None:
+        self.frame = frame
+        self._rows = rows
+
+    def of_kinds(self, kinds: Sequence[str], columns: Sequence[str]) -> Rows:
+        return self._with(self.frame.where(F.col("kind").isin(*kinds)).select(*columns))
+
+    def each(self, kernel: Kernel, schema: pyarrow.Schema) -> Rows:
+        def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                yield from kernel(pyarrow.Table.from_batches([batch])).to_batches()
+
+        return self._with(self.frame.mapInArrow(run, sweep.ddl(schema)))
+
+    def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> Rows:
+        def run(table: pyarrow.Table) -> pyarrow.Table:
+            return kernel(table.drop_columns([_TASK]))
+
+        tasks = max(1, self._rows // TASK_ROWS)
+        task = F.pmod(F.xxhash64(*keys), F.lit(tasks))
+        return self._with(self.frame.withColumn(_TASK, task).groupBy(_TASK).applyInArrow(run, sweep.ddl(schema)))
+
+    def swept(
+        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+    ) -> pyarrow.Table:
+        steps, slices = spark_sweep.sliced(self.frame, rows=self._rows)
+        return spark_sweep.judged(steps, slices, kinds, judge, schema, closes_first=closes_first).toArrow().cast(schema)
+
+    def and_(self, other: Rows) -> Rows:
+        assert isinstance(other, RowsOnSpark)
+        return RowsOnSpark(self.frame.unionByName(other.frame), self._rows)
+
+    def kept(self) -> Rows:
+        return self._with(self.frame.persist(StorageLevel.MEMORY_AND_DISK))
+
+    def forget(self) -> None:
+        self.frame.unpersist()
+
+    def table(self) -> pyarrow.Table:
+        return self.frame.toArrow()
+
+    def _with(self, frame: DataFrame) -> "RowsOnSpark":
+        return RowsOnSpark(frame, self._rows)
