@@ -1,10 +1,10 @@
-"""The few errors of Turnstile, each named by whose fault it is and what is done about it. Everything else is a bug.
+"""The few errors of Turnstile, each named by its cause, with what is done about it. Every other exception is a bug.
 
 ClientFault       what a client sent is wrong: answer with its Kafka error, or close.
 ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep what is in force.
 CannotStore       the disk won't take a change: refuse it whole; nothing of it is in force.
 CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
-PeerLost          a link ended: whatever its process held is void.
+PeerLost          a link ended before the peer answered: the caller decides; `asked` says whether it may have acted.
 OutcomeUnknown    a request may have been carried out: end its connection, so that its client asks again in order.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.

@@ -1,1 +1,1 @@
-"""What happens to a new connection: listeners, admission, and the waits that rates and caps ask for."""
+"""The way of a new connection: listeners, admission, and the waits that rates and caps impose."""

@@ -1,4 +1,4 @@
-"""The listeners of one shard, and everything that decides about the connections they accept."""
+"""The listeners of one shard, with the rates, tokens and evictions that decide about their connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000
 _ALL_LISTENERS = ("broker:all",)
-"""Beside another listener the inter-broker one is let into the broker's pool in any case, but not beyond this one."""
+"""An additional pool where the inter-broker listener may exceed `max.connections`: its cap is the Redpanda one, which refuses
+that listener, too (shards/limits/connection_limits.py)."""
 
 
 class Acceptors:
@@ -96,7 +97,7 @@ class Acceptors:
             admission.close()
 
     def reset(self) -> None:
-        """Rates as when the cluster started, no connection held, no address counted as a talker."""
+        """Back to the start of the cluster: empty windows and full buckets, no connection held, no top talkers."""
         while self._held.make_room():
             pass
         self._context.top_talkers.clear()
@@ -144,11 +145,11 @@ class Acceptors:
     # Time
 
     def flush(self) -> None:
-        """Ends a pass: answers waiting connections, which may then ask again; sends what came of it.
+        """Ends a pass: answers waiting connections, which may then ask again, and sends the messages of the pass.
 
-        Rates first: a connection that has its rate asks for tokens. Tokens second: one that has its slot asks for its
-        rate, so the two take turns until neither has anything left to do. The eviction's message to the home follows
-        that of the tokens on the same link.
+        Rates and tokens take turns until neither has anything left to do: a connection that has its rate asks for tokens,
+        and one that has its slot asks for its rate. The eviction's message to the home follows that of the tokens on the
+        same link.
         """
         rates, tokens = self._rates, self._context.tokens
         rates.flush(now_ms=self._context.now_ms())
@@ -182,7 +183,7 @@ class Acceptors:
         return [["kafka_server_socket_server_metrics_connection_accept_rate", {"ip": ip}, rate] for ip, rate in ips]
 
     def _advance(self, due_ms: int) -> None:
-        if self._armed_ms == due_ms:  # else a sooner one came between, and has been followed by another
+        if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires
             self._armed_ms = None
         self._rates.advance(now_ms=self._context.now_ms())
 

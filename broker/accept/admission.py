@@ -1,8 +1,8 @@
 """The connections of one listener on their way from accept(2) to their decision: the one place that advances them.
 
-What steps there are stands in steps.py, what each asks for in step_actions.py. While no rate is set a connection is
-decided inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more
-than a descriptor. Refusing is closing, before anything is read from the socket or written to it.
+steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
+inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more than a
+descriptor. A refused connection is closed before anything is read from its socket or written to it.
 
 Invariants
 A1  Every accepted descriptor is handed over or closed exactly once (outcomes.py, O1).
@@ -31,10 +31,10 @@ Open = Callable[[int, int, str, int, tuple[str, ...]], object]
 
 
 class Admission:
-    """One listener's. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
+    """The admission of one listener. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
 
-    `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: what a
-    slot consists of besides the listener's token and the broker's.
+    `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: the
+    pools of a slot besides the listener's and the broker's.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Admission:
         self._outcomes.refused(next(self._numbers), ip, port, refusal, 0.0)
 
     def advance(self, pending: PendingConnection, event: Event | None) -> None:
-        """Ends the present step with `event`, and every further step that need not wait; None: it goes on waiting."""
+        """Ends the present step with `event`, and every further step that need not wait; None: the step goes on waiting."""
         while event is not None:
             if pending.permits:
                 pending.leave()
@@ -142,19 +142,19 @@ class Admission:
         self.advance(pending, self._steps.answered(pending, decision))
 
     def recorded(self, pending: PendingConnection, wait_ms: int) -> None:
-        """The rate it was to be recorded in has answered."""
+        """The home of the rate that it asked has answered."""
         if pending.step is Step.LISTENER_RATE:
             self.advance(pending, self._steps.listener_recorded(pending, wait_ms))
         else:
             self.advance(pending, self._steps.ip_recorded(pending, wait_ms))
 
     def let_go(self, pending: PendingConnection, *, early: bool) -> None:
-        """A held connection has waited for its delay, or has to make room."""
+        """A held connection has waited for its delay, or, `early`, its place is needed."""
         again = not early and self._image.get("turnstile.ip.rate.recheck")
         self.advance(pending, Event.RECHECK if again else Event.REFUSE)
 
     def pace(self, pending: PendingConnection) -> None:
-        """The rule it waits under is another: stops the listener, or lets it go on (A3)."""
+        """The rule of the pool it waits for has changed: stops the listener, or lets it go on (A3)."""
         waits = pending.rule.wait and pending.step is not Step.LATE_TOKENS
         if waits and pending.stopped is None:
             self._steps.stop(pending)

@@ -1,8 +1,9 @@
-"""The inter-broker listener gets in although `max.connections` is reached: for it the connection idle longest elsewhere goes.
+"""Connections of the inter-broker listener beyond `max.connections`: for each, the connection idle longest is closed.
 
-It takes its token of the broker's pool in any case, and tells the pool's home. There it is known, once all idle tokens are
-called in, whether more connections are open than may be; then the home asks every shard for its idlest connection on
-another listener, and has the idlest of all closed. Source: KIP-402; SocketServer.ConnectionQuotas.maxConnectionsExceeded.
+Such a connection takes its token of the broker's pool in any case, and the shard tells the pool's home. Once all idle
+tokens are reclaimed, the home knows whether more connections are open than the cap allows; then it asks every shard for
+its idlest connection on another listener, and has the idlest of all closed. Source: KIP-402;
+SocketServer.ConnectionQuotas.maxConnectionsExceeded.
 
 R1  At most one connection is closed for each that was forced in, and none while the pool is within its cap: lowering a
     cap closes no connection.
@@ -25,10 +26,10 @@ _TRIES = 3
 
 
 class Eviction:
-    """One shard's part."""
+    """One shard's part in evictions, as holder and as home of the broker's pool."""
 
     def __init__(self, context: ShardContext, connections: Mapping[int, Connection]) -> None:
-        self.protected: str | None = None  # the listener that gets in
+        self.protected: str | None = None  # the inter-broker listener, where there is another one
         self._me: Final = context.shard
         self._shards: Final = context.shards
         self._home: Final = home_of(POOL, context.shards)
@@ -47,7 +48,7 @@ class Eviction:
         serve(f"{NAME}_close", lambda peer, number, last_used_ns: self.close(number, last_used_ns))
 
     def force(self) -> None:
-        """A connection of the protected listener is let in."""
+        """A connection of the protected listener takes its token of the broker's pool beyond the cap."""
         self._tokens.force(POOL)
         self._forced += 1
 

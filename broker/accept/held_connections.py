@@ -17,14 +17,14 @@ from shards.mesh.timers import Timer, Timers
 
 
 class Holdable(Protocol):
-    """Something that can be let go; compared by identity."""
+    """A connection that can be held; compared by identity."""
 
     def let_go(self, *, early: bool) -> None:
         """The delay is over, or, `early`, the place is needed. Gives its permit back before it returns."""
 
 
 class HeldConnections:
-    """Those of one shard, all listeners together; `len` is how many."""
+    """The held connections of one shard, of all listeners; `len` is how many."""
 
     def __init__(self, timers: Timers, most: int) -> None:
         self._timers = timers

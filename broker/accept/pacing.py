@@ -2,9 +2,9 @@
 
 A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
 
-P1  The listener is paused exactly while one of these holds: a rate blocks it (`block`), a connection waits for something
-    that is given to one after the other (`stop`: a core's token, a slot), as many wait for a rate (`join`) as may.
-P2  `blocked_ns` counts the time it was paused; it is what AcceptorBlockedPercent is made of.
+P1  The listener is paused exactly while one of these holds: a rate blocks it (`block`); a connection waits in order for a
+    core's token or a slot (`stop`); the most connections that may wait for a rate do (`join`).
+P2  `blocked_ns` counts the time it was paused; AcceptorBlockedPercent is computed from it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pacing:
             self._listener = None
 
     def stop(self) -> Permit:
-        """The listener accepts nothing until the permit is given back, and all others of its kind."""
+        """The listener accepts nothing until this permit and all others of `stop` are given back."""
         self._stopped += 1
         self.look()
         return Permit(self._resume)
@@ -72,7 +72,7 @@ class Pacing:
         """A rate blocks the listener until then, in milliseconds of the poller's clock."""
         if until_ms > self._blocked_until_ms:
             self._blocked_until_ms = until_ms
-            # A hair later: a timer that fires early would find the listener blocked, and nothing would look again.
+            # 50 us later: a timer that fires early would find the listener blocked, and nothing would look again.
             self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
             self.look()
 
@@ -101,7 +101,7 @@ class Pacing:
             self._listener.start()
 
     def tick(self) -> None:
-        """Counts a pause that lasts; now and then."""
+        """Counts a pause that lasts; to be called a few times a second."""
         if self._paused:
             self._count()
 

@@ -1,8 +1,8 @@
-"""A connection before its decision: where it is, and what it holds there.
+"""A connection before its decision: its step, its permits and its tokens.
 
-P1  What is held for the sake of a step (a place in a queue, its listener stopped, a timer) is a permit, given back when
-    the connection leaves the step, whichever event ends it. Tokens are given back when the connection is refused or held,
-    and handed over when it is admitted.
+P1  A place in a queue, a stopped listener or a timer that a step needs is a permit, given back when the connection leaves
+    the step, whichever event ends it. Tokens are given back when the connection is refused or held, and handed over when
+    it is admitted.
 P2  An answer that arrives after the decision (the shard is ending) changes nothing.
 """
 
@@ -27,7 +27,7 @@ class Owner(Protocol):
 
 
 class PendingConnection:
-    """One accepted descriptor, until it is admitted or refused. Waits for tokens and for rates under its own name.
+    """One accepted descriptor, until it is admitted or refused. It is the TokenWaiter and the RateWaiter of its requests.
 
     `pools`: the keys of which it takes a token each, in this order: listener, broker, more of its slot, address.
     `forced`: whether it takes its token of the broker's pool in any case (KIP-402: the inter-broker listener).
@@ -45,7 +45,7 @@ class PendingConnection:
     asked_ns = 0
     delay_ms = 0  # of HELD
     refusal: Refusal  # set before the event REFUSE
-    permits: tuple[Permit, ...] = ()  # held for the sake of the present step
+    permits: tuple[Permit, ...] = ()  # held until the present step ends
     stopped: Permit | None = None  # one of them: the listener accepts nothing as long as this is held
 
     def __init__(
@@ -88,7 +88,7 @@ class PendingConnection:
         self.permits += (permit,)
 
     def leave(self) -> None:
-        """Gives back what was held for the sake of the present step, the first first."""
+        """Gives back the permits of the present step, in the order in which they were taken."""
         permits, self.permits = self.permits, ()
         for permit in permits:
             permit.give_back()

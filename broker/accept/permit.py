@@ -1,4 +1,4 @@
-"""Something a pending connection holds, with the way to give it back: a place in a queue, a listener it has stopped."""
+"""A permit: a place in a queue or a stopped listener that a pending connection holds, and how it is given back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Permit:
         self._arguments = arguments
 
     def give_back(self) -> None:
-        """Ends what was held; does nothing when it has ended before."""
+        """Calls the function, unless the permit was given back before."""
         function, self._function = self._function, None
         if function is not None:
             function(*self._arguments)

@@ -1,4 +1,4 @@
-"""What a connection asks for when it enters a step, and what the answers mean; admission.py advances it.
+"""The requests of a connection that enters a step, and the events that their answers are; admission.py advances it.
 
 Each method of a step returns the event that ends it, or None when the connection has to wait: the answer then comes back
 through `listener_recorded`, `ip_recorded`, `answered` or an alarm.
@@ -30,7 +30,7 @@ _LATE_MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Deciders:
-    """What the admissions of all listeners of a shard share, besides the tokens."""
+    """The limits and counters that the admissions of all listeners of a shard share, besides the tokens."""
 
     rates: Rates
     core_rates: CoreRates
@@ -42,7 +42,7 @@ class Deciders:
 
 
 class StepActions:
-    """Those of one listener. `slot_pools`: what a slot consists of, the listener's pool first, then the broker's."""
+    """The actions of one listener. `slot_pools`: the pools of a slot, the listener's first, then the broker's."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class StepActions:
         return None if wait_ms is None else self.listener_recorded(pending, wait_ms)
 
     def listener_recorded(self, pending: PendingConnection, wait_ms: int) -> Event | None:
-        """The answer to that: UNAVAILABLE, or the milliseconds to wait before going on."""
+        """The answer to LISTENER_RATE: UNAVAILABLE, or the milliseconds to wait before going on."""
         if wait_ms == UNAVAILABLE:
             pending.refusal = self.unavailable(_LISTENER_RATE)
             return Event.REFUSE
@@ -117,7 +117,7 @@ class StepActions:
         return None if wait_ms is None else self.ip_recorded(pending, wait_ms)
 
     def ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
-        """The answer to that: UNAVAILABLE, 0, or the milliseconds to be held for a violation."""
+        """The answer to IP_RATE: UNAVAILABLE, 0, or the milliseconds to be held for a violation."""
         if wait_ms == UNAVAILABLE:
             pending.refusal = self.unavailable(_IP_RATE)
             return Event.REFUSE
@@ -131,7 +131,7 @@ class StepActions:
         return Event.PASSED
 
     def hold(self, pending: PendingConnection) -> Event | None:
-        """The slot is free again, and what was recorded is taken back."""
+        """HELD: gives the slot back, and takes back the unit recorded in the listener's rate."""
         self.give_tokens_back(pending)
         self._rates.count(self._listener, -1, now_ms=self._now_ms())
         self._counters.ip_delayed(self._listener, pending.delay_ms)
@@ -147,7 +147,8 @@ class StepActions:
         return self._take(pending, self._forced_pools if pending.forced else self._slot_pools)
 
     def ip_tokens(self, pending: PendingConnection) -> Event | None:
-        """Its slot is held, or taken again, by the same request: refused, it has neither."""
+        """IP_TOKENS: one request that keeps the slot, or takes it again, and takes the address's token; refused, it has
+        neither."""
         pending.suspended = False
         return self._taken(pending, self._but_forced(pending), self._tokens.resume(pending.pools[-1:], pending))
 
@@ -160,7 +161,8 @@ class StepActions:
         return (*self._forced_pools, pending.pools[-1]) if pending.forced else pending.pools
 
     def late_tokens(self, pending: PendingConnection) -> Event | None:
-        """Its acceptor has long gone on, so it does not stop it, and does not wait for others to close."""
+        """LATE_TOKENS: a token of every pool, without stopping the listener and without waiting for other connections to
+        close, as Kafka's acceptor has gone on by now."""
         event = self.all_tokens(pending)
         if event is None:
             self._alarm(pending, _LATE_MS, partial(self._too_late, pending))

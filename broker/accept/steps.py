@@ -45,7 +45,7 @@ class Event(StrEnum):
     """What ends a step."""
 
     PASSED = "passed"
-    """The step gave what it was asked for, or there is nothing to ask for."""
+    """The step was granted its request, or there was nothing to ask for."""
     UNRATED = "unrated"
     """No rate applies that would have to be asked before the next token."""
     OVER = "over"

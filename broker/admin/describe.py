@@ -1,4 +1,4 @@
-"""What the admin API tells: gathered from the coordinator, from the counters' files, and by asking shards.
+"""The answers of the admin API: gathered from the coordinator, from the counters' files, and by asking shards.
 
 Asked of every shard (a shard that does not serve one of these, or does not answer in time, is left out):
 

@@ -1,4 +1,4 @@
-"""What the admin API tells of the configuration: limits, quotas, users. Read from the coordinator's state."""
+"""The admin API's answers about the configuration: limits, quotas, users. Read from the coordinator's state."""
 
 from __future__ import annotations
 

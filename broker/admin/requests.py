@@ -1,4 +1,4 @@
-"""What a request of the admin API asks for: its body, its query, who it is from. What can't be read is a 4xx.
+"""Requests of the admin API: body, query and caller. A request that can't be read is answered with a 4xx.
 
 R1  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that an unfinished one holds nothing for long.
 """

@@ -94,7 +94,7 @@ class ClassicGroup(Rebalance):
             return codes.UNKNOWN_MEMBER_ID
         code = self._known(member_id, instance_id, generation)
         if not code and self.state is GroupState.COMPLETING:
-            # It has the generation from its join but no assignment yet: what it read it may not own any more.
+            # It has the generation from its join but no assignment yet: it may not own the partitions it read any more.
             return codes.REBALANCE_IN_PROGRESS
         if not code:
             self._beat(self.members[member_id], now_ms)

@@ -1,4 +1,4 @@
-"""An append-only file of framed records, and what becomes of one that is damaged. It knows nothing of what they mean.
+"""An append-only file of framed records, and the recovery of a damaged one. It does not know what the records mean.
 
 A frame is MAGIC, the crc32 of what follows (u32, big endian), the length of its body (u32), and the body. One append is
 one write of one frame, so it is there whole or not at all. Nothing is fsynced, as Kafka's default is: an acknowledged

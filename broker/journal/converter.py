@@ -42,8 +42,8 @@ def run(
 
     `parts`: whether Parquet parts are made; if not, segments are only finished, and the oldest deleted.
 
-    Lowers this process's priority. A segment that can't be converted now (disk full) is tried again later; one that
-    never can (not a segment) is set aside as `.bad`. `log` gets one sentence per kind of trouble, not per attempt.
+    Lowers this process's priority. A segment that can't be converted now (disk full) is tried again later; a file
+    that is no segment is set aside as `.bad`. `log` gets one sentence per kind of trouble, not per attempt.
     """
     os.nice(NICENESS)
     makes_parts = parts and can_convert()

@@ -5,7 +5,7 @@ missing number means events that were lost, and a reader must answer "unknown" t
 `mono_ns` is CLOCK_MONOTONIC, one clock for all processes of a machine; `ts` is that plus a fixed offset per
 spool segment, so the two never disagree about an order within a segment.
 
-A token is journaled as taken (`admitted`) after it was taken, and as released (`closed`) before it is released. An
+A token's `admitted` event is journaled after it was taken, its `closed` event before it is released. An
 interval [admitted, closed) therefore lies inside the time in which the token was really held, and a sweep over
 `mono_ns` that finds more open intervals than the cap has found a real violation.
 """

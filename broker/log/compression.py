@@ -24,7 +24,7 @@ _room = bytearray()
 
 
 class NotUnpacked(ValueError):
-    """The data is not what its codec says, or unpacks to more than MAX_UNPACKED_BYTES."""
+    """The data is not of its codec, or unpacks to more than MAX_UNPACKED_BYTES."""
 
 
 def unpacked(codec: int, data: bytes) -> memoryview:

@@ -1,6 +1,6 @@
 """A partition's log: batches as they were received, in files, with only base offset and leader epoch filled in.
 
-L1  an appended batch is in the file before its offset is told to anyone; nothing is flushed, as Kafka's default is, so
+L1  an appended batch is in the file before its offset is told to a client; nothing is flushed, as Kafka's default is, so
     that it survives the death of this process but not that of the machine
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
 L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:

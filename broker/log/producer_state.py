@@ -1,4 +1,4 @@
-"""Idempotent producers of one partition: what each may append next, and what it appended last.
+"""Idempotent producers of one partition: the epoch of each, its last batches, and the sequence number it may append next.
 
 P1  a batch that was appended and comes again gets its first offset again, and is not appended twice: the last
     BATCHES_KEPT of each producer are known by their sequence numbers

@@ -1,4 +1,4 @@
-"""The topics that have files in a data directory: what is known of them when the configuration was lost."""
+"""The topics that have files in a data directory, for a coordinator whose store was lost."""
 
 from __future__ import annotations
 

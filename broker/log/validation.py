@@ -1,4 +1,4 @@
-"""What a partition takes: one sound batch of magic 2, checked as Kafka's LogValidator checks it.
+"""The check of an appended batch: one sound batch of magic 2, checked as Kafka's LogValidator checks it.
 
 V1  The records are as many as the header says, follow each other without a gap in lengths or offset deltas, and fill the
     batch; those of a compressed batch are unpacked for it. So every consumer can read what is stored.

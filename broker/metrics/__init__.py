@@ -1,1 +1,1 @@
-"""What a shard counts: connections and tokens, each counted and journaled in one place, and the file of its counters."""
+"""The counters of a shard; each outcome of a connection and each move of tokens, counted and journaled in one place."""

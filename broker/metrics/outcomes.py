@@ -1,4 +1,4 @@
-"""What became of the connections of one listener: counted and journaled here, and nowhere else.
+"""The outcomes of the connections of one listener: counted and journaled here, and nowhere else.
 
 Invariants
 O1  Every accepted connection is admitted or refused exactly once, and counted and journaled as what it was.

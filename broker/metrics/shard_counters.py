@@ -1,4 +1,4 @@
-"""What each shard counts, in a file that outlives it.
+"""The counters of each shard, in a file that outlives it.
 
 A shard's counters are 64-bit slots in a mapped file that the supervisor made: killing the shard loses no count but those
 of the requests of one pass, and the coordinator reads them all without asking. Only the shard writes; a slot is 8

@@ -1,4 +1,4 @@
-"""What a process of the cluster does first after its fork: lets go of the others' sockets, asks for descriptors."""
+"""The first steps of a forked process: it closes the sockets of the other processes and raises its descriptor limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 
 
 def keep_own_sockets(plan: ClusterPlan, member: tuple[int, int]) -> None:
-    """Closes what belongs to the other processes; the supervisor keeps it open for them."""
+    """Closes the sockets of the other processes; the supervisor keeps them open."""
     for other, listening in plan.client_sockets.items():
         if other != member:
             for _, sock in listening:
@@ -23,7 +23,7 @@ def keep_own_sockets(plan: ClusterPlan, member: tuple[int, int]) -> None:
 
 
 def raise_descriptor_limit() -> int:
-    """As many descriptors as this user may have: returns how many."""
+    """Raises the descriptor limit as far as this user may; returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -31,6 +31,6 @@ def raise_descriptor_limit() -> int:
 
 
 def say_ready(ready: int) -> None:
-    """Tells the supervisor's side of the pipe, which has no reader any more when this is a restart."""
+    """Reports to `ready` that this process is up (start_reports.py); after a restart of the process nothing reads that."""
     os.write(ready, json.dumps({}).encode() + b"\n")
     os.close(ready)

@@ -46,8 +46,8 @@ from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.watchdog import Watchdog
 
 _TICK_S = 0.25
-_FOR_EVER_S = 1e9  # a question is open until it is answered, or its link ends
-EVERY_BROKER = -1  # as a broker id: what is set for the cluster
+_FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
+EVERY_BROKER = -1  # a broker id: the settings of the whole cluster
 
 
 FIRST_SHARD = 2
@@ -121,7 +121,7 @@ class CoordinatorProcess:
         for sentence in self.coordinator.lost:
             self.log.warning(sentence)
 
-    # What the coordinator needs of its shards
+    # Shards, as the coordinator sees them (publisher.Shards)
 
     async def request(self, member: Member, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         if method.startswith("describe_") and member in self.unresponsive():
@@ -191,7 +191,7 @@ class CoordinatorProcess:
                 outer.cancel_scope.cancel()
 
     def _end_of_pass(self) -> None:
-        """The journal first: what is told to shards can then be found in it."""
+        """The journal first: every change that is pushed to a shard is on its way to disk by then."""
         self.journal.flush()
         self.mesh.flush()
 
@@ -224,7 +224,7 @@ class CoordinatorProcess:
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
 
     async def _add_quotas_and_users(self) -> None:
-        """Those of `turnstile up --config`, which has checked them."""
+        """Adds the quotas and users of `turnstile up --config`, which has checked them."""
         if self.plan.quotas:
             await self.coordinator.alter_quotas("turnstile up", self.plan.quotas)
         changes = [
@@ -238,7 +238,7 @@ class CoordinatorProcess:
     # The heartbeat
 
     def unresponsive(self) -> set[Member]:
-        """The shards that owe an answer."""
+        """The shards that have not answered a ping in time (Heartbeat, H1)."""
         return self._heartbeat.unresponsive(now_s=trio.current_time())
 
     def _restarts_of(self, member: Member) -> tuple[int, float | None]:
@@ -246,7 +246,7 @@ class CoordinatorProcess:
         return self._restarts.restarts(place), self._restarts.due_in_s(place)
 
     async def _watch_shards(self, nursery: trio.Nursery) -> None:
-        """Asks every shard again and again, and ends what neither answers nor gets anywhere."""
+        """Pings every shard at intervals of EVERY_S, and ends a shard that neither answers nor makes progress."""
         while True:
             await trio.sleep(EVERY_S)
             now_s = trio.current_time()
@@ -276,12 +276,12 @@ class CoordinatorProcess:
         return timeout_ms / 1000
 
     def _stored(self, version: int, delta: list[Change]) -> None:
-        """Written before any shard is told: from here on either version may be in force, which the audit allows for."""
+        """A version is stored: journaled before the push, as from here on either version may be in force for the audit."""
         self.journal.config(version, [list(change) for change in delta])
         self.journal.flush()
 
     def _acknowledged(self, version: int, delta: list[Change]) -> None:
-        """Written before the caller is told, so that the journal can prove that nothing was admitted beyond it later."""
+        """A version is in force everywhere: journaled before the caller is answered, so that the audit can judge by it."""
         self.journal.config(version, [list(change) for change in delta], acknowledged=True)
         self.journal.flush()
 
@@ -309,7 +309,7 @@ class CoordinatorProcess:
         self.coordinator.disconnected(member)
 
     async def _end_with_stdin(self) -> None:
-        """Ends the cluster, as /v1/shutdown does, when whoever started it has closed our standard input or is gone."""
+        """Ends the cluster, as /v1/shutdown does, when the process that started it has closed our standard input or ended."""
         while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
             pass
         os.kill(os.getppid(), signal.SIGTERM)

@@ -47,7 +47,7 @@ def hold(data_dir: Path) -> int:
 
 
 def cluster_id(data_dir: Path) -> str:
-    """The id clients are told: made once for a data directory, 22 characters of base64 as Kafka's are."""
+    """The cluster id in Metadata: made once for a data directory, 22 characters of base64 as Kafka's."""
     path = data_dir / "cluster-id"
     if not path.exists():
         path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
@@ -55,7 +55,7 @@ def cluster_id(data_dir: Path) -> str:
 
 
 def scram_secret(data_dir: Path) -> bytes:
-    """Of which the salts of unknown users are made (broker/serve/sasl.py): made once for a data directory, shown to no client."""
+    """The key of unknown users' salts (broker/serve/sasl.py): made once for a data directory, shown to no client."""
     path = data_dir / "scram-secret"
     if not path.exists():
         path.write_text(secrets.token_hex(32) + "\n")

@@ -1,7 +1,7 @@
-"""What only a shard can compute for /metrics: rates of the clients metered at home here, queues, and its gauges.
+"""The gauges of /metrics that only a shard can compute: rates of the clients metered at home here, and queues.
 
 Names are those of Kafka's JMX beans as the Prometheus exporter spells them: kafka.server:type=Produce,user=,client-id=
-becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are told, those idle for an hour not at all.
+becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are shown, those idle for an hour not at all.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ H1  A shard is unresponsive from LATE_S after a question it has not answered, un
 H2  It is ended once it has neither answered nor made progress for the timeout (`turnstile.shard.timeout.ms`). Progress
     counts only while it starts or applies a version, which may keep it busy for long: a shard at rest answers, or hangs.
     It counts for MOST_BUSY_S after the last answer: a shard that spins is ended, too.
-H3  Time during which the coordinator itself did not run is not held against any shard.
+H3  Time during which the coordinator itself did not run does not count.
 
 Pure: the coordinator's process asks, reads the clock, and ends processes.
 """
@@ -23,8 +23,8 @@ _OVERSLEPT_S = 1.0
 
 @dataclass
 class _Watch:
-    """`answered_s`: when it answered last; `alive_s`: the last sign of life; `asked_s`: when the question was asked that is
-    not answered yet."""
+    """`answered_s`: when it answered last; `alive_s`: the last answer or progress; `asked_s`: when the unanswered ping was
+    sent, if any."""
 
     answered_s: float
     alive_s: float
@@ -51,17 +51,17 @@ class Heartbeat:
         self._watches[member] = _Watch(now_s, now_s)
 
     def lost(self, member: Member, *, now_s: float) -> None:
-        """Its link has ended: what was asked is not going to be answered, and its successor has the whole timeout."""
+        """Its link has ended: the open ping gets no answer, and the next incarnation has the whole timeout."""
         self._watches[member] = _Watch(now_s, now_s)
 
     def progressed(self, member: Member, *, now_s: float) -> None:
-        """It is starting or applying a version, and gets somewhere with it (H2)."""
+        """It is starting or applying a version, and makes progress (H2)."""
         watch = self._watches[member]
         if now_s - watch.answered_s < MOST_BUSY_S:
             watch.alive_s = now_s
 
     def unresponsive(self, *, now_s: float) -> set[Member]:
-        """The shards that owe an answer (H1)."""
+        """The shards that have not answered in time (H1)."""
         return {
             member
             for member, watch in self._watches.items()

@@ -55,7 +55,7 @@ from shards.supervisor.binding import RunDir
 from shards.tokens.tokens import Tokens
 
 LEAVING = ("leaving",)
-"""Told to the coordinator by a shard that ends in good order: everything it had open it has closed."""
+"""The message of a shard that ends in good order to the coordinator: all its connections are closed."""
 _TICK_S = 0.25
 _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
 # Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
@@ -183,9 +183,9 @@ class ShardProcess:
                 outer.cancel_scope.cancel()
 
     def _end_of_pass(self) -> None:
-        """What a pass of the poller leaves to be done, in this order:
+        """Ends a pass of the poller, in this order:
 
-        acceptors   answers waiting connections: what is admitted and refused by that is in the journal written next
+        acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
         journal     the `closed` of each connection that ended is on its way to disk before ...
         counters    (requests, which are plain numbers during a pass)
         mesh        ... the tokens it released leave for other shards, where they may be taken again
@@ -196,7 +196,7 @@ class ShardProcess:
         self.mesh.flush()
 
     async def _tick(self) -> None:
-        """What is due without any event: deadlines and idle tokens, quiet spools, gauges."""
+        """Work that is due by time alone: deadlines and idle tokens, quiet spools, gauges."""
         poller = self.context.poller
         while True:
             await trio.sleep(_TICK_S)
@@ -251,7 +251,7 @@ class ShardProcess:
         nursery.start_soon(self._meet_peers, nursery)
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
-        """Not before this shard knows its configuration: a home that does not know any cap grants whatever it is asked for."""
+        """Links this shard to its peers once it knows its configuration: a home that knew no cap would grant every borrow."""
         await self._configured.wait()
         self.mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
         for lower in range(self.shard):

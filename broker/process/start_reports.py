@@ -1,4 +1,4 @@
-"""What the processes of a cluster report while it starts: that they are up, or why they can't be.
+"""The reports of processes while a cluster starts: that they are up, or why they can't start.
 
 Each writes one line of JSON into a pipe: {} or the coordinator's report, {"fault": sentence} if it can't start.
 """
@@ -21,7 +21,7 @@ from shards.supervisor.progress import Progress
 from shards.supervisor.supervisor import ENDING
 
 _STUCK_S = 20.0
-"""How long no process may get anywhere."""
+"""How long no process may make progress."""
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 
@@ -58,7 +58,7 @@ def is_starting(report_to: int) -> bool:
 
 
 def disk_fault(fault: BaseException) -> str | None:
-    """Why the disk refuses, if that is what `fault` (or all that a group of faults holds) is about."""
+    """Why the disk refuses, if `fault` (or every exception of a group) is a disk's; else None."""
     if isinstance(fault, BaseExceptionGroup):
         found = [disk_fault(each) for each in fault.exceptions]
         return found[0] if found and None not in found else None
@@ -71,7 +71,8 @@ def disk_fault(fault: BaseException) -> str | None:
 def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]] = tuple) -> dict[str, Any]:
     """Waits until every process has reported; returns the coordinator's report.
 
-    `pids` are looked at for progress. Raises CannotStart when one can't start, and when none has got anywhere for long.
+    `pids()` are the processes whose progress counts. Raises CannotStart when one can't start, and when none has made
+    progress for _STUCK_S.
     """
     progress = Progress()
     stuck_at = time.monotonic() + _STUCK_S

@@ -1,1 +1,1 @@
-"""What the parts of a process are given by it: the shard's context, its log to stderr, files set aside."""
+"""What a process gives its parts: the shard's context, the log on stderr, printable text, and names for damaged files."""

@@ -1,4 +1,4 @@
-"""What the parts of a shard process share: which shard they are of, its clock, the limits in force, and its records.
+"""The context that the parts of a shard process share: its number, its clock, the limits in force, counters and journal.
 
 It is made once, by the process, and never changed. A part takes what it needs from it when it is made.
 """

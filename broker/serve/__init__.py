@@ -1,1 +1,1 @@
-"""What happens on an admitted connection: frames, requests, who the client is, and how it is throttled."""
+"""An admitted connection: its frames, its requests, its client's authentication, and its throttling."""

@@ -25,7 +25,7 @@ HANDSHAKE, AUTHENTICATE = 17, 36
 
 
 def routes() -> list[Route]:
-    """For connections that have nothing to prove, or have proven it: not the time for that."""
+    """SaslHandshake and SaslAuthenticate of a connection that needs no authentication, or has it: ILLEGAL_SASL_STATE."""
 
     def handshake(request: Any, call: Call) -> Any:
         return call.types.SaslHandshakeResponse(error_code=codes.ILLEGAL_SASL_STATE, mechanisms=())
@@ -40,7 +40,7 @@ def routes() -> list[Route]:
 
 
 class Authentication:
-    """One connection's way to a name; `channel.authentication` is None once it has one."""
+    """The authentication of one connection; `channel.authentication` is None once it has succeeded."""
 
     def __init__(
         self, image: ClusterImage, counters: ShardCounters, timers: Timers, users: Users, keys: KeyDerivation
@@ -54,7 +54,7 @@ class Authentication:
         self.bare = False  # tokens come without Kafka headers
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
-        """The response to a frame of a client without a name. Raises wire.BadFrame, to end the connection."""
+        """The response to a frame of a client that is not authenticated. Raises wire.BadFrame, to end the connection."""
         if self.bare:
             return self._answer_bare(channel, frame)
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
@@ -129,7 +129,7 @@ class Authentication:
             channel.authentication = None
 
     def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
-        """KIP-306: a wrong guess is counted, and its answer and end wait, so that guessing on costs time."""
+        """KIP-306: a failed attempt is counted, and answered after the delay, so that guessing passwords costs time."""
         self._counters.add("auth_failures", 1)
         answer: Deferred[bytes | None] = Deferred()
 

@@ -1,4 +1,4 @@
-"""Channels that a client quota has muted: how many by quota, and the end of each one's silence.
+"""Channels that a client quota has muted: how many by quota, and when each is unmuted.
 
 A muted channel costs an entry here and one in a heap: no thread, no task, no read. There are never more of them than
 open connections.
@@ -16,14 +16,14 @@ from shards.mesh.timers import Timer, Timers
 
 
 class Mutable(Protocol):
-    """Something that is not read for a while; compared by identity."""
+    """A channel that can be muted; compared by identity."""
 
     def go_on(self) -> None:
-        """Its silence is over."""
+        """The channel is unmuted."""
 
 
 class Muted:
-    """Those of one shard, all listeners together."""
+    """The muted channels of one shard, of all listeners."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers

@@ -23,7 +23,7 @@ _ID, _BEHIND_ID = 4, 8
 
 
 class PreparedAnswers:
-    """Those of all listeners of a shard. A request is a frame without its length, an answer has its own."""
+    """The answers of all listeners of a shard. A request is a frame without its length, an answer has its own."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image

@@ -130,7 +130,7 @@ class Writer(Protocol):
 
 
 class AnswerMemory:
-    """How much of the answers of all connections of a shard waits for its clients to read it. Kafka needs no such limit, as
+    """The memory of answers that clients of a shard have not read yet. Kafka needs no such limit, as
     it sends records from their files.
 
     A1  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.

@@ -30,11 +30,11 @@ _SALT_BYTES = 26
 
 
 class AuthenticationFailed(Exception):
-    """The client did not prove its name, or did not speak the mechanism; `str()` may be sent to it."""
+    """The client's proof is wrong, or its token is not of the mechanism; `str()` may be sent to it."""
 
 
 class Credential(NamedTuple):
-    """What SCRAM keeps of a password."""
+    """A SCRAM credential: the salt, the iterations and the keys derived from a password (RFC 5802)."""
 
     salt: bytes
     iterations: int
@@ -79,7 +79,7 @@ class Users:
     secret: bytes
 
     def credential(self, name: str, mechanism: str) -> Credential:
-        """The user's, or one that no password matches."""
+        """The user's credential, or one that no password matches."""
         stored = (self.find(name) or {}).get(mechanism)
         return Credential.parse(stored) if stored is not None else self._unknown(name, mechanism)
 
@@ -100,7 +100,7 @@ def _salt_of(random: bytes) -> bytes:
 
 
 class KeyRequest(NamedTuple):
-    """PBKDF2 is to be done: of `password` with `salt`, `iterations` times `digest` ("sha256")."""
+    """A request for PBKDF2 of `password` with `salt`, `iterations` times `digest` ("sha256")."""
 
     digest: str
     password: bytes

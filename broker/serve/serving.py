@@ -1,4 +1,4 @@
-"""What the connections of one listener share: where requests are answered, and what happens when a connection ends."""
+"""The server that the connections of one listener share: it answers their frames, and releases tokens when they end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Serving:
         self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
 
     def malformed(self, channel: Channel, why: str) -> None:
-        """A frame that is no request of ours: counted, logged at most once a second; the connection ends."""
+        """A frame that is no request: counted, logged at most once a second; the connection ends."""
         self._counters.malformed()
         self._log.warning("malformed request", ip=channel.ip, listener=self.listener, why=why)
 
@@ -69,7 +69,7 @@ class Serving:
         self._log.error("bug in answering a request", ip=channel.ip, client_id=channel.client_id, exc_info=error)
 
     def closed(self, channel: Channel, why: str) -> None:
-        """A connection ended: journaled first, then its tokens are free."""
+        """A connection ended: journaled first, then its tokens are released (outcomes.py, O2)."""
         del self._open[channel.id]
         open_ms = (self.poller.now_ns - channel.opened_ns) / 1e6
         self._outcomes.closed(

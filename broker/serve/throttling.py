@@ -111,7 +111,7 @@ class Throttling:
         return None
 
     def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
-        """Every quota this request counts against, and how much."""
+        """The charges of a request: (kind of quota, amount) for each quota that it counts against."""
         charges: list[tuple[str, float]] = []
         if call.api_key == _PRODUCE:
             charges.append((PRODUCE, size))

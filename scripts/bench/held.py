@@ -1,4 +1,4 @@
-"""What connections held for the rate of their address cost: memory, threads, and the admission of everybody else."""
+"""The cost of connections held for the rate of their address: memory, threads, and the admission of other connections."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Server(NamedTuple):
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 nobody listens on right now."""
+    """A TCP port of 127.0.0.1 on which nothing listens right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""From what is asked for to what is changed: validated whole, or refused whole. Pure: no clock, no I/O.
+"""Requested changes -> the delta to store: validated whole, or refused whole. Pure: no clock, no I/O.
 
 G1  A function here returns the complete delta or raises; it never changes the ConfigState.
 G2  A delta holds only what really becomes different, in canonical spelling; an empty one needs no new version.

@@ -3,7 +3,7 @@
 K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
 K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
     been killed because it got nowhere with it (publisher.P2); one that comes back gets the whole state before it serves.
-K3  What a caller was told is durable (store.D1); a caller that goes away does not stop a push half way.
+K3  A change that a caller was told of is durable (store.D1); a caller that goes away does not stop a push half way.
 """
 
 import json
@@ -39,9 +39,9 @@ class Coordinator:
         lost: Sequence[str] = (),
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
-        version of its own. `stored(version, delta)` is told before any shard is, `acknowledged(version, delta)`
-        when the change is in force everywhere, before its caller is. `lost`: what became of a damaged store
-        (recovery.open_store). Raises ConfigInvalid when the command line contradicts what is stored."""
+        version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
+        the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
+        (recovery.open_store). Raises ConfigInvalid when the command line contradicts the stored configuration."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)

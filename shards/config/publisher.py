@@ -1,8 +1,8 @@
-"""A version on its way to every shard: sent in parts, acknowledged by all, or by those that get somewhere with it.
+"""A version on its way to every shard: sent in parts, and acknowledged by every shard that makes progress with it.
 
 P1  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
-P2  `push` returns when every shard has acknowledged the version, or was ended because it got nowhere with it: time that
-    a shard spends starting, taking parts or working counts for it, and so does that of the peers that it waits for.
+P2  `push` returns when every shard has acknowledged the version, or was ended because it made no progress: a deadline does
+    not run while a shard, or a peer that it waits for, starts, takes parts of the push or works.
 P3  A shard that is not connected is waited for like any other: it may be alive, and admitting by an older version.
 """
 

@@ -1,4 +1,4 @@
-"""What can be used of a store: of its records one by one, and of a whole file that is damaged.
+"""Recovery of a damaged store: its usable records, one by one, and what a damaged file still gives.
 
 R1  A record that can't be read is left out and said; the others are used. It stays in the store until it is changed.
 R2  A file that SQLite can't use is set aside, not deleted; what it still gives is in the new one.
@@ -111,7 +111,7 @@ def _counted(records: list[Change]) -> str:
 
 
 def _set_aside(path: Path, why: str, set_aside: Callable[[Path, str], str]) -> Path:
-    """With its write-ahead log, which goes by the file's name."""
+    """Sets the file aside together with its write-ahead log, whose name follows from the file's."""
     aside = Path(set_aside(path, why))
     for suffix in ("-wal", "-shm"):
         beside = Path(f"{path}{suffix}")

@@ -1,6 +1,6 @@
 """The coordinator's memory: one SQLite file in the data directory.
 
-D1  `commit` returns after its transaction is in the write-ahead log: what it was told survives `kill -9` of the process
+D1  `commit` returns after its transaction is in the write-ahead log: a committed change survives `kill -9` of the process
     (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
 D2  The version only rises, also across restarts; an allocated number is never given out again.
 D3  A file that is damaged is noticed when it is opened: then nothing is stored in it.

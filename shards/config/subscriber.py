@@ -3,7 +3,7 @@
 F1  The image never shows part of a version.
 F2  `apply` answers its last part only after `enforce` has reported the version enforced here: then nothing on this
     shard decides by an older one.
-F3  What is enforced is told with its own delta, whichever version comes while it is enforced.
+F3  Each enforced version is reported with its own delta, also when the next one arrives meanwhile.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Topics asked for, one by one: what becomes of each, with Kafka 4.1's error names and messages. Pure.
+"""Topics to create, extend or delete, one by one: the outcome of each, with Kafka 4.1's error names and messages. Pure.
 
 Unlike settings, a batch of topics is not all or nothing: Kafka answers topic by topic, and so does this. A topic's
 leaders are spread round-robin over the brokers, going on where the last topic left off.

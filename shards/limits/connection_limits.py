@@ -1,15 +1,16 @@
-"""The one reading of the settings that limit connections: which cap and which creation rate rules a pool.
+"""The one reading of the settings that limit connections: the cap and the creation rate of each pool.
 
 Used by the cluster (ClusterImage), by `turnstile replay` and `plan` (ConnectionQuotas), and by the audit (its timeline).
 
 L1  Inside one vocabulary an override replaces the general number; across vocabularies the tighter one rules.
 L2  A listener without a value of its own has the broker's.
-L3  What rules a pool depends on the settings only: nothing is kept of what was asked, so a peer can grow nothing here.
+L3  The rule of a pool depends on the settings only; no address that was asked for is remembered, so no peer can make this
+    grow.
 L4  INT_MAX is Kafka's way to say unlimited.
 
-A pool is `broker`, `listener:NAME` or `ip:ADDRESS`; `broker:all` is what also holds for connections that `max.connections`,
-where it is the tighter one, does not keep out. Source: SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's
-connection limits for the `kafka_*` names.
+A pool is `broker`, `listener:NAME` or `ip:ADDRESS`. `broker:all` has the cap of `kafka_connections_max` where
+`max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). Source:
+SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for the `kafka_*` names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +41,7 @@ READ = frozenset(
 
 
 class ConnectionLimits:
-    """What one broker's settings say of its pools; immutable. `given`: what is set, by name (broker_config.given)."""
+    """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given)."""
 
     __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate", "exact", "given",
                  "ip_default", "listener_default", "listeners", "rate_default", "recheck", "refusing", "waiting")  # fmt: skip

@@ -1,11 +1,11 @@
 """A value that may not be there yet: the one way to wait for an answer outside a task.
 
-An answer of another shard arrives in a callback, and what follows from it is mostly one more callback: a response that
-is encoded and sent. A task for that costs several times the work. A task that needs the value awaits it. What is easier
-to read as a task is written as a coroutine, and `Spawn` makes a Deferred of it.
+An answer of another shard arrives in a callback, and mostly one more callback follows: a response is encoded and sent. A
+task for that costs several times the work. A task that needs the value awaits it. Longer sequences are written as a
+coroutine, and `Spawn` makes a Deferred of it.
 
 D1  Every callback is called once, with a value or an error, unless the Deferred is cancelled first; then none is.
-D2  Cancelling passes on to what the value comes from. So one Deferred has one consumer, or is never cancelled.
+D2  Cancelling a Deferred cancels the work that its value comes from. So one Deferred has one consumer, or is never cancelled.
 """
 
 from __future__ import annotations

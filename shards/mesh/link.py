@@ -33,7 +33,7 @@ _scratch = memoryview(bytearray(_READ_SIZE))
 
 
 class Link:
-    """A connected socket; `on_message` gets each message, `on_lost` is called unless it was closed here.
+    """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
     `room`: whether another call may be queued (K3).
     """
@@ -180,7 +180,7 @@ class Link:
         return at
 
     def lose(self) -> None:
-        """Closes it, and tells whose it is."""
+        """Closes the link and calls `on_lost`."""
         if not self.closed:
             self.close()
             self._on_lost()

@@ -70,13 +70,13 @@ class Poller:
         self._hooks.append(hook)
 
     def touch(self) -> None:
-        """For tasks that are about to do what callbacks do: refreshes `now_ns` and makes the end-of-pass hooks run soon."""
+        """Refreshes `now_ns` and makes the end-of-pass hooks run soon; a task calls it before it does what a callback does."""
         if not self.in_pass:
             self.now_ns = self.clock_ns()
             self._woken.set()
 
     def wake(self) -> None:
-        """For what happens while the hooks run and leaves work for those that have run already: runs them once more."""
+        """Runs the hooks of `at_end_of_pass` once more: for an event in one hook that makes work for an earlier one."""
         self._woken.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

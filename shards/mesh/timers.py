@@ -2,7 +2,7 @@
 
 A delay costs an entry in a heap: no thread, no task, no timer of its own.
 
-D1  What was cancelled is never called, and takes no more entries than what still waits, a few aside.
+D1  A cancelled function is never called, and cancelled entries of the heap are at most as many as waiting ones, plus _FEW.
 """
 
 from __future__ import annotations

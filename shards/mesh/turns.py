@@ -25,7 +25,7 @@ PIECE_S = 0.005
 
 
 class Turns:
-    """Of one process. `spawn` starts a task for each request that is large."""
+    """The turns of one process. `spawn` starts a task for each large request."""
 
     def __init__(self, spawn: Spawn) -> None:
         self.spawn = spawn

@@ -1,4 +1,4 @@
-"""Client quotas across the shards of a broker: who is metered where, and what a request is charged.
+"""Client quotas across the shards of a broker: where each client is metered, and what a request is charged.
 
 Each (user, client-id) that is metered under one key has one sensor, at the home of that key. Every other shard asks the
 home for each request it charges, so a client on many connections of many shards is limited as one, to the byte. No
@@ -57,7 +57,7 @@ NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 
 
 class ShardedQuotas:
-    """The sensors at home here, and the way to the others. `now_ms()` is the machine's monotonic clock."""
+    """The sensors at home here, and calls to the homes of the others. `now_ms()` is the machine's monotonic clock."""
 
     def __init__(self, me: int, shards: int, image: ClusterImage, *, call: Call, now_ms: Callable[[], int]) -> None:
         self._me = me
@@ -98,7 +98,7 @@ class ShardedQuotas:
         self.image_changed()
 
     def image_changed(self) -> None:
-        """Takes over the quotas of the view's version (Q3); the first time, the windows too, which never change."""
+        """Takes over the quotas of the image's version (Q3); the first time, the windows too, which never change."""
         if not self._began:
             self._began = True
             windows = [
@@ -122,7 +122,7 @@ class ShardedQuotas:
             self._known[kind] = now
 
     def in_use(self, kind: str) -> bool:
-        """Whether anybody is metered for this kind."""
+        """Whether any client is metered for this kind."""
         table: QuotaTable = self._managers[kind].table
         return table.in_use
 
@@ -239,7 +239,7 @@ class ShardedQuotas:
     def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
     ) -> Deferred[RecordedCharge]:
-        """Of a home that went away the sensors are gone, too: nobody is throttled for that."""
+        """Charges at another shard. If that home goes away, its sensors are gone with it: the client is not throttled."""
         answer = self._call(home, _METHOD, kind, user, client_id, amount, strict)
         return answer.then(lambda told: RecordedCharge(*told)).recover(
             (PeerLost, DeadlineExceeded), lambda: NOTHING_RECORDED

@@ -1,8 +1,8 @@
 """A holder's side of rates that are at home elsewhere: connections that wait for a unit, and spare units.
 
 S1  The answers still to come for a key are `orphaned`, then `waiters`, oldest first. An orphaned answer is one whose
-    waiter timed out; its unit goes back.
-S2  A spare unit is used within GRANT_MS of being recorded, or goes back. A holder asks for spare units in proportion to
+    waiter timed out; its unit is given back to the home.
+S2  A spare unit is used within GRANT_MS of being recorded, or given back. A holder asks for spare units in proportion to
     the units it used lately.
 S3  An allowance without waiters and without recent use is forgotten.
 """
@@ -27,7 +27,7 @@ class RateWaiter(Protocol):
 
 
 class Allowance:
-    """What this shard has of one rate: connections that wait for a unit, and spare units. `home` is the rate's home."""
+    """This shard's part of one rate: connections that wait for a unit, and spare units. `home` is the rate's home."""
 
     __slots__ = ("at_ms", "home", "orphaned", "since_ms", "spare", "until_ms", "used", "waiters")
 
@@ -58,7 +58,7 @@ class Allowance:
 
 
 class Allowances:
-    """All allowances of one shard. `post(home, item)` queues what has to be sent."""
+    """All allowances of one shard. `post(home, item)` queues an item for another shard."""
 
     def __init__(self, post: Callable[[int, tuple[Any, ...]], None]) -> None:
         self._post = post
@@ -82,7 +82,7 @@ class Allowances:
         self.asking[key] = self.asking.get(key, 0) + 1
 
     def flush(self) -> None:
-        """Asks, once for each key."""
+        """Sends one ask for each key in `asking`."""
         if self.asking:
             asking, self.asking = self.asking, {}
             for key, units in asking.items():
@@ -97,7 +97,7 @@ class Allowances:
         return allowance
 
     def grant(self, key: str, spare: int, at_ms: int, *, current: bool) -> None:
-        """Spare units, recorded at `at_ms`; under a version that is not `current` any more they go straight back."""
+        """The home granted spare units, recorded at `at_ms`; they are given back at once if their version is not `current`."""
         if spare:
             allowance = self._allowances[key]
             self._give_back(key, allowance)
@@ -106,15 +106,16 @@ class Allowances:
                 self._give_back(key, allowance)
 
     def void(self) -> None:
-        """Another version of the configuration is in force: spare units of the old one go back."""
+        """Another version of the configuration is in force: spare units of the old one are given back."""
         for key, allowance in self._allowances.items():
             self._give_back(key, allowance)
 
     def next_ms(self) -> int | None:
+        """When `expire` has something to do, in ms; None: nothing is due."""
         return self._due[0][0] if self._due else None
 
     def expire(self, now_ms: int) -> None:
-        """S2 and S3, for what is due."""
+        """Gives back spare units whose time is over (S2) and forgets unused allowances (S3)."""
         due = self._due
         while due and due[0][0] <= now_ms:
             _, key = heappop(due)
@@ -161,6 +162,7 @@ class Allowances:
                 allowance.since_ms = now_ms
 
     def waiting(self) -> int:
+        """Connections of this shard that wait for a unit of any rate."""
         return sum(len(allowance.waiters) for allowance in self._allowances.values())
 
     def snapshot(self) -> dict[str, tuple[int, int]]:

@@ -37,7 +37,7 @@ class PendingAsk:
 
 
 class ListenerRate:
-    """One listener's rate, its quota (None: no limit), until when it is blocked, and who waits."""
+    """One listener's rate, its quota (None: no limit), until when it is blocked, and the asks that wait."""
 
     __slots__ = ("blocked_until_ms", "exempt", "name", "queue", "quota", "rate")
 
@@ -96,7 +96,7 @@ class ListenerThrottle:
             self._work(listener, now_ms)
 
     def ask_one(self, name: str, *, now_ms: int) -> int | None:
-        """The same for one connection of this very shard: 0 to go now, or when it goes; None if others are before it."""
+        """As `ask`, for one connection of this shard: 0 to go now, or the ms at which it goes; None if others are before it."""
         self.advance(now_ms=now_ms)
         listener = self.listeners[name]
         if listener.queue or now_ms < listener.blocked_until_ms:
@@ -108,7 +108,7 @@ class ListenerThrottle:
         return 0
 
     def advance(self, *, now_ms: int) -> None:
-        """A3."""
+        """Works off the asks that have become due by now, each at the time at which it was due (A3)."""
         while (listener := self._next()) is not None and listener.blocked_until_ms <= now_ms:
             self._work(listener, listener.blocked_until_ms)
 
@@ -168,7 +168,7 @@ class ListenerThrottle:
             return
 
     def _charge(self, listener: ListenerRate, at_ms: int) -> int:
-        """A1."""
+        """Records one connection (A1); returns its delay in ms."""
         size_ms = self.window.size_ms
         broker_ms = 0
         if not listener.exempt:

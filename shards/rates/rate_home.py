@@ -1,11 +1,12 @@
 """The rates that are at home on this shard: those of addresses, and at one shard of a broker those of its listeners.
 
-H1  Nothing is decided while the memory of what an earlier home knew is incomplete: asks wait in `_parked`.
+H1  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then asks wait in
+    `_parked`.
 H2  Every answer carries the version it was given under, and when its units were recorded.
-H3  All that changes a window is told to `journal`, in the order in which it does. So whoever has the journal can do the
-    arithmetic again and see that no unit was recorded beyond a quota (docs/journal.md has the shapes):
+H3  Each change of a window is journaled, in order. So the arithmetic can be done again from the journal, which shows that
+    no unit was recorded beyond a quota (docs/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
-      grant    ... violated                  an address asked for more and was over its quota; that was taken back at once
+      grant    ... violated                  an address asked for more than its quota; the excess was taken back at once
       grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
       grant    pool started remembered       the windows of all pools that begin so start anew, from [at_ms, key, units]
       reclaim  pool from tokens at_ms        units recorded at `at_ms` were not used
@@ -28,8 +29,8 @@ _REMEMBERED_PER_EVENT = 2048
 
 
 class RateHome:
-    """That of shard `me`. `post(peer, item)` queues an answer; `block(listener, until_ms)` tells every shard that a
-    listener must not accept; `journal` is H3."""
+    """The rate home of shard `me`. `post(peer, item)` queues an answer; `block(listener, until_ms)` tells every shard that a
+    listener must not accept until then; `journal` gets each event (H3)."""
 
     def __init__(
         self,
@@ -51,12 +52,12 @@ class RateHome:
         self._block = block
         self._journal = journal
         self._parked: list[tuple[int, str, int, int]] = []
-        self._violated = "", 0  # by whom and when a quota was last violated
-        self._anew = ""  # the windows that begin so start from what `resume` brings
+        self._violated = "", 0  # the key that last violated its quota, and when
+        self._anew = ""  # prefix of the keys whose windows start from the entries that `resume` gets
         self.start(Window())
 
     def start(self, window: Window) -> None:
-        """Empty windows of this shape; before the first `resume`, as it never changes while a cluster runs."""
+        """Makes empty windows of this shape. Called before the first `resume`: the shape never changes while a cluster runs."""
         self.window = window
         self.windows = Windows(window)
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
@@ -68,13 +69,13 @@ class RateHome:
         self.listeners.reset(now_ms=now_ms)
 
     def forget_listeners(self) -> None:
-        """Nothing is decided for anybody before `resume` has brought what the listeners' windows are to hold."""
+        """Empties the windows of the listeners; no ask is decided until `resume` has filled them again."""
         self.listeners.forget_rates()
         self.complete = False
         self._anew = "listener:"
 
     def record(self, key: str, *, now_ms: int) -> int | None:
-        """One connection of this very shard: as `RateWaiter.recorded` is told; None: ask, and wait for the answer."""
+        """Records one connection of this shard: the answer as `RateWaiter.recorded` gets it, or None: ask, and wait for it."""
         if not self.complete:
             return None
         if not key.startswith("listener:"):
@@ -121,7 +122,7 @@ class RateHome:
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 
     def resume(self, remembered: list[tuple[int, str, int]], now_ms: int) -> None:
-        """The memory is complete: count it, oldest first, then answer who asked meanwhile."""
+        """All shards have told their use: counts it, oldest first, then answers the asks that waited for it (H1)."""
         self._started(self._anew, remembered)
         self._anew = ""
         for at_ms, key, units in remembered:
@@ -143,7 +144,7 @@ class RateHome:
         if within == units:
             self._granted(peer, key, within + spare, now_ms)
         elif within or (key, now_ms) != self._violated:
-            # Once for each ms is enough: what a violation leaves behind is that the window was looked at then.
+            # Once for each ms is enough: a violation changes the window only in that it was measured at that instant.
             self._violated = key, now_ms
             detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
             self._journal("grant", detail, self.version)

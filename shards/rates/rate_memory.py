@@ -1,4 +1,4 @@
-"""What a shard used of each rate over the last windows, so that a home which starts knows what its predecessor knew.
+"""The units that a shard used of each rate over the last windows, so that a home which starts knows its predecessor's.
 
 M1  A home that starts, or on which the rates of listeners are switched on, decides nothing before it knows its
     configuration and every other shard has told its use (`awaited` is empty), is known to be dead, or did not tell
@@ -22,7 +22,7 @@ Entry = tuple[int, str, int]  # (when, key, units)
 
 
 class Recent:
-    """Units of each key over the last windows. One dict per window size of time: what is too old goes at once."""
+    """Units of each key over the last windows: one dict for each period of a window's size, the oldest dropped as a whole."""
 
     def __init__(self, window: Window) -> None:
         self._size_ms = window.size_ms
@@ -39,7 +39,7 @@ class Recent:
         self._slot[key] = self._slot.get(key, 0) + units
 
     def entries(self, *, now_ms: int) -> list[Entry]:
-        """Oldest first (M3)."""
+        """The units of the last windows, oldest first (M3)."""
         return [
             (min(end_ms, now_ms), key, units)
             for end_ms, slot in self._slots
@@ -50,7 +50,8 @@ class Recent:
 
 
 class RateMemory:
-    """One shard's. `resume(entries, now_ms)` is called when everybody has told, with all of it, oldest first."""
+    """The memory of one shard. `resume(entries, now_ms)` is called once every shard has told its use: all entries, oldest
+    first."""
 
     def __init__(
         self,
@@ -77,12 +78,12 @@ class RateMemory:
         self.start(Window())
 
     def start(self, window: Window) -> None:
-        """Nothing is remembered."""
+        """Starts with nothing remembered."""
         self._recent = Recent(window)
-        self._for_others = Recent(window)  # M2
+        self._for_others = Recent(window)  # the use of homes for which this shard is the stand-in (M2)
 
     def configured(self, *, now_ms: int) -> None:
-        """The shape of the windows is known for good: what was told can be counted."""
+        """The shape of the windows is known for good: the entries told so far can be counted."""
         if not self._configured:
             self._configured = True
             if not self.awaited:
@@ -95,14 +96,14 @@ class RateMemory:
             self._spent[key] = self._spent.get(key, 0) + units
 
     def observe(self, key: str, total: int, *, count: bool, now_ms: int) -> None:
-        """How much of a key was used in all; what is new is remembered if it is to count."""
+        """`total` units of a key were used since the start; those since the last call are remembered if `count`."""
         before = self._totals.get(key, total)
         self._totals[key] = total
         if count and total > before:
             self.used(key, total - before, self._home(key), now_ms=now_ms)
 
     def ask_again(self, *, now_ms: int) -> None:
-        """Asks everybody what they used of listeners; to that comes what this shard used. Only once nobody is awaited."""
+        """Asks every shard for its use of the listeners' rates; this shard's own use is added. Only while `awaited` is empty."""
         self._round += 1
         self._what = "listener:"
         self._told = [entry for entry in self._recent.entries(now_ms=now_ms) if entry[1].startswith(self._what)]
@@ -123,7 +124,7 @@ class RateMemory:
         self._heard_all(peer, now_ms)
 
     def tick(self, *, now_ms: int) -> None:
-        """Waits no longer than TELL_MS."""
+        """Waits for no shard longer than TELL_MS."""
         if self.awaited:
             if self._since_ms is None:
                 self._since_ms = now_ms
@@ -132,7 +133,7 @@ class RateMemory:
                     self._heard_all(peer, now_ms)
 
     def flush(self) -> None:
-        """M2."""
+        """Tells the stand-in what this home used itself in this pass (M2)."""
         if self._spent:
             spent, self._spent = self._spent, {}
             stand_in = self._stand_in if self._stand_in in self._up else min(self._up, default=self._me)
@@ -143,11 +144,12 @@ class RateMemory:
     # Messages
 
     def spent(self, peer: int, now_ms: int, key: str, units: int) -> None:
-        """A home used these itself."""
+        """A home, for which this shard is the stand-in, used these units itself (M2)."""
         self._for_others.add(key, units, now_ms=now_ms)
 
     def tell(self, peer: int, now_ms: int, number: int, what: str) -> None:
-        """A home asks what was used of its keys. Only one that knows nothing asks for all, and for what it used itself."""
+        """A home asks for the use of its keys: of those that begin with `what`. A home that starts asks for all ("") and gets
+        what its predecessor used itself, too."""
         recents = (self._recent,) if what else (self._recent, self._for_others)
         found = [
             entry

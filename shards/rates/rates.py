@@ -1,4 +1,4 @@
-"""Connection creation rates across shards (KIP-612): what the accept path asks, and what travels to answer it.
+"""Connection creation rates across shards (KIP-612): the questions of the accept path, and the messages that answer them.
 
 A rate's window lives at its home: an address's at the home of its key, those of the broker and of all its listeners
 together at the home of "rate:broker" (listener_throttle.py says why). Any other shard is a holder: it asks for one unit
@@ -13,8 +13,8 @@ R1  A unit is recorded at the home before its connection goes on: so no number o
     one Kafka broker would.
 R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
 R3  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick` only.
-R4  With a home that died go its unanswered asks, which are asked again, and spare units, which are void. Unused units of
-    a dead holder stay recorded, and leave with their sample. Both are on the safe side.
+R4  When a home dies, its unanswered asks are asked again, and its spare units are void. Unused units of a dead holder stay
+    recorded until their sample is obsolete. Both err on the strict side.
 Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
 and deliver nothing of an earlier incarnation (mesh.py, M1 and M2).
 """
@@ -53,7 +53,7 @@ class RatesSnapshot(NamedTuple):
 
 class Rates:
     """The rates of one shard, `me` of `shards`. `send(peer, message)` hands over a message; `blocked(listener, until_ms)` is
-    told until when a listener must not accept, and must not call back; `journal`: rate_home.py, H3.
+    called when a listener must not accept until then, and must not call back; `journal`: rate_home.py, H3.
 
     `limits_listeners`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address
     has a quota.
@@ -94,7 +94,8 @@ class Rates:
     # The accept path
 
     def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
-        """Record one connection of `listener:NAME` or `ip:ADDRESS`: as `RateWaiter.recorded` is told, or None: it will be."""
+        """Record one connection of `listener:NAME` or `ip:ADDRESS`: the answer as `RateWaiter.recorded` gets it, or None: the
+        waiter is told later."""
         allowance = self._allowances.get(key)
         if allowance is not None and allowance.use(now_ms):
             self._memory.used(key, 1, allowance.home, now_ms=now_ms)
@@ -114,8 +115,8 @@ class Rates:
         return None
 
     def count(self, listener: str, units: int, *, now_ms: int) -> None:
-        """Tell a listener's rate without asking. -1: the connection violated its address's rate, which takes back what
-        was recorded for it elsewhere; +1: held for that, it gets in after all."""
+        """Record units in a listener's rate without asking. -1: the connection violated its address's rate, so the unit of
+        its listener is taken back; +1: a connection held for such a violation gets in after all."""
         if self.limits_listeners:
             self._memory.used(f"listener:{listener}", units, self.listeners_home, now_ms=now_ms)
             self._post(self.listeners_home, ("count", listener, units))
@@ -130,8 +131,8 @@ class Rates:
         return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def batch(self, listener: str) -> int:
-        """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. One second's
-        worth while none is delayed, as that makes few messages of many; 10 ms' worth while they are."""
+        """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. As many as its
+        quota allows in one second while none is delayed, so that messages are few; in 10 ms while connections are."""
         quota = self._here.listeners.tightest(listener)
         if quota is None:
             return _LARGEST_BATCH
@@ -140,7 +141,7 @@ class Rates:
     # Configuration, peers, time
 
     def apply(self, version: int, *, now_ms: int) -> None:
-        """The view has become `version`: its quotas hold from here on, and nothing granted under another is left (R2)."""
+        """The image has become `version`: its quotas hold from here on, and no unit granted under another is left (R2)."""
         image, here = self._image, self._here
         here.listeners.advance(now_ms=now_ms)  # what was due is due under the version that ends
         here.version = version
@@ -161,14 +162,14 @@ class Rates:
         self._memory.configured(now_ms=now_ms)
 
     def reset(self, *, now_ms: int) -> None:
-        """Forgets every connection that was recorded, here and for other homes, as a cluster that starts. Each shard does."""
+        """Forgets every connection that was recorded, here and for other homes; called on each shard of a cluster."""
         self._delayed.clear()
         self._memory.start(self._here.window)
         self._here.reset(now_ms)
 
     def observe(self, listener: str, total: int, *, now_ms: int) -> None:
-        """How many connections a listener has taken so far, told now and then: what a rate that is switched on starts
-        from, as Kafka records these also without a quota."""
+        """A listener has taken `total` connections so far; called a few times a second. A rate that is switched on starts
+        from them, as Kafka records connections also without a quota."""
         self._memory.observe(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
 
     def peer_up(self, peer: int) -> None:
@@ -190,7 +191,7 @@ class Rates:
             self._handlers[item[0]](peer, now_ms, *item[1:])
 
     def next_ms(self) -> int | None:
-        """When `advance` has something to do."""
+        """When `advance` has something to do, in ms; None: not before the next call."""
         listeners_ms, expires_ms = self._here.listeners.next_ms(), self._allowances.next_ms()
         if listeners_ms is None or expires_ms is None:
             return listeners_ms if expires_ms is None else expires_ms
@@ -259,7 +260,7 @@ class Rates:
         self._grant(key, *grant)
 
     def _tell(self, allowance: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
-        """Recorded units for as many waiters; the units of waiters that timed out go back."""
+        """Hands recorded units to as many waiters; the units of waiters that timed out are given back."""
         unused = 0
         for _ in range(units):
             waiter = allowance.next()

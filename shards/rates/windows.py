@@ -1,9 +1,9 @@
 """Connection rates of addresses, at their home.
 
-W1  A unit is recorded here before anybody acts on it, and a violating one is taken back at once, as Kafka does.
-W2  Spare units are granted only up to half of what the quota allows, so what is recorded ahead of its use never pushes
-    a rate over its quota. Unused, it is taken back out of the very sample it went into.
-W3  Memory: an address is forgotten one or two spans after its last record, when its window has nothing left to say.
+W1  A unit is recorded here before its connection goes on, and a violating one is taken back at once, as Kafka does.
+W2  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead of its use never pushes a
+    rate over its quota. An unused one is taken back out of the sample that it was recorded in.
+W3  Memory: an address is forgotten one or two spans after its last record, when no sample of it counts any more.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ class Windows:
         self, ip: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
     ) -> tuple[int, int, int]:
         """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
-        units, at most `more`, were recorded on top. `sharers`: among how many shards the headroom is to do."""
+        units, at most `more`, were recorded on top. `sharers`: how many shards the headroom is divided among."""
         rate = self._rate(ip, now_ms)
         for within in range(units):
             delay_ms = rate.charge(1, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
@@ -50,7 +50,7 @@ class Windows:
         return units, 0, spare
 
     def record(self, ip: str, units: int, *, now_ms: int) -> None:
-        """Count what was decided elsewhere: by an earlier home."""
+        """Count units that an earlier home had granted."""
         self._rate(ip, now_ms).record(units, now_ms=now_ms)
 
     def undo(self, ip: str, units: int, *, at_ms: int) -> None:

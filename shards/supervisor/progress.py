@@ -1,7 +1,7 @@
-"""Whether processes get anywhere: CPU time used, so that a deadline counts lack of progress instead of time.
+"""Whether processes make progress, by the CPU time they use: so that a deadline counts lack of progress instead of time.
 
 A process that reads a large state or waits for its turn on a busy machine uses CPU time; one that is stopped, or waits
-for what will not come, uses next to none. An event loop that only ticks is well below BUSY.
+for an event that never comes, uses next to none. An event loop that only ticks is well below BUSY.
 """
 
 from __future__ import annotations

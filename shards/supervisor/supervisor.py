@@ -149,7 +149,7 @@ class Supervisor:
             os.kill(child.pid, number)
 
     def _reap(self, *, ending: bool = False) -> None:
-        """Notes which children have ended, and unless all are `ending`, says so and when each is started again."""
+        """Notes which children have ended; says so, and when each is started again, unless all are `ending`."""
         for child in self._children:
             if not child.pid:
                 continue

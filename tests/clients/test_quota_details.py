@@ -43,7 +43,7 @@ class Client:
         until(lambda: self._described(marker), what="quotas are in force")
 
     def unlimit(self) -> None:
-        """Whoever looks at all quotas of the cluster next is not to find these."""
+        """The next test that reads all quotas of the cluster must not find these."""
         for client_id, quota in list(self._limited):
             self._alter(client_id, {quota: None})
 

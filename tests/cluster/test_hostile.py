@@ -1,4 +1,4 @@
-"""Clients that mean harm, machines that run out of things: the cluster serves everybody else, and recovers by itself."""
+"""Hostile clients, and machines out of memory, disk or descriptors: other clients are served, and the cluster recovers."""
 
 import contextlib
 import json

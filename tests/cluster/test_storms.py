@@ -97,7 +97,7 @@ def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster):
     for event in happened:
         if event["kind"] == "admitted":
             opened[event["ip"]] += 1
-            # Over a lowered cap many may still be open; nobody may come in.
+            # Over a lowered cap many may still be open; no connection may come in.
             if opened[event["ip"]] > allowed(event["mono_ns"]):
                 beyond.append(event)
         elif event["kind"] == "closed":

@@ -102,7 +102,7 @@ def max_listener_connection_limits() -> Story:
 
 
 def broker_rate_when_below_limit() -> Story:
-    """120/s in all under a broker rate of 125/s: nobody waits."""
+    """120/s in all under a broker rate of 125/s: no connection waits."""
     story = Story(max_connection_creation_rate=125)
     for listener in LISTENERS:
         story.accept(0, listener, 200, every=25)
@@ -119,7 +119,7 @@ def broker_rate_when_above_limit() -> Story:
 
 
 def listener_rate_when_below_limit() -> Story:
-    """40/s on each listener, under 50/s: nobody waits."""
+    """40/s on each listener, under 50/s: no connection waits."""
     story = Story(max_connection_creation_rate=125)
     story.each_listener(0, "max.connection.creation.rate", 50)
     for listener in LISTENERS:
@@ -137,7 +137,7 @@ def listener_rate_when_above_limit() -> Story:
 
 
 def ip_rate_when_below_limit() -> Story:
-    """25/s from an address limited to 30/s, 50/s from one without a quota: nobody is refused."""
+    """25/s from an address limited to 30/s, 50/s from one without a quota: no connection is refused."""
     story = Story()
     story.ip_rate(0, IP_OF[EXTERNAL], 30)
     story.accept(0, EXTERNAL, 200, every=40)

@@ -220,7 +220,7 @@ def mutation_throttle_times() -> Scenario:
 
 
 def mutations_without_quota() -> Scenario:
-    """testNew...ReturnsUnboundedQuotaWhenQuotaIsDisabled, and with a quota of somebody else."""
+    """testNew...ReturnsUnboundedQuotaWhenQuotaIsDisabled, and with a quota of another client."""
     story = QuotaStory(_MUTATION, "mutation")
     for strict in (True, False):
         _mutate(story, 1_000_000, strict=strict, throttle_ms=0)

@@ -1,4 +1,4 @@
-"""What must hold of sharded rates, whatever the number of shards, the delays of links, changes and crashes."""
+"""What must hold of sharded rates, for any number of shards, under delays of links, changes and crashes."""
 
 import random
 
@@ -83,7 +83,7 @@ def test_a_changed_rate_holds_from_the_moment_the_change_returned(seed):
     for at_ms, ip, listener in poisson(seed, 200):
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
-    # By then over 700 of the last 11 s count: far above 10 a second, so nobody gets in before most of them are old.
+    # By then over 700 of the last 11 s count: far above 10 a second, so none gets in before most of them are old.
     after = [at for at in world.times() if at > returned[0] + world.delay_ms[1] + 1]
     assert len([at for at in after if at < 14_000]) == 0
     assert most_within(after, 11_000) <= 10 * 12

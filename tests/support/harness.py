@@ -140,7 +140,7 @@ class Cluster:
         self.process.stdout.close()
 
     def kill(self) -> None:
-        """The end nobody prepared for: kill -9 of the supervisor."""
+        """Ends the cluster without warning: kill -9 of the supervisor."""
         self.process.kill()
         self.process.wait()
         assert self.process.stdout is not None

@@ -1,4 +1,4 @@
-"""HTTP as a test wants it, right or wrong: any method, headers and body, and whatever is answered."""
+"""HTTP as a test wants it, right or wrong: any method, headers and body, and the bytes of the answer."""
 
 import http.client
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What commands that talk to a running cluster share: how it is found, and how its errors are shown.
+"""Shared by the commands that talk to a running cluster: how it is found, and how its errors are shown.
 
 The cluster is found by --admin URL, else TURNSTILE_ADMIN, else the default port on this machine.
 """
@@ -73,7 +73,7 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def sentence(fault: AdminError, url: str) -> str:
-    """What a person reads of a failed call: the API's sentence, and what to do about it where that is known."""
+    """A failed call in one sentence for people: the API's, with what to do about it where that is known."""
     if isinstance(fault, AdminUnreachable):
         return f"{fault}; {HINT}"
     if isinstance(fault, AdminRefused) and fault.status == 401:

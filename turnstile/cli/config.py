@@ -175,7 +175,7 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
 
 
 def described(kind: str, key: str) -> str:
-    """What a change was of, for people."""
+    """The changed setting, quota, user or topic, for people."""
     if kind == "quota":
         return "quota of " + entity_text(json.loads(key))
     if kind not in ("setting", "static"):
@@ -215,7 +215,7 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _not_emulated(cluster: AdminClient, names: Iterable[str]) -> list[str]:
-    """Those of the settings that nothing obeys."""
+    """The names of settings that Turnstile accepts but does not emulate."""
     schema = cluster.get("/v1/cluster_config/schema")["properties"]
     return [name for name in names if not schema.get(name, {}).get("emulated", True)]
 

@@ -89,7 +89,7 @@ def main() -> None:
         click.echo("turnstile: interrupted", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is left to say to it.
+        # The process that reads our output has closed it; no message can reach it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON document for programs, and errors of one sentence.
+"""The output of commands: tables for people, one JSON document for programs, and errors of one sentence.
 
 O1  Text that clients chose (user names, client ids, topics, listeners) reaches a terminal only through `printable`.
 O2  With --json, stdout is one JSON document also when the command fails: {"error": sentence}.
@@ -38,7 +38,7 @@ class CommandFailed(click.ClickException):
 
 
 class InputMissing(CommandFailed):
-    """What the command was to read is not there: exit code 2, as of wrong usage."""
+    """The command's input is not there: exit code 2, as for wrong usage."""
 
     exit_code = 2
 
@@ -66,7 +66,7 @@ def show_table(rows: Sequence[tuple[str, ...]], *, indent: str = "") -> None:
 
 
 def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: bool, dry_run: bool = False) -> None:
-    """What a change has done: the answer for programs, or `lines`, and where they are in force."""
+    """The outcome of a change: the answer for programs; for people `lines`, and where they are in force."""
     if as_json:
         show_json(answer)
         return

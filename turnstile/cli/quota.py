@@ -28,7 +28,7 @@ def quota() -> None:
     """Read and change quotas, live.
 
     An entity is ip=ADDRESS, user=NAME, client-id=NAME, or user and client-id together; <default> as the name means
-    everyone of that type without a quota of their own.
+    every name of that type that has no quota of its own.
 
     \b
     Keys of ip:                  connection_creation_rate (connections a second)

@@ -1,4 +1,4 @@
-"""What the commands that run a Spark job share: the session, the journal made ready, and errors of one sentence.
+"""Shared by the commands that run a Spark job: the session, the journal made ready, and errors of one sentence.
 
 Spark is imported when the job runs, not with the command.
 """
@@ -79,7 +79,7 @@ def journal_folder(path: Path) -> Path:
 def prepared_journal(path: Path) -> Iterator[tuple[list[Path], int | None]]:
     """The folders to read a journal from, complete for every process up to the mono_ns that comes with them.
 
-    What dead processes left is made parts; what live ones are writing is copied aside. Raises
+    Segments of dead processes are made parts; those of live ones are copied aside as parts. Raises
     InputMissing when there is no such folder.
     """
     from broker.journal import converter, reader

@@ -1,4 +1,4 @@
-"""What `turnstile top` draws from one answer of /v1/live."""
+"""The screen of `turnstile top`, drawn from one answer of /v1/live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load driver: connection storms and Kafka traffic, and what it saw set beside what the cluster counted.
+"""The load driver: connection storms and Kafka traffic, reconciled with the cluster's own counters.
 
-It sees a broker only over the wire and over the admin HTTP. `run.py` is the way in; docs/load.md is for its users.
+It sees a broker only over the wire and over the admin HTTP. `driver.py` is its entry point; docs/load.md is for its users.
 """

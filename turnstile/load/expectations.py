@@ -1,4 +1,4 @@
-"""What a run is expected to show, for CI: `refused<1%`, `p99<50ms`, `office.admitted>=300`, `broken==0`.
+"""Expectations of a run's result, for CI: `refused<1%`, `p99<50ms`, `office.admitted>=300`, `broken==0`.
 
     [GROUP.]NAME OPERATOR NUMBER[%|ms|s]
 

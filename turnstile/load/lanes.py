@@ -1,6 +1,6 @@
-"""When which client of a group connects. No sockets and no clock: `now_s` is seconds since the run began.
+"""The schedule of a group: which client connects when. No sockets and no clock: `now_s` is seconds since the run began.
 
-L1  a client is in exactly one place: not started yet, waiting in `_later`, with the engine, or done
+L1  a client is in exactly one place: not started yet, waiting in `_later`, with the engine (storm.py), or done
 L2  without a rate and without a log, never more than `concurrency` connections are without an answer
 """
 
@@ -99,7 +99,7 @@ class Lane:
         return now_s >= self.end_s
 
     def settled(self, now_s: float) -> bool:
-        """Whether nothing more will happen here until somebody ends the run."""
+        """Whether no client of this lane will open or close a connection before the run is ended."""
         if self.in_flight:
             return False
         if self.over(now_s):

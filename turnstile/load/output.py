@@ -1,4 +1,4 @@
-"""What a run says: a table for people, and the JSON object other programs rely on."""
+"""The result of a run: a table for people, and the JSON object that other programs rely on."""
 
 from __future__ import annotations
 

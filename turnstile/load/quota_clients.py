@@ -1,4 +1,4 @@
-"""Clients that meet quotas the hard way: one that ignores its throttle, one that creates topics without end."""
+"""Clients that exceed quotas on purpose: one ignores its throttle time, one creates topics without end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kafka client that does what no library would: it goes on sending while it is told to wait.
+"""A Kafka client that ignores throttle times, as no library does: it goes on sending.
 
 Produce 7, CreateTopics 6, SASL PLAIN. Blocking, one request at a time, one connection at a time.
 """

@@ -1,4 +1,4 @@
-"""What a run does, as plain data: groups of clients that open connections, and traffic of real Kafka clients.
+"""A run as plain data: groups of clients that open connections, and traffic of real Kafka clients.
 
 Times are seconds from the start of the run. Every field is checked here, whether it came from the command line, a
 scenario file or a connection log, so that the engine can trust it.

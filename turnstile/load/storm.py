@@ -3,9 +3,9 @@
 A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first
 byte of the answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time.
 
-Cost decides the shape: a connection costs some 25 us of kernel time on this side, and little of Python's may come on
-top. So the raw socket type is used, the request goes out right behind the SYN (on loopback the handshake is over when
-connect returns, and epoll tells where it is not).
+Why it is written so: a connection costs some 25 us of kernel time on this side, so Python may add little. Therefore the raw
+socket type is used, and the request goes out right behind the SYN (on loopback the handshake is over when connect
+returns; where it is not, epoll tells).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the driver saw. Counts of one group; snapshots of it travel from the worker processes to the parent.
+"""The driver's counts of one group; snapshots of them travel from the worker processes to the parent.
 
 T1  attempted == admitted + refused + connect_errors + unanswered + in flight
 T2  closed_by_broker <= admitted: a connection cut off later was admitted first, and stays counted as that

@@ -1,4 +1,4 @@
-"""Throttle times as clients were told them, in milliseconds."""
+"""The throttle times in the responses that clients got, in milliseconds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One real client in a process of its own: `python -m turnstile.load.traffic_client ORDER`, ORDER being JSON.
 
-Prints "ready" when its topic is there, works until its standard input ends, then prints one JSON object of what it
-did, its connections included, so that a run can be reconciled.
+Prints "ready" when its topic is there, works until its standard input ends, then prints one JSON object: its records,
+throttle times and connections, so that a run can be reconciled.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ReplayScenario:
 
     @property
     def limits(self) -> ConnectionLimits:
-        """What the settings of now say."""
+        """The limits by the settings of this instant."""
         return self._limits
 
     def take(self, event: Event) -> "str | Pending | None":

@@ -1,7 +1,7 @@
 // kfake as a peer of the benchmarks and of the client tests: a fake cluster on free ports of loopback.
 //
 // Usage: kfake [-brokers N] [-partitions N]. Prints the addresses, comma-separated, on one line when it serves, and ends when its
-// standard input does, so that it never outlives whoever started it.
+// standard input does, so that it never outlives the process that started it.
 package main
 
 import (

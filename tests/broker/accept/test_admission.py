@@ -148,7 +148,7 @@ class Journal:
 
 
 class Counters:
-    """Takes whatever is counted, and notes delays."""
+    """Accepts every count, and notes delays."""
 
     def __init__(self, log):
         self._log = log

@@ -1,4 +1,4 @@
-"""Committed offsets survive whatever happens to the process, and their files never grow without end."""
+"""Committed offsets survive every end of the process, and their files never grow without end."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Table:
         return group.state
 
     def stable(self, *members: JoinGroupResult) -> None:
-        """Everybody syncs; the leader first."""
+        """All members sync; the leader first."""
         for joined in sorted(members, key=lambda j: j.member_id != j.leader):
             (answer,) = self.sync(joined, {m: m.encode() for m, _, _ in joined.members})
             assert answer.code == codes.NONE
@@ -738,7 +738,7 @@ def test_random_members(block: int) -> None:
 
 
 def test_answers_all_come_once_time_is_up() -> None:
-    """Nobody waits for ever: whoever has asked is answered within the longest timeout."""
+    """No member waits for ever: each request is answered within the longest timeout."""
     for seed in range(60):
         simulation = Simulation(seed)
         asked = 0

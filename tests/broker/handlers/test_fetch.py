@@ -30,7 +30,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     yield broker
     for logs in broker.logs:
         for log in logs._logs.values():
-            assert not log.waiters, "somebody still waits"
+            assert not log.waiters, "a fetch still waits"
     broker.close()
 
 
@@ -230,7 +230,7 @@ async def test_what_another_shard_forwards_at_most_ends_at_a_batch(
     there = broker.at("t", 1)
     for _ in range(5):
         append(broker, there, b"x" * 1000)
-    assert sizes(await fetch(broker, {there: 0})) == [2 * SIZE], "a piece that nobody asked for would be charged"
+    assert sizes(await fetch(broker, {there: 0})) == [2 * SIZE], "a piece that was not asked for would be charged"
     assert sizes(await fetch(broker, {there: 0}, max_bytes=2 * SIZE + 5)) == [2 * SIZE + 5]
 
 

@@ -14,7 +14,7 @@ from shards.mesh.mesh import COORDINATOR
 
 
 class Coordinator:
-    """Gives blocks out one behind the other, each only after everybody else had a turn."""
+    """Gives blocks out one behind the other, each only after every other task had a turn."""
 
     def __init__(self, peers: dict[int, DirectMesh]) -> None:
         self.given = 0

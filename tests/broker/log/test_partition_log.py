@@ -1,4 +1,4 @@
-"""A log against a plain list: whatever is appended, deleted, torn, closed and opened again, the records are the same."""
+"""A log against a plain list: after appends, deletes, torn files, closing and opening again, the records are the same."""
 
 import errno
 import os

@@ -29,7 +29,7 @@ def rejection(raw: bytes | None, **config: object) -> int:
 
 
 def resealed(raw: bytes) -> bytes:
-    """With a checksum that matches whatever was changed."""
+    """With a checksum that matches the changed bytes."""
     return raw[:17] + struct.pack(">I", crc32c(raw[21:])) + raw[21:]
 
 

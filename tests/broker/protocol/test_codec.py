@@ -1,4 +1,4 @@
-"""The compiled codec against kio's own reader and writer, and against bytes nobody meant well."""
+"""The compiled codec against kio's own reader and writer, and against hostile bytes."""
 
 import contextlib
 import dataclasses

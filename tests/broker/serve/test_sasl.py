@@ -86,7 +86,7 @@ def test_whatever_is_said_only_a_refusal_comes_out(tokens):
 
 
 def challenge(user, mechanism="SCRAM-SHA-256", users=USERS):
-    """Salt and iterations, which anyone may ask for."""
+    """Salt and iterations, which every client may ask for."""
     first = mechanism_of(mechanism, users).answer(f"n,,n={user},r=clientnonce".encode()).decode()
     fields = dict(part.split("=", 1) for part in first.split(","))
     return base64.b64decode(fields["s"]), int(fields["i"])

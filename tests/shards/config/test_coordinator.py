@@ -1,4 +1,4 @@
-"""A change is told to be in force only when it is, whatever shards do; over direct calls, under a mock clock."""
+"""A change is answered only once it is in force, also when shards fail; over direct calls, under a mock clock."""
 
 import json
 

@@ -93,7 +93,7 @@ def test_every_answer_is_the_plain_models(window: Window, quota: int, steps: lis
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 300), min_size=20, max_size=200))
 def test_over_any_time_no_more_pass_than_the_quota_and_one_burst(quota: int, gaps: list[int]) -> None:
-    """With a take-back for whoever is refused, as an address's rate has it (KIP-612)."""
+    """With a take-back for each refused connection, as an address's rate has it (KIP-612)."""
     rate, now_ms, passed = Rate(), 0, []
     for gap in gaps:
         now_ms += gap

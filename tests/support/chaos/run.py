@@ -1,6 +1,6 @@
 """A cluster under traffic while faults and changes happen at random by seed, and the judgement of what it did.
 
-What must hold, whatever happens:
+What must hold throughout:
 1  No process ends but by a fault, and the cluster serves again when the faults are over.
 2  No cap is exceeded: the audit of the journal never says `exceeded`. Afterwards every cap lets in exactly as many as it says.
 3  No record that was acknowledged is lost, doubled or out of order.

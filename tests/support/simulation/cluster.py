@@ -118,7 +118,7 @@ class SimulatedCluster:
         return self.oracle.cached(self.pool)
 
     def finish(self) -> None:
-        """Closes all, waits, and checks that nothing is left and that nobody was refused without reason."""
+        """Closes all, waits, and checks that nothing is left and that no connection was refused without reason."""
         while left := [one for node in self.world.nodes for one in node.connections if one.state == "open"]:
             self.close(left)
         self.wait(30)

@@ -58,7 +58,7 @@ class Schedule:
         self.oracle = Oracle(self.world)
 
     def run(self) -> None:
-        """Runs to the end and to rest; raises Violation, or whatever else goes wrong."""
+        """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
         for _ in range(self.passes):
             self._something()

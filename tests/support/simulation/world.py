@@ -140,7 +140,7 @@ class World:
         self.links: dict[tuple[int, int], SimulatedLink] = {}
         self.strays: list[tuple[int, int, int, int, Any]] = []  # source and its epoch, target and its epoch, message
         self.nodes = [Node(self, shard) for shard in range(shards)]
-        self.forced: set[str] = set()  # pools whose cap did not stop everybody
+        self.forced: set[str] = set()  # pools of which connections took a token beyond the cap
         self._homes: dict[str, int] = {}
         self._link_number = 0
         self.looked = 0  # the instant at which the last pass was over

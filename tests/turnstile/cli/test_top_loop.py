@@ -44,7 +44,7 @@ class Terminal:
     def type(self, keys: bytes) -> int:
         """Types, and returns the exit code of the command."""
         os.write(self.keyboard, keys)
-        while self.process.poll() is None:  # a terminal that nobody reads fills up
+        while self.process.poll() is None:  # a terminal that is not read fills up
             if self.readable.poll(50):
                 self.seen += os.read(self.keyboard, 65536)
         while self.readable.poll(0):

@@ -206,7 +206,7 @@ final class Connections {
     quotas.dec(connect.listener.acceptor.listener, connect.address);
   }
 
-  /** Lets everybody who waits for a slot look again, until nobody gets further; then the freed listeners go on. */
+  /** Lets each connection that waits for a slot look again, until none gets further; then the freed listeners go on. */
   private void wake() throws InterruptedException {
     List<Listener> freed = new ArrayList<>();
     boolean again = true;
