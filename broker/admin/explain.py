@@ -12,8 +12,6 @@ from shards.limits.overrides import normalise_ip
 from shards.limits.precedence import QuotaTable
 from shards.limits.quota_entities import CLIENT_KEYS, entity_of_key
 
-Limit = dict[str, Any]  # {"limit": the setting or quota, "value": number}
-
 
 async def explain_address(coordinator: Coordinator, text: str) -> list[dict[str, Any]]:
     """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.

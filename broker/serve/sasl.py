@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, Protocol
 
 PLAIN = "PLAIN"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS = (PLAIN, *SCRAM)
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
 MAX_SALT_BYTES = 1024
 """Kafka has no bound but that of a request; its own tools make 26 bytes, librdkafka 64."""

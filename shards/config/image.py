@@ -58,9 +58,6 @@ class Topics:
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
-    def partition_counts(self) -> dict[str, int]:
-        return {name: len(topic.leaders) for name, topic in self._by_name.items()}
-
     def put(self, name: str, value: Mapping[str, Any] | None) -> None:
         """Used by ClusterImage only."""
         old = self._by_name.pop(name, None)
