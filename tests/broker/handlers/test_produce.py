@@ -1,8 +1,6 @@
 """Produce in every version, by name and by id, here and at another shard; and everything it may be refused for."""
 
 import inspect
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,14 +13,6 @@ from shards.errors import ClientFault, OutcomeUnknown
 
 PRODUCE = 0
 VERSIONS = range(wire.APIS[PRODUCE].min_version, wire.APIS[PRODUCE].max_version + 1)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path)
-    broker.put_topic("t", 64)
-    yield broker
-    broker.close()
 
 
 def produce(

@@ -1,6 +1,5 @@
 """Who opens which files, and what happens to the logs of topics that go."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,6 @@ from shards_in_process import Broker
 from broker.log.records import Rejected
 
 NOW = 1_700_000_000_000
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path)
-    broker.put_topic("t", 64)
-    yield broker
-    broker.close()
 
 
 def append(broker: Broker, topic: str, number: int, *values: bytes) -> None:

@@ -1,8 +1,6 @@
 """Partitions across shards, and the small APIs over them."""
 
 import inspect
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +11,6 @@ from broker.protocol import codes
 
 LIST_OFFSETS, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_LOG_DIRS = 2, 21, 23, 35
 NOW = 1_700_000_000_000
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path)
-    broker.put_topic("t", 64)
-    yield broker
-    broker.close()
 
 
 def append(broker: Broker, topic: str, number: int, *values: bytes) -> None:
