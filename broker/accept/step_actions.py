@@ -35,7 +35,7 @@ class Deciders:
     rates: Rates
     core_rates: CoreRates
     held: HeldConnections
-    force: Callable[[], None]  # takes a token of the broker's pool, whatever its cap (eviction.py)
+    force: Callable[[], None]  # takes a token of the broker's pool, also beyond its cap (eviction.py)
     numbers: Iterator[int]  # of connections: unique in this incarnation of the shard
     pending: set[PendingConnection]  # the connections that wait
     fd_ceiling: int  # the first descriptor number too many for a connection

@@ -20,7 +20,7 @@
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
     GET  /metrics, /healthz, /
 
-A change is answered when it is in force on every shard. Who may ask is in broker/admin/guard.py.
+A change is answered when it is in force on every shard. broker/admin/guard.py says which callers may make one.
 """
 
 from __future__ import annotations

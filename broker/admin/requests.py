@@ -90,6 +90,6 @@ def require_caller(request: Request) -> None:
 
 
 def caller(request: Request) -> str:
-    """Who is written into the history: what the caller calls itself, and where it calls from."""
+    """The caller as the history names it: the name that it gives itself, and the address it calls from."""
     named = "".join(c for c in request.headers.get(WHO, "HTTP") if c.isprintable())[:64]
     return f"{named} from {request.client.host}" if request.client else named

@@ -1,4 +1,4 @@
-"""The records of a compressed batch, unpacked so that they can be counted and checked. What is stored stays as it came.
+"""The records of a compressed batch, unpacked so that they can be counted and checked. The batch is stored as it came.
 
 Source: CompressionType of Kafka; KIP-110 (zstd). Snappy comes framed as snappy-java does it, or raw as other clients send it.
 """

@@ -23,7 +23,7 @@ ELSEWHERE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another broker leads this pa
 
 
 class HomedTopic(Protocol):
-    """What is needed of a shards.config.image.Topic."""
+    """The part of shards.config.image.Topic that the log needs."""
 
     @property
     def name(self) -> str: ...

@@ -8,9 +8,8 @@ L3  offsets are given without gaps; `start_offset` and `next_offset` never fall.
 L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
 L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
 
-OpenFiles: `<base offset>.log`, an `.index` beside each that grows no more, `.producers` with what was known of producers
-when that segment began, and `partition.meta`: the topic's id and the start offset. A partition that nothing was
-written to has no files.
+Files: `<base offset>.log`, an `.index` beside each closed one, `.producers` with the state of the producers when that
+segment began, and `partition.meta`: the topic's id and the start offset. A partition without a batch has no files.
 """
 
 import contextlib
@@ -50,7 +49,7 @@ class AppendInfo(NamedTuple):
 
 
 class AppendWaiter(Protocol):
-    """Is told when a log grows, or goes away."""
+    """A fetch that waits for a log to grow, or to go away."""
 
     def grown(self, size_bytes: int) -> None: ...
 

@@ -1,7 +1,7 @@
 """The partitions of one broker, wherever they are: every shard answers for all of them, and asks their homes.
 
-A request asks each home once for all it wants there, or, if it wants much, for a part at a time, in turns with everything
-else. What is at home here is answered without waiting.
+A request asks each home once for all its partitions there, or, if they are many, for a part of them at a time, in turns
+with other work (shards/mesh/turns.py). Partitions at home here are answered without waiting.
 
 P1  An operation answers with a Kafka error code first, and never raises: a home that is not there is
     NOT_LEADER_OR_FOLLOWER, which clients retry after asking for metadata.
@@ -39,7 +39,7 @@ Answer = Sequence[Any]  # an error code, and what the operation answers besides
 
 
 class PartitionCalls(Protocol):
-    """What is needed of a shards.mesh.Mesh."""
+    """The part of shards.mesh.mesh.Mesh that partitions need."""
 
     def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]: ...
     async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any: ...
@@ -53,7 +53,7 @@ FAILED: dict[str, Callable[[Rejected], Answer]] = {
     "delete_before": lambda why: (why.code, -1),
     "end_of_epoch": lambda why: (why.code, -1, -1),
 }
-"""The operations, and how each says that it failed."""
+"""The operations, and for each the answer that says why it failed (`why`: a Rejected)."""
 
 
 class Partitions:

@@ -159,9 +159,9 @@ def _behind_headers(buffer: Buffer, at: int, count: int, end: int) -> int:
 
 
 def _like(buffer: Buffer, start: int, layout: _Layout, index: int, most: int) -> tuple[int, int, int]:
-    """How many records behind the one at `start` have its layout, and the earliest and latest timestamp delta of those.
+    """How many records behind the one at `start` have its layout, and their earliest and latest timestamp delta.
 
-    0 if they can't be told apart from others so simply. `index`: that of the first of them; `most`: how many there are.
+    0 if columns alone don't show that. `index`: the index of the first of them; `most`: how many records are left.
     """
     body_at, offset_at, key_at, key_end, value_at, value_end, headers_at, size = layout
     if offset_at - body_at > 3 or key_at - offset_at > 2:

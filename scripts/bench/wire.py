@@ -1,7 +1,7 @@
 """Benchmarks over the wire: connections, refusals, requests, idle connections, configuration, start-up.
 
-Turnstile and its peers take turns, round by round, and every figure is the median of the rounds, so that whatever
-else the machine does hits all of them alike.
+Turnstile and its peers take turns, round by round, and every figure is the median of the rounds, so that other load of
+the machine hits all of them alike.
 """
 
 from __future__ import annotations

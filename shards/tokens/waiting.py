@@ -131,7 +131,7 @@ class Waiting:
     # Messages of homes
 
     def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
-        """The home granted n tokens, for tickets up to `last`. The first in the queue are served, whatever their ticket."""
+        """The home granted n tokens, for tickets up to `last`. The first in the queue are served, also with later tickets."""
         if peer != self._me:
             held = self._cache.granted(key, n, loose)
             self.serve(held, last, n)

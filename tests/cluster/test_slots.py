@@ -113,7 +113,7 @@ def test_the_inter_broker_listener_gets_in_and_the_connection_idle_longest_goes(
         gone = by_use.pop(0)
         assert gone.recv(1) == b""
         clients.close(gone)
-        assert all(map(admitted, by_use)), "nobody else was closed"
+        assert all(map(admitted, by_use)), "no other connection was closed"
         assert clients.counted() == 8, f"after {count}"
     # Those outside still can't get in.
     ask(clients.more(1))
@@ -126,7 +126,7 @@ def test_room_is_made_only_when_there_is_none(cluster, clients):
     assert all(map(admitted, outside))
     assert all(map(admitted, clients.more(2, "INTERNAL")))
     cluster.set("max.connections", 5)
-    assert all(map(admitted, outside)), "lowering closes nobody"
+    assert all(map(admitted, outside)), "lowering closes no connection"
     cluster.set("max.connections", 20)
     assert all(map(admitted, clients.more(5, "INTERNAL")))
     assert all(map(admitted, outside))

@@ -77,7 +77,7 @@ def max_connections_per_ip() -> Story:
 def max_broker_wide_connection_limit() -> Story:
     """All 800 on one listener; one more waits for a close; the inter-broker listener gets in all the same.
 
-    The test needs three closes for the last one to get in, as nobody runs the processors that close the connection
+    The test needs three closes for the last one to get in, as no thread runs the processors that close the connection
     idle longest. Here each of the two inter-broker connections has closed one, and a single close is enough.
     """
     story = Story(max_connections=800)

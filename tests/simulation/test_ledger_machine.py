@@ -158,7 +158,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert not any(self.spare.values())
 
     def teardown(self) -> None:
-        """Everything is read and closed: then nobody waits, and everything is free."""
+        """Everything is read and closed: then no connection waits, and every token is free."""
         for _ in range(200):
             self.flush()
             for holder in HOLDERS:

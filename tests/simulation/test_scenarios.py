@@ -263,7 +263,7 @@ def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: Si
     cluster.world.start(home)
     early = cluster.arrive(on=home)
     cluster.world.end_pass(home)
-    assert pending(early)  # nobody has reported
+    assert pending(early)  # no shard has reported
     cluster.run()
     assert admitted(early)
     cluster.open(5, on=home)

@@ -1,4 +1,4 @@
-"""`turnstile explain`: which cap, override, rate and quota hold for an address or a client, how much is used, who holds it."""
+"""`turnstile explain`: which cap, override, rate and quota hold for an address or a client, how much is used, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turnstile user`: who may log in on listeners that ask (SASL PLAIN and SCRAM)."""
+"""`turnstile user`: the users that may log in on listeners with SASL (PLAIN and SCRAM)."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_what_holds_memory_and_sends_nothing_is_closed_while_others_wait():
     stalled, waits = Client(desk, 99 * MIB), Client(desk, 50 * MIB)
     stalled.send(9 * MIB)
     desk.later(10)
-    assert stalled.closed is None, "it is in nobody's way"
+    assert stalled.closed is None, "no other connection waits for its memory"
     waits.send(2 * MIB)
     desk.settle()
     assert waits.reads, "it lacks fewer bytes than any other that waits"

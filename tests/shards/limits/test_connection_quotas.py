@@ -109,7 +109,7 @@ def test_the_inter_broker_listener_gets_in_over_the_cap_by_closing_the_oldest_of
     fourth = broker.connect()
     inner = broker.connects(3, listener="INTERNAL")
     assert [connection.open for connection in (oldest, third, fourth, *inner)] == [False] * 3 + [True] * 3
-    assert broker.connect(listener="INTERNAL").open  # nobody is left to be closed
+    assert broker.connect(listener="INTERNAL").open  # no connection is left to be closed
     assert broker.gate.count == 4
 
 
@@ -223,7 +223,7 @@ def test_with_recheck_an_address_is_looked_at_again_after_its_delay() -> None:
     broker.gate.ip_quotas.update("10.0.0.2", 0)
     hopeless = broker.connect("10.0.0.2")
     assert held.outcome is hopeless.outcome is None
-    assert broker.connect("10.0.0.3").outcome == "admitted"  # it holds nobody else up
+    assert broker.connect("10.0.0.3").outcome == "admitted"  # the held connection delays no other
     broker.at(999)
     assert held.outcome is None
     broker.at(20_000)

@@ -126,7 +126,7 @@ async def test_a_call_that_no_task_waits_for_ends_with_a_tick(tmp_path):
         one.mesh.tick()
         with pytest.raises(DeadlineExceeded):
             late.result()
-        assert await in_time == 1, "and its own answer, which comes as well, disturbs nobody"
+        assert await in_time == 1, "and its own answer, which comes as well, is dropped"
         with pytest.raises(PeerLost):
             one.mesh.call(5, "answer").result()
 

@@ -94,7 +94,7 @@ def test_items_for_this_shard_stay_here() -> None:
 
 def test_the_floor_is_what_every_live_peer_has_applied() -> None:
     peers = make_peers(3)
-    assert peers.floor == NEVER  # nobody is known
+    assert peers.floor == NEVER  # no peer is known
     peers.up(1, 11)
     peers.up(2, 12)
     peers.heard_sync(1, 4)

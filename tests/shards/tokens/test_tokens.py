@@ -61,7 +61,9 @@ def shard() -> Shard:
 
 
 def test_a_lone_shard_decides_everything_at_once() -> None:
-    tokens = Tokens(0, 1, epoch=1, send=lambda peer, message: pytest.fail("nobody is there"), rule_of=lambda pool: CAP)
+    tokens = Tokens(
+        0, 1, epoch=1, send=lambda peer, message: pytest.fail("there is no other shard"), rule_of=lambda pool: CAP
+    )
     assert [tokens.take(("broker", HERE), RecordingTokenWaiter()) for _ in range(2)] == [ADMITTED, ADMITTED]
     assert tokens.take(("broker", HERE), RecordingTokenWaiter()) == Refused("broker", CAP, 0)
     tokens.release(("broker", HERE))
