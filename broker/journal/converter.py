@@ -105,6 +105,7 @@ def convert(path: Path, folder: Path) -> int:
                 aside,
                 compression="zstd",
                 compression_level=1,
+                write_page_checksum=True,
                 use_dictionary=[column.name for column in COLUMNS if column.name not in RISING],
                 column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
             )

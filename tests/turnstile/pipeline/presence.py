@@ -21,6 +21,7 @@ def begun_and_ended(events: list[Event], shards: int) -> list[Event]:
             mine.insert(0, {**_place(mine[0]), "kind": "shard_up"})
         mine[0]["detail"] = json.dumps(detail)
         if newest[place[:2]] == place:
+            mine += _closes(mine)
             mine.append({**_place(mine[-1]), "kind": "ended", "mono_ns": max(e["mono_ns"] for e in mine)})
         made += mine
     return made
@@ -39,6 +40,17 @@ def seen_by_the_coordinator(events: Iterable[Event], *, losses: bool = False) ->
         before[place] = json.dumps(told)
         made.append({**same, "kind": "shard_up", "detail": json.dumps({**told, "pid": 1})})
     return made
+
+
+def _closes(mine: list[Event]) -> list[Event]:
+    """A process that ends in order closes what it has."""
+    closed = {event["conn"] for event in mine if event["kind"] == "closed"}
+    same = ("conn", "ip", "port", "listener")
+    return [
+        {**_place(mine[-1]), "kind": "closed", "reason": "shutdown", **{name: event[name] for name in same}}
+        for event in mine
+        if event["kind"] == "admitted" and event["conn"] not in closed
+    ]
 
 
 def _place(event: Event) -> Event:

@@ -36,6 +36,7 @@ class Storm:
         self.conn = 0
         for shard in range(shards):
             self.start(shard)
+        self.config(COORDINATOR, full=True)
         self.config(COORDINATOR, acknowledged=True)
 
     def add(self, kind: str, shard: int, **columns: Any) -> dict[str, Any]:

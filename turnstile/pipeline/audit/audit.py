@@ -8,6 +8,7 @@ that is gone, or before a gap).
 
 from collections.abc import Callable
 
+from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit import (
     cap_checks,
     journal_checks,
@@ -18,7 +19,7 @@ from turnstile.pipeline.audit import (
 )
 from turnstile.pipeline.audit.connections import Admissions, Ends, paired
 from turnstile.pipeline.audit.moves import moves
-from turnstile.pipeline.audit.verdict import UNKNOWN, AuditResult, Check
+from turnstile.pipeline.audit.verdict import FINDINGS, UNKNOWN, AuditResult, Check
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import DIGEST, Survey, digest, once, sound, survey
@@ -35,7 +36,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("conservation")
     live = journal.is_live and not journal.unreadable
     held = paired(events, Ends.of(seen.ends(live=live), seen.gaps)).kept()
-    admissions = Admissions(held, timeline, seen.gaps)
+    admissions = Admissions(held, timeline, seen)
     say("caps")
     caps = cap_checks.checks(held, timeline, admissions.connections)
     moved = moves(events).kept()
@@ -52,7 +53,15 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     moved.forget()
     held.forget()
     checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals]
-    return AuditResult(checks, seen.events)
+    return AuditResult([_doubted(check, seen) for check in checks], seen.events)
+
+
+def _doubted(check: Check, seen: Survey) -> Check:
+    """A violation that is only found where a process's clock goes back, so that no order is certain, is unknown."""
+    brokers = {place[0] for place in seen.back}
+    if check.verdict not in FINDINGS or (COORDINATOR not in brokers and not brokers.issuperset(check.brokers)):
+        return check
+    return check._replace(verdict=UNKNOWN, detail=f"{check.detail}; but its processes' mono_ns goes back")
 
 
 def _sound(events: Rows) -> tuple[Rows, Survey]:

@@ -7,7 +7,7 @@ P2  A connection counts for no longer than is certain: to its close, else throug
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, first_gaps
+from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.sweep import NEVER, SHOWN
 from turnstile.pipeline.events.timeline import Timeline
 
@@ -131,10 +132,11 @@ def _end_ns(
 class Admissions:
     """What the connections of a journal show by themselves. `connections`: how many there are."""
 
-    def __init__(self, connections: Rows, timeline: Timeline, missing: Sequence[Gap]) -> None:
+    def __init__(self, connections: Rows, timeline: Timeline, seen: Survey) -> None:
         self._floor = _floor(timeline)
-        first_ns = {place: gap.before_ns for place, gap in first_gaps(missing).items()}
-        found = connections.each(partial(_judge, self._floor, first_ns), _FOUND).table().to_pylist()
+        first_ns = {place: gap.before_ns for place, gap in first_gaps(seen.gaps).items()}
+        ended = seen.ended.keys() - first_ns.keys()
+        found = connections.each(partial(_judge, self._floor, first_ns, ended), _FOUND).table().to_pylist()
         self.connections = sum(row["count"] for row in found if row["what"] == "all")
         self._found = {what: [row for row in found if row["what"] == what] for what in ("stale", "sure", "unsure")}
 
@@ -190,7 +192,10 @@ def _floor(timeline: Timeline) -> list[tuple[int, int]]:
 
 
 def _judge(
-    floor: Sequence[tuple[int, int]], first_gap_ns: Mapping[tuple[int, int, int], int], table: pyarrow.Table
+    floor: Sequence[tuple[int, int]],
+    first_gap_ns: Mapping[tuple[int, int, int], int],
+    ended: Collection[tuple[int, ...]],
+    table: pyarrow.Table,
 ) -> pyarrow.Table:
     """_FOUND: the first of each kind and broker, with how many there are of it; and how many connections there are in all."""
     admitted_ns, closed_ns = (
@@ -208,10 +213,14 @@ def _judge(
     for place in numpy.flatnonzero(never) if first_gap_ns else ():
         of = tuple(table[name][place].as_py() for name in INCARNATION)
         after_gap[place] = closed_ns[place] >= first_gap_ns.get(of, NEVER)
+    # A process that ends in order closes what it has before its last event.
+    has_ended = (
+        arrays.looked_up([arrays.numbers(table, name) for name in INCARNATION], lambda place: place in ended) > 0
+    )
     masks = {
         "stale": (admissions > 0) & (passed >= 0) & (arrays.numbers(table, "version") < acknowledged),
         "sure": twice | (never & ~after_gap),
-        "unsure": never & after_gap,
+        "unsure": (never & after_gap) | ((closes == 0) & has_ended),
     }
     at_ns = numpy.where(closes > 0, closed_ns, admitted_ns)
     found = [pyarrow.Table.from_pylist([{"what": "all", "count": table.num_rows}], _FOUND)]

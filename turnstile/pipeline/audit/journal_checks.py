@@ -11,7 +11,6 @@ J4  every version that something was decided under is told, by all processes ali
 J5  nothing was admitted under a version before the coordinator stored it (`stored_before_use`)
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -197,32 +196,57 @@ def _overlaps(processes: Sequence[Process]) -> list[Fault]:
 
 
 def _disagreements(seen: Survey, timeline: Timeline) -> list[str]:
-    """Versions that processes tell in different ways, and those that are acknowledged before they are stored."""
-    wholes: dict[int, set[str]] = {}
-    changes: dict[int, set[str]] = {}
-    for told in seen.told:
-        if told.kind == "config" and told.version > 0:
-            if not isinstance(told.detail, dict) or not isinstance(told.detail.get("changes"), list):
-                return [f"what version {told.version} says can't be read"]
-            of = wholes if told.detail.get("full") else changes
-            of.setdefault(told.version, set()).add(_ordered(told.detail["changes"]))
-    found = [
-        f"version {version} is told in {len(ways)} ways"
-        for of in (wholes, changes)
-        for version, ways in sorted(of.items())
-        if len(ways) > 1
-    ]
-    acknowledged = {version: at_ns for at_ns, version in reversed(timeline.acknowledged)}
-    return found + [
-        f"version {version} was acknowledged before it was stored"
-        for version, at_ns in sorted(acknowledged.items())
-        if at_ns < timeline.stored.get(version, at_ns)
-    ]
+    """Versions that processes tell in different ways, and those that are acknowledged without being stored before."""
+    configs = [told for told in seen.told if told.kind == "config" and told.version > 0]
+    unread = [each.version for each in configs if not _is_readable(each.detail)]
+    if unread:
+        return [f"what version {unread[0]} says can't be read"]
+    stored, acknowledged = (
+        {
+            (each.place, each.version)
+            for each in configs
+            if each.place[0] == COORDINATOR and _acknowledges(each) == wanted
+        }
+        for wanted in (False, True)
+    )
+    first = {version: at_ns for at_ns, version in reversed(timeline.acknowledged)}
+    return [
+        *(f"version {version} is told in different ways" for version in _told_differently(configs)),
+        *(f"version {version} was acknowledged, and nothing tells that it was stored"
+          for _, version in sorted(acknowledged - stored)),
+        *(f"version {version} was acknowledged before it was stored"
+          for version, at_ns in sorted(first.items()) if at_ns < timeline.stored.get(version, at_ns)),
+    ]  # fmt: skip
 
 
-def _ordered(changes: Sequence[Any]) -> str:
-    """Changes as text, alike for the same in any order; what belongs to a broker's own start is left out."""
-    return json.dumps(sorted(json.dumps(each, sort_keys=True) for each in changes if each and each[0] != "static"))
+def _is_readable(detail: Any) -> bool:
+    changes = detail.get("changes") if isinstance(detail, dict) else None
+    return isinstance(changes, list) and all(isinstance(each, list) and len(each) == 3 for each in changes)
+
+
+def _acknowledges(told: Told) -> bool:
+    return bool(told.detail.get("acknowledged"))
+
+
+def _told_differently(configs: Sequence[Told]) -> list[int]:
+    """Versions whose changes, or whose whole state, are not the same wherever they are told.
+
+    What belongs to the start of a broker (`static`) is left out: it is of that broker alone.
+    """
+    changes: dict[int, list[dict[str, Any]]] = {}
+    wholes: dict[int, list[dict[str, Any]]] = {}
+    for told in configs:
+        of = {f"{kind} {key}": value for kind, key, value in told.detail["changes"] if kind != "static"}
+        (wholes if told.detail.get("full") else changes).setdefault(told.version, []).append(of)
+    found, before = [], None
+    for version in sorted({*changes, *wholes}):
+        deltas, states = changes.get(version, []), wholes.get(version, [])
+        if before is not None and before[0] == version - 1 and deltas:
+            states = [*states, {key: value for key, value in {**before[1], **deltas[0]}.items() if value is not None}]
+        if any(each != deltas[0] for each in deltas) or any(each != states[0] for each in states):
+            found.append(version)
+        before = (version, states[0]) if states else None
+    return found
 
 
 def _name(place: Sequence[int]) -> str:

@@ -153,12 +153,16 @@ def _check(name: str, rows: list[dict[str, Any]], total: int, held: str, incompl
     first = shown[0]
     number = sum(count for broker, count in counts.items() if not sure or broker not in incomplete)
     detail = (
-        f"{number} refusals; first {first['ip']} by {first['limit']}={first['limit_value']:g} of version {first['version']} "
+        f"{number} refusals; first {first['ip']} by {first['limit']}={_number(first['limit_value'])} of version {first['version']} "
         f"on broker {first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
     )
     if sure:
         return Check(name, NOT_JUSTIFIED, detail, shown, counts)
     return Check(name, UNKNOWN, f"{detail}; but events of that broker are missing", shown, counts)
+
+
+def _number(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:g}"
 
 
 def _held_ns(table: pyarrow.Table) -> arrays.Array:

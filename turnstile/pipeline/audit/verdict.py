@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN, NOT_JUDGED = "held", "exceeded", "not justified", "unknown", "not judged"
 EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 2}
+FINDINGS = (EXCEEDED, NOT_JUSTIFIED)
 WORST_FIRST = (EXCEEDED, NOT_JUSTIFIED, UNKNOWN, HELD)
 """What the whole is: a check that was not judged is told, and leaves it to the others."""
 

@@ -159,8 +159,8 @@ class Survey(NamedTuple):
 
     @property
     def ended(self) -> dict[Incarnation, int]:
-        """Incarnation -> the `seq` of the event with which it says that it ends."""
-        return {told.place: told.seq for told in self.told if told.kind == "ended"}
+        """Incarnation -> the `seq` of the first event with which it says that it ends."""
+        return {told.place: told.seq for told in reversed(self.told) if told.kind == "ended"}
 
     def gone(self, *, live: bool) -> set[Incarnation]:
         """Processes of which no event follows: succeeded, reported lost, or of a cluster of which no process is alive.
