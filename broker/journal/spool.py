@@ -135,8 +135,9 @@ def finish_abandoned(journal: Path) -> int:
 
 
 def has_writer(journal: Path) -> bool:
-    """Whether some process is writing to this journal now."""
-    return any(_is_held(path) for path in spool_folder(journal).glob(f"*{LIVE}"))
+    """Whether some process is writing to this journal, or belongs to the cluster that does: it holds the data directory."""
+    held = (journal.parent / "lock", *spool_folder(journal).glob(f"*{LIVE}"))
+    return any(path.exists() and _is_held(path) for path in held)
 
 
 def _is_held(path: Path) -> bool:

@@ -4,6 +4,7 @@ An audit that cries wolf would be seen here, and so would a cluster that admits 
 """
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -120,6 +121,21 @@ def test_all_held(tmp_path: Path, happens: Callable[[Cluster, random.Random, int
         told = {check.name: check.detail for check in result.checks}
         assert told["granted_within_cap"] == "every grant was within the cap that its home knew"
         assert told["used_within_grants"] == "no shard had more open than it was granted"
+
+
+def test_a_restart_with_another_number_of_shards_and_a_living_cluster(tmp_path: Path) -> None:
+    """Homes move with the number of shards; and processes that are alive have no end yet, which is no fault."""
+    for shards in (2, 3):
+        with running(tmp_path / "data", shards=shards) as cluster:
+            cluster.set(PER_IP, 3)
+            with storm(cluster, "PLAINTEXT", "--connections", "2000", "--rate", "500", "--hold", "0.2"):
+                cluster.until_decided(200)
+            if shards == 2:
+                alive = json.loads(cluster.turnstile("audit", str(tmp_path / "data"), "--json"))
+                assert alive["verdict"] == "held", alive
+    result = judged(cluster)
+    assert {check.verdict for check in result.checks} == {"held"}, result.checks
+    assert "no shard had more open" in {check.name: check.detail for check in result.checks}["used_within_grants"]
 
 
 def test_after_a_reset_every_window_is_empty(tmp_path: Path) -> None:

@@ -55,7 +55,14 @@ def read(
 
 
 def _until(events: DataFrame, until_ns: int | None) -> DataFrame:
-    return events if until_ns is None else events.where(F.col("mono_ns") <= until_ns)
+    """Each process's events before its first that is later: what is `throttled` may be told at an earlier instant."""
+    if until_ns is None:
+        return events
+    late = events.where(F.col("mono_ns") > until_ns).groupBy(*INCARNATION).agg(F.min("seq").alias("first_late"))
+    kept = events.join(F.broadcast(late), [*INCARNATION], how="left").where(
+        F.col("first_late").isNull() | (F.col("seq") < F.col("first_late"))
+    )
+    return kept.select(*events.columns)
 
 
 def pairs(events: DataFrame) -> DataFrame:
