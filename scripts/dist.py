@@ -1,7 +1,7 @@
 """`make dist`: the sdist, a wheel made from it, and the wheel tried in environments that have nothing of this checkout.
 
-One environment is empty, and no JDK is on its PATH. The other has flask-limiter, whose library `limits` has the name of a
-folder of ours: neither may notice the other.
+One environment has pytest and nothing else, and no JDK is on its PATH. The other has flask-limiter, too, whose library
+`limits` has the name of a folder of ours: neither may notice the other.
 """
 
 from __future__ import annotations
@@ -26,13 +26,30 @@ import broker, shards, turnstile
 assert limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()).hit(limits.parse("1/minute"))
 """
 SPARED = """
-import sys, turnstile
 from importlib.util import find_spec
+import turnstile
 installed = [name for name in ("pyspark", "pandas", "pyarrow", "numpy") if find_spec(name)]
 assert not installed, f"the core depends on {installed}"
-with turnstile.Cluster(limits={"per_ip": 2}, topics=["orders"]) as cluster:
-    assert cluster.refusals().total == 0
-    cluster.reset()
+"""
+API_AND_PLUGIN = """
+import shutil
+
+import pytest
+import turnstile as package
+
+
+@pytest.mark.limits(per_ip=2)
+def test_plugin(turnstile):
+    assert turnstile.explain(ip="127.0.0.1")["brokers"][0]["connections"][1]["value"] == 2
+    turnstile.reset()
+    assert turnstile.refusals().total == 0
+
+
+def test_api():
+    assert shutil.which("java") is None
+    with package.Cluster(shards=1, topics=["orders"]) as cluster:
+        cluster.set(per_ip=1)
+        assert cluster.connections() == 0 and cluster.throttled() == {}
 """
 
 
@@ -41,7 +58,7 @@ def main() -> int:
     shutil.rmtree(dist, ignore_errors=True)
     sdist, wheel = build(dist)
     print(f"{sdist.relative_to(ROOT)}, {wheel.relative_to(ROOT)}")
-    for others, program in (((), SPARED), (("flask-limiter",), BESIDE_OTHERS)):
+    for others, program in ((("pytest",), SPARED), (("flask-limiter", "pytest"), BESIDE_OTHERS)):
         with tempfile.TemporaryDirectory(prefix="turnstile-dist-") as folder:
             venv.create(folder, with_pip=True)
             python = Path(folder) / "bin" / "python"
@@ -51,7 +68,10 @@ def main() -> int:
             subprocess.run([python, "-c", program], check=True, cwd=folder, env=environment)
             subprocess.run([python.parent / "turnstile", "--version"], check=True, cwd=folder, env=environment)
             try_cluster([str(python.parent / "turnstile")], Path(folder), environment)
-        print(f"works in an environment with {', '.join(others) or 'nothing else'}")
+            try_tests(str(python), Path(folder), environment)
+            shutil.copy(ROOT / "tests" / "turnstile" / "test_pytest_plugin.py", folder)
+            run_tests(str(python), Path(folder), environment, "test_pytest_plugin.py")
+        print(f"works in an environment with {', '.join(others)}")
     return 0
 
 
@@ -102,6 +122,20 @@ def try_cluster(command: list[str], folder: Path, environment: dict[str, str]) -
         code = cluster.wait(timeout=20)
         cluster.stdout.close()
     assert code == 0, f"turnstile up ended with {code}"
+
+
+def try_tests(python: str, folder: Path, environment: dict[str, str]) -> None:
+    """Runs tests that use the plugin and the API, with what the interpreter has installed."""
+    (folder / "test_installed.py").write_text(API_AND_PLUGIN)
+    run_tests(python, folder, environment, "test_installed.py")
+
+
+def run_tests(python: str, folder: Path, environment: dict[str, str], file: str) -> None:
+    plain = ("-q", "-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [python, "-m", "pytest", *plain, file], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 if __name__ == "__main__":

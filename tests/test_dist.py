@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scripts.dist import PACKAGES, build, try_cluster  # noqa: E402 - importable only from here on
+from scripts.dist import PACKAGES, build, try_cluster, try_tests  # noqa: E402 - importable only from here on
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +49,4 @@ def test_runs_from_its_own_files(wheel: Path, tmp_path: Path) -> None:
     )
     assert version.stdout.startswith("turnstile, version ")
     try_cluster([python, "-c", main], tmp_path, environment)
+    try_tests(python, tmp_path, environment)

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import borrow, held, producing, replaying, table, tokens, wire  # noqa: E402 - importable only from here on
+from scripts.bench import borrow, held, producing, replaying, suite_times, table, tokens, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure  # noqa: E402
 from scripts.bench.table import Row  # noqa: E402
 
@@ -75,6 +75,7 @@ def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterato
         "connections": on_the_field(wire.connections),
         "refusals": on_the_field(wire.refusals),
         "requests": on_the_field(wire.requests),
+        "suite": lambda: suite_times.rows(1 if quick else 3),
         "produce": lambda: producing.rows(1 if quick else 3, 0.2 if quick else 1.0),
     }
 
