@@ -5,7 +5,7 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
     describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
-                          (shards.describe.describe)
+                          (shards.tokens.describe)
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
 """
@@ -52,8 +52,8 @@ class Admin:
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
         `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
-        `unresponsive()`: the shards that owe an answer. `restarts(member)`: how often it was started again, and in how
-        many seconds the next start is due."""
+        `unresponsive()`: the shards that have not answered a ping in time. `restarts(member)`: how often it was started
+        again, and in how many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self._unresponsive = unresponsive

@@ -1,10 +1,10 @@
-"""`/metrics`: what Redpanda, Kafka's JMX exporter and Turnstile call the counters, in the Prometheus text format.
+"""`/metrics`: the counters by the names of Redpanda, of Kafka's JMX exporter and of Turnstile, in the Prometheus text format.
 
 Redpanda's names are its own. Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its
 MBeans: `kafka.server:type=socket-server-metrics` attribute `connection-accept-rate` becomes
 `kafka_server_socket_server_metrics_connection_accept_rate`, and so on; their times are milliseconds, as in Kafka.
 Turnstile's own are in seconds. Rates and averages are over Kafka's quota window; the average of nothing is 0.
-What only shards know (quota rates of users, accept rates of IPs) they report as gauges, each with its name and labels.
+Quota rates of users and accept rates of IPs are reported by the shards as gauges, each with its name and labels.
 """
 
 from __future__ import annotations

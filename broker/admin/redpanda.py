@@ -17,7 +17,7 @@ from shards.limits.config_types import COST, Value, text_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import Overrides
 
-EVERY_BROKER = -1  # as a broker id: what is set for the cluster, not what one broker has of its own
+EVERY_BROKER = -1  # a broker id: the settings of the whole cluster, not those that one broker has of its own
 
 
 def cluster_config(state: ConfigState, *, broker: int = EVERY_BROKER, include_defaults: bool = True) -> dict[str, Any]:

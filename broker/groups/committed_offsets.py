@@ -171,7 +171,7 @@ class CommittedOffsets:
         return iter([group for bucket in self._buckets.values() for group in bucket.groups])
 
     def of(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed, in the order of the first commits; not to be changed."""
+        """The committed offsets of a group, in the order of the first commits; not to be changed."""
         found = self._find(group)
         return found.offsets if found is not None else {}
 

@@ -1,4 +1,4 @@
-"""What members of the consumer protocol say in their join metadata (ConsumerProtocolSubscription), as far as groups need it."""
+"""The join metadata of members of the consumer protocol (ConsumerProtocolSubscription), as far as groups need it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One consumer group of the classic protocol: what each request of a member does. No I/O and no clock; `now_ms` comes in.
+"""One consumer group of the classic protocol: the requests of its members. No I/O and no clock; `now_ms` comes in.
 
-Joins and syncs may wait, as rebalance.py says; the other requests are answered at once. Members, their ids and the leader are
+Joins and syncs may wait, as rebalance.py says; other requests are answered at once. Members, their ids and the leader are
 in membership.py.
 
 Source: KIP-345 (static members), KIP-389 (group.max.size), KIP-394 (known member id), KIP-559, KIP-800, KIP-814 (skip

@@ -41,8 +41,8 @@ _MINUTE_MS = 60_000
 log = structlog.get_logger(__name__)
 
 
-class Calls(Protocol):
-    """What is needed of a Mesh here."""
+class GroupCalls(Protocol):
+    """The part of shards.mesh.mesh.Mesh that groups need."""
 
     def call(self, key: Any, method: str, *args: Any, timeout_s: float = ...) -> Deferred[Any]: ...
 
@@ -91,7 +91,7 @@ class GroupCoordinator:
                 await self.expire()
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
 
-    def serve_on(self, mesh: Calls) -> None:
+    def serve_on(self, mesh: GroupCalls) -> None:
         """Offers the operations to the other shards, as `group.<operation>`."""
         for operation in OPERATIONS:
             mesh.serve(f"group.{operation}", partial(self._serve, getattr(self, operation)))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from broker.groups.committed_offsets import home_of_group
-from broker.groups.group_coordinator import Calls, GroupCoordinator
+from broker.groups.group_coordinator import GroupCalls, GroupCoordinator
 from shards.mesh.deferred import MaybeDeferred
 
 
 class GroupRouter:
     """`coordinator` is that of this shard, number `me` of `shards`."""
 
-    def __init__(self, coordinator: GroupCoordinator, mesh: Calls, me: int, shards: int) -> None:
+    def __init__(self, coordinator: GroupCoordinator, mesh: GroupCalls, me: int, shards: int) -> None:
         self._coordinator = coordinator
         self._mesh = mesh
         self._me = me

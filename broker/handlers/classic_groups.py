@@ -217,7 +217,7 @@ def _sync_response(call: Call, synced: SyncGroupResult) -> Message:
 
 
 def _described(call: Call, request: DescribeGroupsRequest, group: str, answer: list[Any] | None) -> Message:
-    """`answer` as GroupHome.describe gives it; None if its home could not be asked, or is at another broker."""
+    """`answer` as GroupCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
     types = call.types
     code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
     if answer is None:

@@ -125,7 +125,7 @@ class _Configs:
         return call.types.IncrementalAlterConfigsResponse(responses=_responses(call, asked, faults))
 
     async def replace(self, request: AlterConfigsRequest, call: Call) -> Message:
-        """What is not named goes back to its default."""
+        """AlterConfigs: a setting that the request does not name goes back to its default."""
         asked = []
         for r in request.resources:
             edits = [Edit(config.name, SET, config.value) for config in r.configs]
@@ -136,7 +136,7 @@ class _Configs:
         return call.types.AlterConfigsResponse(responses=_responses(call, asked, faults))
 
     def _own(self, kind: int, name: str) -> list[str]:
-        """The configs that this very resource has."""
+        """The configs that the resource itself has."""
         if kind == TOPIC:
             topic = self._image.topics.get(name)
             return [*topic.configs] if topic is not None else []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.remote import spawned
-from broker.handlers.topic_mutations import NO_ERROR, ApiError, TopicMutations, check_replicas, check_topics
+from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_replicas, check_topics
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
@@ -54,15 +54,15 @@ class _CreatePartitions:
         )
         return types.CreatePartitionsResponse(results=results)
 
-    def _check_added(self, topic: CreatePartitionsTopic) -> ApiError:
+    def _check_added(self, topic: CreatePartitionsTopic) -> TopicError:
         known = self._image.topics.get(topic.name)
         if known is None:
-            return ApiError(codes.UNKNOWN_TOPIC_OR_PARTITION)
+            return TopicError(codes.UNKNOWN_TOPIC_OR_PARTITION)
         added = topic.count - len(known.leaders)
         if topic.assignments is None or added <= 0:
             return NO_ERROR
         if len(topic.assignments) != added:
-            return ApiError(
+            return TopicError(
                 codes.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) "
                 "were specified.",
@@ -73,7 +73,7 @@ class _CreatePartitions:
         topic = self._image.topics.get(name)
         return 0 if topic is None else len(topic.leaders)
 
-    def _check_leaders(self, topic: CreatePartitionsTopic) -> ApiError:
+    def _check_leaders(self, topic: CreatePartitionsTopic) -> TopicError:
         """Errors that Kafka looks for only after it has charged the partitions."""
         errors = [
             check_replicas(assignment.broker_ids, self._cluster.brokers) for assignment in topic.assignments or ()

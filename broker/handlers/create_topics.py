@@ -14,7 +14,7 @@ from typing import NamedTuple
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.remote import spawned
-from broker.handlers.topic_mutations import NO_ERROR, ApiError, TopicMutations, check_replicas, check_topics
+from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_replicas, check_topics
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -57,13 +57,13 @@ class _CreateTopics:
         )
         return call.types.CreateTopicsResponse(topics=results)
 
-    def _check(self, topic: CreatableTopic) -> ApiError:
+    def _check(self, topic: CreatableTopic) -> TopicError:
         """Errors that are seen without the coordinator: of names, replicas, assignments and configs."""
         illegal = illegal_name(topic.name)
         if illegal:
-            return ApiError(codes.INVALID_TOPIC_EXCEPTION, illegal)
+            return TopicError(codes.INVALID_TOPIC_EXCEPTION, illegal)
         if topic.name in self._image.topics:
-            return ApiError(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+            return TopicError(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         error = _check_configs(topic.configs)
         if error.code:
             return error
@@ -71,36 +71,36 @@ class _CreateTopics:
             return self._check_assignments(topic)
         return self._check_replication_factor(topic.replication_factor)
 
-    def _check_replication_factor(self, factor: int) -> ApiError:
+    def _check_replication_factor(self, factor: int) -> TopicError:
         brokers = self._cluster.brokers
         if factor == 0 or factor < -1:
             message = "Replication factor must be larger than 0, or -1 to use the default value."
-            return ApiError(codes.INVALID_REPLICATION_FACTOR, message)
+            return TopicError(codes.INVALID_REPLICATION_FACTOR, message)
         if factor > brokers:
-            return ApiError(
+            return TopicError(
                 codes.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
                 f"be reached because only {brokers} broker(s) are registered.",
             )
         return NO_ERROR
 
-    def _check_assignments(self, topic: CreatableTopic) -> ApiError:
+    def _check_assignments(self, topic: CreatableTopic) -> TopicError:
         if topic.replication_factor != -1:
             message = "A manual partition assignment was specified, but replication factor was not set to -1."
-            return ApiError(codes.INVALID_REQUEST, message)
+            return TopicError(codes.INVALID_REQUEST, message)
         if topic.num_partitions != -1:
             message = "A manual partition assignment was specified, but numPartitions was not set to -1."
-            return ApiError(codes.INVALID_REQUEST, message)
+            return TopicError(codes.INVALID_REQUEST, message)
         for assignment in topic.assignments:
             error = check_replicas(assignment.broker_ids, self._cluster.brokers)
             if error.code:
                 return error
         if {a.partition_index for a in topic.assignments} != set(range(len(topic.assignments))):
             message = "partitions should be a consecutive 0-based integer sequence"
-            return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, message)
+            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
         return NO_ERROR
 
-    def _created(self, call: Call, topic: CreatableTopic, error: ApiError) -> Message:
+    def _created(self, call: Call, topic: CreatableTopic, error: TopicError) -> Message:
         types = call.types
         if error.code:
             return types.CreatableTopicResult(
@@ -139,13 +139,13 @@ def _new(topic: CreatableTopic) -> NewTopic:
     return NewTopic(topic.name, topic.num_partitions, configs, leaders or None)
 
 
-def _check_configs(configs: Sequence[CreatableTopicConfig]) -> ApiError:
+def _check_configs(configs: Sequence[CreatableTopicConfig]) -> TopicError:
     nulls = [config.name for config in configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
-        return ApiError(codes.INVALID_CONFIG, message)
+        return TopicError(codes.INVALID_CONFIG, message)
     try:
         canonical_configs({config.name: config.value for config in configs})
     except ConfigInvalid as error:
-        return ApiError(codes.INVALID_CONFIG, str(error))
+        return TopicError(codes.INVALID_CONFIG, str(error))
     return NO_ERROR

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from broker.handlers.remote import spawned
-from broker.handlers.topic_mutations import DUPLICATE, NO_ERROR, ApiError, TopicMutations, repeated
+from broker.handlers.topic_mutations import DUPLICATE, NO_ERROR, TopicError, TopicMutations, repeated
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import DeleteTopicsRequest
@@ -55,15 +55,15 @@ class _DeleteTopics:
             )
         return types.DeleteTopicsResponse(responses=tuple(results))
 
-    def _name(self, name: str | None, topic_id: uuid.UUID | None) -> tuple[str, ApiError]:
+    def _name(self, name: str | None, topic_id: uuid.UUID | None) -> tuple[str, TopicError]:
         """The name of a topic given by name or by id."""
         if name is not None and topic_id:
-            return "", ApiError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            return "", TopicError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id.")
         if name is not None:
             return name, NO_ERROR
         if not topic_id:
-            return "", ApiError(codes.INVALID_REQUEST, "Neither topic name nor id were specified.")
+            return "", TopicError(codes.INVALID_REQUEST, "Neither topic name nor id were specified.")
         topic = self._image.topics.by_id(topic_id)
         if topic is None:
-            return "", ApiError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            return "", TopicError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return topic.name, NO_ERROR

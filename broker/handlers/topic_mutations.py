@@ -1,6 +1,6 @@
-"""What CreateTopics, DeleteTopics and CreatePartitions share: the order in which a batch is checked, charged and asked for.
+"""Shared by CreateTopics, DeleteTopics and CreatePartitions: how a batch of topics is checked, charged and carried out.
 
-The faults of a batch are told topic by topic. The coordinator decides and stores; every shard has applied a change before
+Each topic of a batch has an outcome of its own. The coordinator decides and stores; every shard has applied a change before
 its answer goes out. Partitions are charged to `controller_mutation_rate` (KIP-599) as Kafka charges them: mutations.py.
 Source: ReplicationControlManager and ControllerApis of Kafka 4.1.
 """
@@ -22,28 +22,28 @@ STRICT_SINCE = {19: 6, 20: 5, 37: 3}
 """From which version of CreateTopics, DeleteTopics and CreatePartitions a mutation beyond the quota is refused."""
 
 
-class ApiError(NamedTuple):
-    """A code and its message, as Kafka's ApiError; `code` 0: no error."""
+class TopicError(NamedTuple):
+    """Why a topic of a batch is refused, a code and its message (Kafka: ApiError); `code` 0: it is not."""
 
     code: int = codes.NONE
     message: str | None = None
 
 
-NO_ERROR = ApiError()
-DUPLICATE = ApiError(codes.INVALID_REQUEST, "Duplicate topic name.")
+NO_ERROR = TopicError()
+DUPLICATE = TopicError(codes.INVALID_REQUEST, "Duplicate topic name.")
 
 AnyTopic = TypeVar("AnyTopic", CreatableTopic, CreatePartitionsTopic)
 Asked = TypeVar("Asked")
 
 
 def repeated(names: Iterable[str]) -> set[str]:
-    """The names that stand there more than once."""
+    """The names that occur more than once."""
     return {name for name, count in Counter(names).items() if count > 1}
 
 
 def check_topics(
-    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], ApiError], asked: Callable[[AnyTopic], Asked]
-) -> tuple[dict[str, ApiError], dict[str, Asked]]:
+    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], TopicError], asked: Callable[[AnyTopic], Asked]
+) -> tuple[dict[str, TopicError], dict[str, Asked]]:
     """(errors of topics that are named twice or fail `check`, the coordinator's arguments for the other topics), by name."""
     twice = repeated(topic.name for topic in topics)
     errors = dict.fromkeys(twice, DUPLICATE)
@@ -58,18 +58,18 @@ def check_topics(
     return errors, wanted
 
 
-def check_replicas(replicas: Sequence[int], brokers: int) -> ApiError:
+def check_replicas(replicas: Sequence[int], brokers: int) -> TopicError:
     """The first error of a manual assignment of one partition, in a cluster of `brokers`."""
     what = "The manual partition assignment includes"
     if not replicas:
-        return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} an empty replica list.")
+        return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} an empty replica list.")
     for broker in sorted(replicas):
         if not 0 <= broker < brokers:
             message = f"{what} broker {broker}, but no such broker is registered."
-            return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, message)
+            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
     for broker, count in Counter(replicas).items():
         if count > 1:
-            return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {broker} more than once.")
+            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {broker} more than once.")
     return NO_ERROR
 
 
@@ -88,8 +88,8 @@ class TopicMutations:
         sizes: dict[str, int],
         *,
         validate_only: bool | None = None,
-        late: dict[str, ApiError] | None = None,
-    ) -> dict[str, ApiError]:
+        late: dict[str, TopicError] | None = None,
+    ) -> dict[str, TopicError]:
         """Asks the coordinator for `wanted`, {name: argument}; returns the errors, by name.
 
         `sizes` are the partitions of each topic, which are charged to the client's quota, if it has one: of every topic
@@ -98,13 +98,13 @@ class TopicMutations:
         `validate_only` None: the method has no such option.
         """
         options = () if validate_only is None else (bool(validate_only),)
-        errors: dict[str, ApiError] = {}
+        errors: dict[str, TopicError] = {}
         bill = Bill()
         if self._mutations.in_use:
             errors = await self._ask(method, call, wanted, True) if options else {}
             charged = {name: sizes[name] for name in wanted if name in sizes and name not in errors}
             bill = await self._mutations.charge(call, charged, strict=call.api_version >= STRICT_SINCE[call.api_key])
-            errors |= dict.fromkeys(bill.refused, ApiError(codes.THROTTLING_QUOTA_EXCEEDED))
+            errors |= dict.fromkeys(bill.refused, TopicError(codes.THROTTLING_QUOTA_EXCEEDED))
         errors = {**(late or {}), **errors}
         allowed = {name: asked for name, asked in wanted.items() if name not in errors}
         if allowed:
@@ -116,15 +116,15 @@ class TopicMutations:
 
     async def _ask(
         self, method: str, call: Call, wanted: Mapping[str, object], *options: object
-    ) -> dict[str, ApiError]:
+    ) -> dict[str, TopicError]:
         """The coordinator's objection to each of `wanted`, by name; `wanted[name]` is the argument, None for the name itself."""
         asked = [name if value is None else value for name, value in wanted.items()]
         try:
             results = await ask_coordinator(self._mesh, method, changed_by(call), asked, *options)
         except ChangeFailed as failed:
-            return {name: ApiError(failed.code, failed.message) for name in wanted}
+            return {name: TopicError(failed.code, failed.message) for name in wanted}
         return {
-            name: ApiError(code_named(error), message or None)
+            name: TopicError(code_named(error), message or None)
             for name, (error, message) in zip(wanted, results, strict=True)
             if error
         }

@@ -145,7 +145,7 @@ class ShardCounters:
         self._bytes_out += bytes_out
 
     def flush(self) -> None:
-        """Ends a pass."""
+        """Ends a pass: adds the requests counted during it to their slots."""
         if self._requests:
             slots = self.slots
             requests, bytes_in, bytes_out = self._traffic
@@ -155,7 +155,7 @@ class ShardCounters:
             self._requests = self._bytes_in = self._bytes_out = 0
 
     def malformed(self) -> None:
-        """A frame that was no request of ours."""
+        """A frame that was no request."""
         self.slots[self._malformed] += 1
 
     def throttled(self, kind: str, throttle_ms: int) -> None:

@@ -12,7 +12,7 @@ _POOLS_PER_EVENT = 1000  # of the pools of a dead shard
 
 
 class TokenEvents:
-    """Of shard `shard`. `version()` is the configuration version in force for its tokens."""
+    """The token events of shard `shard`. `version()` is the configuration version in force for its tokens."""
 
     def __init__(self, shard: int, journal: JournalWriter, counters: ShardCounters, version: Callable[[], int]) -> None:
         self._shard = shard

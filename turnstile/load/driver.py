@@ -16,7 +16,7 @@ from turnstile.load.sources import Sources
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import COUNTS, Tally
 from turnstile.load.traffic import Clients, TrafficResult
-from turnstile.load.workers import Crew, Progress, raise_file_limit
+from turnstile.load.workers import Crew, WorkerProgress, raise_file_limit
 
 MANY_FAILURES = 50
 """Connects that failed, with none that succeeded, after which the run is given up: nothing listens there."""
@@ -118,7 +118,7 @@ def _storm(
             crew.end()
 
 
-def _sum(latest: Sequence[Progress], seconds: float) -> Watch:
+def _sum(latest: Sequence[WorkerProgress], seconds: float) -> Watch:
     counts = dict.fromkeys(COUNTS, 0)
     for progress in latest:
         for group in progress.counts:
@@ -131,7 +131,7 @@ def _clients(scenario: LoadScenario) -> int:
     return sum(group.clients for group in scenario.groups) or 1
 
 
-def _nothing_listens(bootstrap: str, latest: Sequence[Progress | None]) -> str:
+def _nothing_listens(bootstrap: str, latest: Sequence[WorkerProgress | None]) -> str:
     errors = {os.strerror(progress.last_error) for progress in latest if progress is not None and progress.last_error}
     return f"Nothing answers at {bootstrap}: {', '.join(sorted(errors))}. Is the cluster up (turnstile status)?"
 

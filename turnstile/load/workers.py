@@ -1,6 +1,6 @@
 """The driver's own processes: each runs a Storm over its share of the clients and reports ten times a second.
 
-Parent to worker: one message of any kind, or the end of the pipe, means "end now". Worker to parent: Progress while it
+Parent to worker: one message of any kind, or the end of the pipe, means "end now". Worker to parent: WorkerProgress while it
 runs, then Done or Failed. No connection is held "until the end" in one worker while another still opens: a worker only
 says that it is settled, and the parent ends them all together.
 """
@@ -22,7 +22,7 @@ from turnstile.load.storm import Storm
 from turnstile.load.tally import Tally
 
 
-class Progress(NamedTuple):
+class WorkerProgress(NamedTuple):
     """Where a worker stands: counts per group (tally.COUNTS), open connections, errno of the last failed connect."""
 
     counts: list[tuple[int, ...]]
@@ -47,7 +47,7 @@ class Crew:
     """The workers of one run."""
 
     def __init__(self, scenario: LoadScenario, targets: list[list[Address]], *, processes: int, began: float) -> None:
-        self.latest: list[Progress | None] = [None] * processes
+        self.latest: list[WorkerProgress | None] = [None] * processes
         self._not_before = began + (scenario.seconds or 0.0)
         self._groups = len(scenario.groups)
         self._results: list[list[Tally] | None] = [None] * processes
@@ -106,7 +106,7 @@ class Crew:
             message = self._pipes[index].recv()
         except EOFError:
             message = WorkerFailed("A process of the load driver died.")
-        if isinstance(message, Progress):
+        if isinstance(message, WorkerProgress):
             self.latest[index] = message
         elif isinstance(message, Done):
             self._results[index] = [Tally.load(dumped) for dumped in message.dumped]
@@ -133,7 +133,7 @@ def _work(
 
     def report(settled: bool) -> None:
         counts = [lane.tally.counts() for lane in lanes]
-        pipe.send(Progress(counts, storm.open_now, storm.last_error, settled))
+        pipe.send(WorkerProgress(counts, storm.open_now, storm.last_error, settled))
 
     storm = Storm(scenario, lanes, targets, began=began, report=report)
     storm.listen_to(pipe.fileno(), storm.finish)
