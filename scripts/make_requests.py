@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.shapes import Field
 
 TARGET = Path(__file__).resolve().parents[1] / "broker" / "protocol" / "requests.py"
@@ -32,8 +32,8 @@ _SIMPLE = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes"
 
 def text() -> str:
     """The whole module."""
-    apis = [(key, api) for key, api in wire.APIS.items() if key not in NOT_SERVED]
-    messages = [(api.name, wire.request_fields(key)) for key, api in apis]
+    served = [(key, api) for key, api in apis.APIS.items() if key not in NOT_SERVED]
+    messages = [(api.name, wire.request_fields(key)) for key, api in served]
     times = Counter(name for _, classes in messages for name in classes)
     parts = [_HEAD]
     for api, classes in messages:

@@ -7,7 +7,7 @@ it is served from 3. Features are not emulated: none are listed.
 import re
 from collections.abc import Iterable
 
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes, wire
 from broker.protocol.codec import Message
 from broker.protocol.requests import ApiVersionsRequest
 from broker.serve.call import Call, Route
@@ -21,16 +21,16 @@ class SupportedVersions:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         ranges = {route.api_key: (route.min_version, route.max_version) for route in routes}
-        own = wire.APIS[wire.API_VERSIONS]
-        ranges[wire.API_VERSIONS] = (own.min_version, own.max_version)
+        own = apis.APIS[apis.API_VERSIONS]
+        ranges[apis.API_VERSIONS] = (own.min_version, own.max_version)
         if PRODUCE in ranges:
             ranges[PRODUCE] = (0, ranges[PRODUCE][1])
         self.ranges = dict(sorted(ranges.items()))
 
     def unsupported(self, correlation_id: int) -> bytes:
         """The whole response to a version that is not known: in version 0, with error 35 and the range (KIP-511)."""
-        call = Call(wire.API_VERSIONS, 0, correlation_id)
-        own = {wire.API_VERSIONS: self.ranges[wire.API_VERSIONS]}
+        call = Call(apis.API_VERSIONS, 0, correlation_id)
+        own = {apis.API_VERSIONS: self.ranges[apis.API_VERSIONS]}
         return wire.encode_response(call, _response(call, codes.UNSUPPORTED_VERSION, own))
 
 
@@ -42,7 +42,7 @@ def routes(supported: SupportedVersions) -> list[Route]:
             return _response(call, codes.INVALID_REQUEST, {})
         return _response(call, codes.NONE, supported.ranges)
 
-    return [Route.of(wire.API_VERSIONS, api_versions, prepared=True)]
+    return [Route.of(apis.API_VERSIONS, api_versions, prepared=True)]
 
 
 def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]]) -> Message:

@@ -15,8 +15,9 @@ from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+from broker.protocol.apis import API_VERSIONS, APIS, METADATA
 from broker.protocol.codec import Compiler, Message
 from broker.protocol.primitives import ANY, COUNTED_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.protocol.shapes import Field, fields_of
@@ -40,80 +41,6 @@ class UnsupportedVersion(BadFrame):
         self.correlation_id = correlation_id
 
 
-class Api(NamedTuple):
-    name: str  # kio's package
-    min_version: int
-    max_version: int
-    flexible_from: int  # the first version with tagged fields, in header and body; 99 if none
-
-
-METADATA = 3
-API_VERSIONS = 18
-APIS = {
-    0: Api("produce", 3, 13, 9),
-    1: Api("fetch", 4, 18, 12),
-    2: Api("list_offsets", 1, 10, 6),
-    3: Api("metadata", 0, 13, 9),
-    8: Api("offset_commit", 2, 9, 8),
-    9: Api("offset_fetch", 1, 9, 6),
-    10: Api("find_coordinator", 0, 6, 3),
-    11: Api("join_group", 0, 9, 6),
-    12: Api("heartbeat", 0, 4, 4),
-    13: Api("leave_group", 0, 5, 4),
-    14: Api("sync_group", 0, 5, 4),
-    15: Api("describe_groups", 0, 6, 5),
-    16: Api("list_groups", 0, 5, 3),
-    17: Api("sasl_handshake", 0, 1, 99),
-    18: Api("api_versions", 0, 4, 3),
-    19: Api("create_topics", 2, 7, 5),
-    20: Api("delete_topics", 1, 6, 4),
-    21: Api("delete_records", 0, 2, 2),
-    22: Api("init_producer_id", 0, 5, 2),
-    23: Api("offset_for_leader_epoch", 2, 4, 4),
-    24: Api("add_partitions_to_txn", 0, 5, 3),
-    25: Api("add_offsets_to_txn", 0, 4, 3),
-    26: Api("end_txn", 0, 5, 3),
-    27: Api("write_txn_markers", 1, 1, 1),
-    28: Api("txn_offset_commit", 0, 5, 3),
-    29: Api("describe_acls", 1, 3, 2),
-    30: Api("create_acls", 1, 3, 2),
-    31: Api("delete_acls", 1, 3, 2),
-    32: Api("describe_configs", 1, 4, 4),
-    33: Api("alter_configs", 0, 2, 2),
-    34: Api("alter_replica_log_dirs", 1, 2, 2),
-    35: Api("describe_log_dirs", 1, 4, 2),
-    36: Api("sasl_authenticate", 0, 2, 2),
-    37: Api("create_partitions", 0, 3, 2),
-    38: Api("create_delegation_token", 1, 3, 2),
-    39: Api("renew_delegation_token", 1, 2, 2),
-    40: Api("expire_delegation_token", 1, 2, 2),
-    41: Api("describe_delegation_token", 1, 3, 2),
-    42: Api("delete_groups", 0, 2, 2),
-    43: Api("elect_leaders", 0, 2, 2),
-    44: Api("incremental_alter_configs", 0, 1, 1),
-    45: Api("alter_partition_reassignments", 0, 1, 0),
-    46: Api("list_partition_reassignments", 0, 0, 0),
-    47: Api("offset_delete", 0, 0, 99),
-    48: Api("describe_client_quotas", 0, 1, 1),
-    49: Api("alter_client_quotas", 0, 1, 1),
-    50: Api("describe_user_scram_credentials", 0, 0, 0),
-    51: Api("alter_user_scram_credentials", 0, 0, 0),
-    55: Api("describe_quorum", 0, 2, 0),
-    57: Api("update_features", 0, 2, 0),
-    60: Api("describe_cluster", 0, 2, 0),
-    61: Api("describe_producers", 0, 0, 0),
-    64: Api("unregister_broker", 0, 0, 0),
-    65: Api("describe_transactions", 0, 0, 0),
-    66: Api("list_transactions", 0, 2, 0),
-    68: Api("consumer_group_heartbeat", 0, 1, 0),
-    69: Api("consumer_group_describe", 0, 1, 0),
-    71: Api("get_telemetry_subscriptions", 0, 0, 0),
-    72: Api("push_telemetry", 0, 0, 0),
-    74: Api("list_config_resources", 0, 1, 0),
-    75: Api("describe_topic_partitions", 0, 0, 0),
-}
-"""What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
-
 MAX_THROTTLE_MS = 2**31 - 1
 LARGE_ITEMS = 1000
 """A request with more array items is not read and answered at once."""
@@ -123,7 +50,7 @@ _FOREIGN = (Malformed, struct.error, IndexError, UnicodeDecodeError, OverflowErr
 
 
 class Versioned(Protocol):
-    """What is needed of a broker.serve.call.Call here."""
+    """The part of broker.serve.call.Call that encoding needs."""
 
     api_key: int
     api_version: int
@@ -316,12 +243,6 @@ def _parse(message: type[Message], frame: Buffer, offset: int, *, more_allowed: 
     if at != len(frame) and not more_allowed:
         raise BadFrame(f"{message.__name__}: {len(frame) - at} bytes behind its end")
     return parsed
-
-
-@cache
-def api_name(api_key: int) -> str:
-    """Kafka's name of an API, e.g. "ListOffsets"."""
-    return "".join(word.capitalize() for word in APIS[api_key].name.split("_"))
 
 
 def body_size(call: Versioned, encoded: bytes) -> int:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from broker.metrics.shard_counters import ShardCounters
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes, wire
 from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.key_derivation import KeyDerivation
@@ -64,7 +64,7 @@ class Authentication:
             return self._shake(call, wire.parse_body(frame, at, api_key, version))
         if api_key == AUTHENTICATE and self._mechanism is not None:
             return self._authenticate(channel, call, wire.parse_body(frame, at, api_key, version).auth_bytes)
-        raise wire.BadFrame(f"{wire.api_name(api_key)} before authentication")
+        raise wire.BadFrame(f"{apis.api_name(api_key)} before authentication")
 
     def _shake(self, call: Call, request: Any) -> bytes:
         enabled = self._image.get("sasl.enabled.mechanisms")

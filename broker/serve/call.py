@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.codec import Message
 from shards.mesh.deferred import Deferred
 
@@ -80,5 +80,5 @@ class Route(NamedTuple):
     @classmethod
     def of(cls, api_key: int, function: Handler, *, prepared: bool = False) -> "Route":
         """A route for all versions of the API that `wire` knows."""
-        api = wire.APIS[api_key]
+        api = apis.APIS[api_key]
         return cls(api_key, api.min_version, api.max_version, function, prepared)

@@ -8,7 +8,7 @@ from functools import partial
 
 import trio
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
@@ -19,7 +19,7 @@ from shards.mesh.turns import Turns
 
 _FETCH = 1
 _PRODUCE = (0).to_bytes(2, "big")
-_API_VERSIONS = wire.API_VERSIONS.to_bytes(2, "big")
+_API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")
 _SHORT = (0, 1)  # Produce and Fetch answer as many partitions as the request named, which was counted
 _LONG = 100  # items of a response that may have many parts each
 
@@ -78,7 +78,7 @@ class Dispatcher:
         try:
             api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:
-            if fault.api_key != wire.API_VERSIONS:
+            if fault.api_key != apis.API_VERSIONS:
                 raise
             return self._unsupported(fault.correlation_id)
         route = self._routes.get(api_key)

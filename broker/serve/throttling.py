@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
@@ -141,7 +141,7 @@ class Throttling:
         """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
         if not self._costs:
             return 0.0
-        name = wire.api_name(call.api_key)
+        name = apis.api_name(call.api_key)
         fixed_us, per_kib_us = self._costs.get(name) or self._costs.get("*") or (0.0, 0.0)
         moved = len(encoded or b"") if call.api_key == _FETCH else size
         return (fixed_us + per_kib_us * moved / 1024) / 1000
@@ -163,7 +163,7 @@ class Throttling:
             listener=channel.listener,
             user=call.user,
             client_id=call.client_id,
-            api=wire.api_name(call.api_key),
+            api=apis.api_name(call.api_key),
             bytes_moved=int(charge.amount),
             throttle_ms=charge.throttle_ms,
             limit=charge.kind,

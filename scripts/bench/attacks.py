@@ -28,13 +28,13 @@ from uuid import UUID
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from broker.protocol import wire  # noqa: E402 - importable only from here on
+from broker.protocol import apis, wire  # noqa: E402 - importable only from here on
 from broker.serve.call import Call  # noqa: E402
 from scripts.bench import machine, table  # noqa: E402
 
 MOST_MB, MOST_MS = 300, 100
 EVERY_MS = 5
-_KEYS = {api.name: key for key, api in wire.APIS.items()}
+_KEYS = {api.name: key for key, api in apis.APIS.items()}
 _TAGS_VERSION = 12
 
 

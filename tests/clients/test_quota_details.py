@@ -16,7 +16,7 @@ from harness import until
 from raw import THROTTLING_QUOTA_EXCEEDED, answer, produce, produced
 from wired import KEYS, Wired, wired
 
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes, wire
 
 TIMEOUT = timedelta(seconds=20)
 
@@ -329,10 +329,10 @@ def test_every_answer_that_can_tells_that_the_request_was_throttled(client):
     client.limit(request_percentage=0.000_001)
     told, silent = {}, set()
     for api_key, first, last in [(api.api_key, api.min_version, api.max_version) for api in served]:
-        name = wire.APIS[api_key].name if api_key in wire.APIS else "unknown"
+        name = apis.APIS[api_key].name if api_key in apis.APIS else "unknown"
         if name in ("unknown", "add_partitions_to_txn"):  # Kafka does not answer one without transactions
             continue
-        for version in range(max(first, wire.APIS[api_key].min_version), last + 1):
+        for version in range(max(first, apis.APIS[api_key].min_version), last + 1):
             if name == "find_coordinator":
                 response = coordinator(client, version)
             else:

@@ -34,7 +34,7 @@ from broker.handlers import (
 )
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.topic_mutations import TopicMutations
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.serve.call import Call, Route
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
@@ -50,7 +50,7 @@ from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
-KEYS = {api.name: key for key, api in wire.APIS.items()}
+KEYS = {api.name: key for key, api in apis.APIS.items()}
 PLAIN = {"include_cluster_authorized_operations": False, "include_topic_authorized_operations": False,
          "include_authorized_operations": False, "include_fenced_brokers": False, "timeout": 1000,
          "validate_only": False, "include_documentation": False, "group_instance_id": None}  # fmt: skip

@@ -15,11 +15,11 @@ from typing import Any
 
 from raw import answer
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.shapes import Field, fields_of
 from broker.serve.call import Call
 
-KEYS = {api.name: key for key, api in wire.APIS.items()}
+KEYS = {api.name: key for key, api in apis.APIS.items()}
 ANSWER_S = 30.0
 _DULL = {
     "string": "",

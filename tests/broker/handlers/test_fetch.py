@@ -16,10 +16,10 @@ from broker.handlers.fetch import routes as fetch_routes
 from broker.log import reading
 from broker.log.partitions import MOST_AT_ONCE
 from broker.log.segment import LogSegment
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes
 
 FETCH = 1
-VERSIONS = range(wire.APIS[FETCH].min_version, wire.APIS[FETCH].max_version + 1)
+VERSIONS = range(apis.APIS[FETCH].min_version, apis.APIS[FETCH].max_version + 1)
 NOW = 1_700_000_000_000
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes
 from shards.errors import ClientFault
 from shards.mesh.mesh import COORDINATOR
 
@@ -201,7 +201,7 @@ async def test_every_route_serves_all_that_the_codec_knows(tmp_path: Path) -> No
     desk = Desk(tmp_path)
     await desk.start()
     for route in desk._routes[0, 0].values():
-        api = wire.APIS[route.api_key]
+        api = apis.APIS[route.api_key]
         assert (route.min_version, route.max_version) == (api.min_version, api.max_version), api.name
 
 

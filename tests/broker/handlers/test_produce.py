@@ -8,11 +8,11 @@ import pytest
 from batches import batch, values_of
 from shards_in_process import Broker
 
-from broker.protocol import codes, wire
+from broker.protocol import apis, codes
 from shards.errors import ClientFault, OutcomeUnknown
 
 PRODUCE = 0
-VERSIONS = range(wire.APIS[PRODUCE].min_version, wire.APIS[PRODUCE].max_version + 1)
+VERSIONS = range(apis.APIS[PRODUCE].min_version, apis.APIS[PRODUCE].max_version + 1)
 
 
 def produce(

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.shapes import FIXED, fields_of
 from broker.serve.call import Call
 
 MESSAGES = [
     (api_key, version, side)
-    for api_key, api in wire.APIS.items()
+    for api_key, api in apis.APIS.items()
     for version in range(api.min_version, api.max_version + 1)
     for side in ("request", "response")
 ]
@@ -115,7 +115,7 @@ def test_the_table_of_apis_says_what_kio_has_and_where_flexible_versions_start()
     from kio.index import load_request_schema
     from kio.schema.index import api_key_map, schema_name_map
 
-    for api_key, api in wire.APIS.items():
+    for api_key, api in apis.APIS.items():
         assert api_key_map[api_key] == api.name
         assert set(range(api.min_version, api.max_version + 1)) <= set(schema_name_map[api.name])
         for version in range(api.min_version, api.max_version + 1):
@@ -152,7 +152,7 @@ def test_truncated_and_lengthened_and_flipped_frames_parse_or_are_bad(
             flipped[data.draw(st.integers(0, min(len(raw), 300) - 1))] ^= 1 << data.draw(st.integers(0, 7))
         with contextlib.suppress(wire.BadFrame):
             wire.parse_body(bytes(flipped), 0, *target)
-    if target[0] != wire.METADATA:
+    if target[0] != apis.METADATA:
         with pytest.raises(wire.BadFrame):
             wire.parse_body(raw + b"\0", 0, *target)
 

@@ -7,10 +7,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from broker.protocol import requests, wire
+from broker.protocol import apis, requests, wire
 from scripts import make_requests
 
-SERVED = [key for key in wire.APIS if key not in make_requests.NOT_SERVED]
+SERVED = [key for key in apis.APIS if key not in make_requests.NOT_SERVED]
 
 
 def test_the_classes_are_what_the_schemas_say() -> None:
@@ -19,7 +19,7 @@ def test_the_classes_are_what_the_schemas_say() -> None:
 
 @pytest.mark.parametrize("api_key", SERVED)
 def test_every_field_can_be_read_in_every_version(api_key: int) -> None:
-    api = wire.APIS[api_key]
+    api = apis.APIS[api_key]
     for version in range(api.min_version, api.max_version + 1):
         types = wire.request_types(api_key, version)
         for name, fields in wire.request_fields(api_key).items():
@@ -33,13 +33,13 @@ def test_every_field_can_be_read_in_every_version(api_key: int) -> None:
 
 
 def test_the_default_is_the_schemas_own() -> None:
-    request = wire.request_types(wire.METADATA, 0).MetadataRequest(topics=())
+    request = wire.request_types(apis.METADATA, 0).MetadataRequest(topics=())
     assert request.allow_auto_topic_creation is True
     assert request.include_topic_authorized_operations is False
     assert isinstance(requests.MetadataRequest, type)
 
 
 def test_a_field_that_no_version_has_is_a_mistake() -> None:
-    request = wire.request_types(wire.METADATA, 0).MetadataRequest(topics=())
+    request = wire.request_types(apis.METADATA, 0).MetadataRequest(topics=())
     with pytest.raises(AttributeError, match="no version of MetadataRequest has nothing"):
         _ = request.nothing

@@ -25,7 +25,7 @@ from fuzz.frames import Frame, Frames
 from fuzz.values import CONFIG_VALUES, CONFIGS, ODD, QUOTA_KEYS
 from harness import Cluster
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 
 ANSWER_S = 10.0
 BYSTANDER_S = 2.0
@@ -123,7 +123,7 @@ class Fuzzer:
                 except TimeoutError:
                     if not frame.answered:
                         return
-                    api = wire.api_name(frame.api_key)
+                    api = apis.api_name(frame.api_key)
                     raise self._harm(f"{api} {frame.version} was not answered in {ANSWER_S} s") from None
 
     def _read(self, sock: socket.socket, frame: Frame) -> None:
@@ -131,10 +131,10 @@ class Fuzzer:
         try:
             _, response = wire.parse_response(answer, frame.api_key, frame.version)
         except wire.BadFrame as fault:
-            if frame.api_key == wire.API_VERSIONS:
+            if frame.api_key == apis.API_VERSIONS:
                 return  # answered in version 0 where a version is not known
             raise self._harm(
-                f"{wire.api_name(frame.api_key)} {frame.version}: the answer can't be read: {fault}"
+                f"{apis.api_name(frame.api_key)} {frame.version}: the answer can't be read: {fault}"
             ) from None
         self.frames.learn(response)
 

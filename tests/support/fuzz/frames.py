@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from fuzz.values import Values
 
-from broker.protocol import wire
+from broker.protocol import apis, wire
 from broker.protocol.shapes import Field, fields_of
 from broker.serve.call import Call
 
 PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP = 0, 1, 11, 14
-SERVED = [*wire.APIS.keys() - {*range(24, 29), 34, *range(38, 42), 57, 61, *range(64, 73)}]
+SERVED = [*apis.APIS.keys() - {*range(24, 29), 34, *range(38, 42), 57, 61, *range(64, 73)}]
 WAITING = frozenset({FETCH, JOIN_GROUP, SYNC_GROUP})
 """Requests that a broker may answer as late as they allow."""
 MOST_BYTES = 4 << 20
@@ -52,8 +52,8 @@ class Frames:
 
     def _make(self, number: int) -> Frame:
         rng = random.Random(f"{self.seed}/{number}")
-        api_key = rng.choice(SERVED if rng.random() < 0.97 else [*wire.APIS])
-        api = wire.APIS[api_key]
+        api_key = rng.choice(SERVED if rng.random() < 0.97 else [*apis.APIS])
+        api = apis.APIS[api_key]
         version = rng.randint(api.min_version, api.max_version)
         data, acks = self._request(rng, api_key, version)
         if len(data) > MOST_BYTES:  # what large frames cost is measured elsewhere; of this one the beginning will do
