@@ -1,1 +1,1 @@
-"""Who owns what, and how tokens, rates and configuration move between the processes of a cluster."""
+"""Ownership in a sharded broker: limits, and how tokens, rates and configuration move between the processes of a cluster."""

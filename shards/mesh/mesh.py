@@ -1,4 +1,4 @@
-"""The processes of a broker, and the coordinator, to each other: incarnations, messages, calls and their deadlines.
+"""The links between the processes of a broker and the coordinator: which incarnation is linked, and one-way messages.
 
 A peer is reached over two unix stream sockets, so that a large record never delays a token: `control` carries one-way
 messages (tokens, rates), `data` carries calls. The coordinator needs only one, for calls in both directions. A link
