@@ -31,6 +31,7 @@ from broker.process.kafka import Kafka
 from broker.runtime.logger import RateLimitedLogger, configure
 from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication
+from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
@@ -103,7 +104,7 @@ class ShardProcess:
         )
         self.gauges = ShardGauges(self.context, self.muted)
         self.subscriber = Subscriber(self.context.image, self._enforce)
-        self._users = Users(self._find_user, plan.scram_secret)
+        self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(self.context.image).of)
         self._configured = trio.Event()
         self._requests: RequestMemory | None = None  # from the first listener on
         self.mesh: Mesh  # from here on: made in `serve`

@@ -6,7 +6,7 @@ same credential, by deriving from the password what SCRAM would; the caller does
 
 Invariants
 A1  An unknown user is answered as a known one with a wrong password: with the same messages, after the same work, and
-    with a salt that is the same each time and on every shard, as a stored one is.
+    with a salt that is the same each time and on every shard, as a stored one is, and of a stored one's shape.
 A2  A mechanism that has named a `user` was shown proof of that user's secret.
 """
 
@@ -16,9 +16,11 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from broker.serve.credential_shapes import USUAL, Shape, made_up
 
 PLAIN = "PLAIN"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -72,10 +74,11 @@ class Credential(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Users:
     """`find(name)` is a user's credentials by mechanism, as `Credential.stored` makes them, or None. `secret`: the
-    cluster's own, of which the salts of unknown users are made."""
+    cluster's own, of which the salts of unknown users are made, in one of `shapes(mechanism)`."""
 
     find: Callable[[str], Mapping[str, Any] | None]
     secret: bytes
+    shapes: Callable[[str], Sequence[Shape]] = lambda mechanism: (USUAL,)
 
     def credential(self, name: str, mechanism: str) -> Credential:
         """The user's credential, or one that no password matches."""
@@ -88,9 +91,9 @@ class Users:
         return next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
 
     def _unknown(self, name: str, mechanism: str) -> Credential:
-        digest = hmac.digest(self.secret, f"{mechanism} {name}".encode(), "sha512")
+        salt, iterations = made_up(self.secret, name, mechanism, self.shapes(mechanism))
         unmatched = bytes(hashlib.new(SCRAM[mechanism]).digest_size)
-        return Credential(_salt_of(digest), MIN_ITERATIONS, unmatched, unmatched)
+        return Credential(salt, iterations, unmatched, unmatched)
 
 
 def _salt_of(random: bytes) -> bytes:

@@ -9,8 +9,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.key_derivation import MOST, KeyDerivation
 from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, KeyRequest, Users, mechanism_of
+from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, Spawn
 
 STORED = {"alice": {name: Credential.of_password(name, "secret").stored() for name in SCRAM}}
@@ -101,6 +103,26 @@ def test_the_challenge_of_an_unknown_user_tells_it_from_no_other():
     for salt, iterations in (*asked, challenge("alice")):
         assert (len(salt), iterations) == (26, 4096) and set(salt) <= set(b"0123456789abcdefghijklmnopqrstuv")
     assert challenge("mallory", users=Users({}.get, b"another cluster's")) != challenge("mallory")
+
+
+def kept(salt, iterations):
+    return {name: Credential.of_salted(name, b"x" * 32, salt, iterations).stored() for name in SCRAM}
+
+
+def test_the_challenge_of_an_unknown_user_has_the_shape_of_a_kept_one():
+    image = ClusterImage()
+    shapes = CredentialShapes(image)
+    users = Users(image.users.get, USERS.secret, shapes.of)
+    assert len(challenge("mallory", users=users)[0]) == 26
+    image.apply(1, [("user", "odd", kept(bytes(range(200)) * 2, 8192))])
+    salt, iterations = challenge("mallory", users=users)
+    assert (len(salt), iterations) == (400, 8192) and salt == challenge("mallory", users=users)[0]
+    image.apply(2, [("user", "kafkas", kept(b"0" * 26, 4096))])
+    asked = [challenge(f"unknown-{n}", users=users) for n in range(100)]
+    assert {(len(salt), iterations) for salt, iterations in asked} == {(400, 8192), (26, 4096)}
+    assert len(set(asked)) == 100
+    image.apply(3, [("user", "odd", None)])
+    assert {len(challenge(f"unknown-{n}", users=users)[0]) for n in range(100)} == {26}
 
 
 def request_of(password):
