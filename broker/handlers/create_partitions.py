@@ -12,6 +12,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
+from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.mesh.deferred import Spawn
 
 
@@ -36,8 +37,11 @@ class _CreatePartitions:
     async def create(self, request: CreatePartitionsRequest, call: Call) -> Message:
         types = call.types
         errors, wanted = check_topics(request.topics, self._check_added, _more)
-        if wanted:
-            sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
+        sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
+        if sum(max(0, added) for added in sizes.values()) > MAX_PARTITIONS_PER_REQUEST:
+            too_many = ApiError(codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
+        elif wanted:
             late = {
                 topic.name: error
                 for topic in request.topics

@@ -1,4 +1,4 @@
-"""CreateTopics 2-7. Kafka's checks, messages and order.
+"""CreateTopics 2-7. Kafka's checks, messages and order; a request for more than 10,000 partitions is refused whole.
 
 A topic has one replica: of a manual assignment the first replica of each partition is taken as its leader, and a
 replication factor above the number of brokers is refused as Kafka refuses it.
@@ -20,7 +20,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.config.topic_changes import canonical_configs, illegal_name
+from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.limits.errors import ConfigInvalid
 from shards.mesh.deferred import Spawn
 
@@ -46,7 +46,11 @@ class _CreateTopics:
 
     async def create(self, request: CreateTopicsRequest, call: Call) -> Message:
         errors, wanted = check_topics(request.topics, self._check, _new)
-        if wanted:
+        asked = sum(len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics)
+        if asked > MAX_PARTITIONS_PER_REQUEST:
+            too_many = ApiError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
+        elif wanted:
             sizes = {name: len(new.leaders or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
             errors |= await self._mutations.mutate(
                 "create_topics", call, wanted, sizes, validate_only=request.validate_only

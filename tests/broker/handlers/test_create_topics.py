@@ -70,7 +70,6 @@ REFUSED = [
     ({"name": "dot_ted"}, "INVALID_TOPIC_EXCEPTION", "collides with existing topic: dot.ted"),
     ({"name": "a", "partitions": 0}, "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
     ({"name": "a", "partitions": -2}, "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
-    ({"name": "a", "partitions": 10_001}, "POLICY_VIOLATION", "Excessively large number of partitions"),
     ({"name": "a", "replicas": 0}, "INVALID_REPLICATION_FACTOR", "larger than 0, or -1 to use the default value."),
     ({"name": "a", "replicas": 4}, "INVALID_REPLICATION_FACTOR", UNREPLICATED),
     ({"name": "a", "configs": {"no.such": "1"}}, "INVALID_CONFIG", "no.such is not a setting"),
@@ -88,6 +87,25 @@ async def test_what_kafka_refuses_is_refused(desk: Desk, topic: dict[str, Any], 
     found = await create(desk, topic, {"name": "good"})
     assert (found[topic["name"]].error_code, found["good"].error_code) == (getattr(codes, error), 0)
     assert message in found[topic["name"]].error_message
+
+
+async def test_a_request_for_too_many_partitions_is_refused_whole(desk: Desk) -> None:
+    """As ReplicationControlManager counts them: those of topics that exist already, too."""
+    await desk.make_topic("there")
+    message = "Excessively large number of partitions per request."
+    halves = {"name": "a", "partitions": 5000}, {"name": "b", "partitions": 5000}
+    for more in ({"name": "c"}, {"name": "there"}):
+        found = await create(desk, *halves, more)
+        assert {(each.error_code, each.error_message) for each in found.values()} == {(codes.POLICY_VIOLATION, message)}
+    assert {each.error_code for each in (await create(desk, *halves)).values()} == {0}
+    assert len(desk.images[0, 0].topics) == 3
+    types = desk.types("create_partitions", 3)
+    for counts, expected in (((10_000, 10_001), codes.POLICY_VIOLATION), ((10_000, 10_000), 0)):
+        topics = tuple(
+            types.CreatePartitionsTopic(name=n, count=c, assignments=None) for n, c in zip("ab", counts, strict=True)
+        )
+        response = await desk.ask("create_partitions", 3, topics=topics)
+        assert {each.error_code for each in response.results} == {expected}
 
 
 ASSIGNED = [

@@ -19,7 +19,7 @@ RATE = 1.0  # a burst of 11 partitions
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, mock_clock: MockClock) -> Desk:
+async def desk(tmp_path: Path, autojump_clock: MockClock) -> Desk:
     desk = Desk(tmp_path, num_partitions="4")
     await desk.start()
     await limit(desk, RATE)
@@ -45,7 +45,7 @@ async def metadata(desk: Desk, *names: str) -> Any:
 
 
 async def test_topics_made_by_metadata_cost_their_partitions_until_the_bucket_is_empty(
-    desk: Desk, mock_clock: MockClock
+    desk: Desk, autojump_clock: MockClock
 ) -> None:
     found = await metadata(desk, "a", "b", "c", "d")
     assert [(topic.error_code, len(topic.partitions)) for topic in found.topics] == [
@@ -55,11 +55,11 @@ async def test_topics_made_by_metadata_cost_their_partitions_until_the_bucket_is
         (codes.UNKNOWN_TOPIC_OR_PARTITION, 0),
     ]
     assert tokens(desk) == pytest.approx(-1, abs=0.01)
-    mock_clock.jump(1.1)
+    autojump_clock.jump(1.1)
     assert [topic.error_code for topic in (await metadata(desk, "d")).topics] == [codes.NONE]
 
 
-async def test_without_the_coordinator_nothing_is_charged(desk: Desk, mock_clock: MockClock) -> None:
+async def test_without_the_coordinator_nothing_is_charged(desk: Desk, autojump_clock: MockClock) -> None:
     await desk.make_topic("t", 5)
     desk.down.add(COORDINATOR)
     deleted = await desk.ask("delete_topics", 5, topic_names=("t",))
@@ -69,14 +69,14 @@ async def test_without_the_coordinator_nothing_is_charged(desk: Desk, mock_clock
     assert tokens(desk) == pytest.approx(11, abs=0.01)
 
 
-async def test_who_all_ask_for_one_missing_topic_pay_for_it_once(desk: Desk, mock_clock: MockClock) -> None:
+async def test_who_all_ask_for_one_missing_topic_pay_for_it_once(desk: Desk, autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(metadata, desk, "a")
     assert tokens(desk) == pytest.approx(11 - 4, abs=0.01)
 
 
-async def test_topics_that_may_not_be_deleted_cost_nothing(tmp_path: Path, mock_clock: MockClock) -> None:
+async def test_topics_that_may_not_be_deleted_cost_nothing(tmp_path: Path, autojump_clock: MockClock) -> None:
     desk = Desk(tmp_path, delete_topic_enable="false")
     await desk.start()
     await limit(desk, RATE)
@@ -86,11 +86,11 @@ async def test_topics_that_may_not_be_deleted_cost_nothing(tmp_path: Path, mock_
     assert tokens(desk) == pytest.approx(11, abs=0.01)
 
 
-async def test_what_a_request_took_itself_is_off_its_throttle_time(desk: Desk, mock_clock: MockClock) -> None:
+async def test_what_a_request_took_itself_is_off_its_throttle_time(desk: Desk, autojump_clock: MockClock) -> None:
     bill = await Mutations(desk.meters[0, 0]).charge(Call(19, 5, client_id="client"), {"a": 9, "b": 7}, strict=False)
     assert bill.paid == {"a": 9, "b": 7}
     assert bill.throttle_ms == 5000
-    mock_clock.jump(1.5)
+    autojump_clock.jump(1.5)
     assert bill.throttle_ms == 3500
-    mock_clock.jump(5)
+    autojump_clock.jump(5)
     assert bill.throttle_ms == 0
