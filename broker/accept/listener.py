@@ -1,7 +1,8 @@
 """A listening socket: accepts in batches, and stops accepting while its admission has to wait.
 
 Waiting for readability and then accepting until nothing is left takes half the time of one wake-up per connection.
-The socket is shared with the supervisor, so a connection that arrives while it is not accepted waits in its backlog.
+The socket is shared with the supervisor, so a connection that arrives while it is not accepted waits in its backlog. It
+waits there, too, while those that were accepted keep the shard busy: they would keep everything else waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Callable
 
 from shards.mesh.poller import EPOLLIN, Poller
 
-_ACCEPTS_PER_PASS = 256
+# Accepted at a time: at most, and at least; half as many after passes that took longer than SLOW_NS.
+_MOST_ACCEPTS, _LEAST_ACCEPTS = 256, 4
+_MORE_ACCEPTS = 8
+_SLOW_NS = 20_000_000
 
 # accept(2) also reports what had gone wrong with the connection it would have returned.
 _OF_ONE_CONNECTION = {
@@ -42,6 +46,7 @@ class Listener:
         self._arrived = arrived
         self._no_descriptor = no_descriptor
         self._spare: int | None = _open_spare()
+        self._accepts = _MOST_ACCEPTS
         self._accepting = False
         self._wanted = False
         self._exhausted = False
@@ -73,7 +78,11 @@ class Listener:
 
     def _ready(self, events: int) -> None:
         accept, arrived = self._accept, self._arrived
-        for _ in range(_ACCEPTS_PER_PASS):
+        if self._poller.round_ns > _SLOW_NS:
+            self._accepts = max(self._accepts // 2, _LEAST_ACCEPTS)
+        elif self._accepts < _MOST_ACCEPTS:
+            self._accepts += _MORE_ACCEPTS
+        for _ in range(self._accepts):
             try:
                 fd, address = accept()
             except BlockingIOError:

@@ -46,7 +46,9 @@ class _CreateTopics:
 
     async def create(self, request: CreateTopicsRequest, call: Call) -> Message:
         errors, wanted = check_topics(request.topics, self._check, _new)
-        asked = sum(len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics)
+        asked = sum(
+            len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics
+        )
         if asked > MAX_PARTITIONS_PER_REQUEST:
             too_many = ApiError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)

@@ -25,7 +25,7 @@ from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
-from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
+from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready, tune_collector
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.runtime.logger import RateLimitedLogger, configure
@@ -69,6 +69,7 @@ def run(plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, ready: int,
     keep_own_sockets(plan, (broker, shard))
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
+    tune_collector()
     sys.setswitchinterval(_SWITCH_S)
     trio.run(ShardProcess(plan, run_dir, broker, shard, epoch, descriptors).serve, ready)
     return 0

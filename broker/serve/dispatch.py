@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TypeVar
 
 import trio
 
@@ -17,7 +18,9 @@ from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
 
-_FETCH = 1
+Answered = TypeVar("Answered", Message, bytes)
+
+_PRODUCE_KEY, _FETCH = 0, 1
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")
 _SHORT = (0, 1)  # Produce and Fetch answer as many partitions as the request named, which was counted
@@ -84,6 +87,8 @@ class Dispatcher:
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
             raise wire.UnsupportedVersion(api_key, version, correlation_id)
+        if frame[:4] not in wire.COMPILED and api_key != _PRODUCE_KEY:
+            return self._turns.spawn(self._make_compiled(channel, frame, api_key, version), cancellable=True)
         channel.client_id = client_id
         call = Call(
             api_key,
@@ -111,6 +116,12 @@ class Dispatcher:
         if isinstance(response, Deferred):
             return response.then(partial(self._encode_there, call))
         return _encode(call, response)
+
+    async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> bytes | None:
+        """The response to the first request of an API in a version. Not for Produce: requests behind it would overtake it."""
+        await self._turns.aside(wire.compile_api, api_key, version)
+        made = self._make(channel, frame)
+        return await _cancellable(made) if isinstance(made, Deferred) else made
 
     async def _serve_large(self, handler: Handler, call: Call, frame: bytes, at: int) -> Message | None:
         """The response to a request that takes too long to be read or answered in one piece."""
@@ -162,7 +173,7 @@ def _is_large(response: Message, depth: int = 2) -> bool:
     return False
 
 
-async def _cancellable(answer: Deferred[Message] | Deferred[Message | None]) -> Message | None:
+async def _cancellable(answer: Deferred[Answered] | Deferred[Answered | None]) -> Answered | None:
     """Awaits an answer, and cancels it if the task is cancelled."""
     try:
         return await answer

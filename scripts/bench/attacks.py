@@ -82,6 +82,25 @@ def metadata_by_id(port: int) -> None:
     ask(port, *[frame("metadata", 12, fields)] * 50)
 
 
+def metadata_of_partitions(port: int) -> None:
+    """Topics of 10,000 partitions, ten of them, and forty clients that ask for all at once."""
+    for number in range(10):
+        ask(port, frame("create_topics", 7, lambda types, number=number: {
+            "topics": (types.CreatableTopic(
+                name=f"large-{number}", num_partitions=10_000, replication_factor=1, assignments=(), configs=()
+            ),),
+            "timeout": timedelta(seconds=30), "validate_only": False,
+        }))  # fmt: skip
+    request = frame("metadata", 12, lambda types: {
+        "topics": None, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False
+    })  # fmt: skip
+    clients = [threading.Thread(target=ask, args=(port, request)) for _ in range(40)]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+
+
 def null_batches(port: int) -> None:
     """Produce without a record for a million partitions: 8 MB."""
 
@@ -155,6 +174,7 @@ def client_ids(port: int) -> None:
 ATTACKS = (
     Attack("DescribeConfigs of 8,000 times one resource, 3 times", repeated_resources),
     Attack("Metadata of 50,000 ids, 50 times", metadata_by_id),
+    Attack("Metadata of 100,000 partitions, 40 clients at once", metadata_of_partitions),
     Attack("Produce of 1,000,000 null batches", null_batches, ("--topic", "t:1")),
     Attack("Fetch of 240,000 times one partition, twice", fetch_of_many, ("--topic", "t:1")),
     Attack("DeleteGroups of 200,000", delete_groups),

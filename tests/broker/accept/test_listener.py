@@ -109,3 +109,17 @@ def test_recovering_from_exhaustion_does_not_start_what_was_paused_meanwhile(doo
     door.listener.start()
     door.passes()
     assert len(door.arrived) == 1
+
+
+def test_after_slow_passes_fewer_are_accepted_at_a_time_and_more_again_after_quick_ones(door, monkeypatch):
+    monkeypatch.setattr(listening, "_MOST_ACCEPTS", 8)
+    door.listener._accepts = 8
+    for _ in range(20):
+        door.knock()
+    counts = []
+    for round_ns in (listening._SLOW_NS + 1, listening._SLOW_NS + 1, 0):
+        door.poller.round_ns = round_ns
+        before = len(door.arrived)
+        door.poller.run_pass()
+        counts.append(len(door.arrived) - before)
+    assert counts == [4, 4, 12]

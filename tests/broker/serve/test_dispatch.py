@@ -139,3 +139,12 @@ def test_no_structure_has_more_than_a_few_tagged_fields(where: str):
     with pytest.raises(wire.BadFrame, match="tagged fields"):
         *_, at = wire.parse_header(frame(MAX_TAGS + 1))
         wire.parse_body(frame(MAX_TAGS + 1), at, DELETE_GROUPS, 2)
+
+
+async def test_the_first_request_of_a_version_waits_until_it_is_compiled_beside_the_loop(dispatcher, monkeypatch):
+    first = delete_groups("a")
+    monkeypatch.setattr(wire, "COMPILED", wire.COMPILED - {first[:4]})
+    answers = [dispatcher.answer(channel(), first), dispatcher.answer(channel(), delete_groups("b"))]
+    assert all(isinstance(each, Deferred) for each in answers)
+    assert [names_in(await each) for each in answers] == [["a"], ["b"]]
+    assert names_in(dispatcher.answer(channel(), delete_groups("c"))) == ["c"], "at once from then on"
