@@ -6,6 +6,7 @@ M4  What waits for a peer is bounded by its links (link.py, K3): while a link ha
     first out, and the bound is looked at after each. Answers do not wait, because the process that waits for an answer may
     be the one that has to make room; a peer that reads none of them is lost.
 M5  A call or an answer that is too long for a frame fails that call alone.
+M6  A mistake in a served method is logged and fails that call, not the process: what a client sent may have led to it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import structlog
 import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -24,6 +26,8 @@ from shards.mesh.link import MAX_FRAME, Link
 from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PendingCall
 
 Served = Callable[..., Any]
+
+log = structlog.get_logger(__name__)
 
 
 class Calls:
@@ -120,8 +124,8 @@ class Calls:
             return
         try:
             value = function(key, *args)
-        except TurnstileError as fault:
-            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
+        except Exception as fault:
+            self._queue(link, _failure(call_id, fault))
             return
         if type(value) is Deferred or inspect.iscoroutine(value):
             self._nursery.start_soon(self._answer_slowly, link, call_id, value)
@@ -131,12 +135,15 @@ class Calls:
     async def _answer_slowly(self, link: Link, call_id: int, answer: Awaitable[Any]) -> None:
         try:
             value = await answer
-        except TurnstileError as fault:
-            self._queue(link, (FAILURE, call_id, _code(fault), str(fault)))
+        except Exception as fault:
+            self._queue(link, _failure(call_id, fault))
         else:
             self._queue(link, (RESULT, call_id, value))
 
 
-def _code(fault: TurnstileError) -> str:
-    """What names an error on its way through several processes: its class, as it was first raised."""
-    return fault.code if isinstance(fault, RemoteError) else type(fault).__name__
+def _failure(call_id: int, fault: Exception) -> tuple[int, int, str, str]:
+    """What tells an error to another process: named by its class, as it was first raised."""
+    if not isinstance(fault, TurnstileError):
+        log.error("a mistake in serving a call", exc_info=fault)
+    code = fault.code if isinstance(fault, RemoteError) else type(fault).__name__
+    return FAILURE, call_id, code, str(fault)

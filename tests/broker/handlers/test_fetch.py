@@ -14,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.handlers.fetch import routes as fetch_routes
 from broker.log import reading
+from broker.log.partition_log import PartitionLog
 from broker.log.partitions import MOST_AT_ONCE
 from broker.log.segment import LogSegment
 from broker.protocol import apis, codes
@@ -386,3 +387,22 @@ async def test_a_fetch_that_waited_reads_what_there_is_room_for_by_then(
     began_s = trio.current_time()
     assert sizes(await waiting) == [SIZE], "one batch in any case"
     assert trio.current_time() == began_s
+
+
+@pytest.mark.parametrize("home", [0, 1])
+async def test_a_read_that_finds_no_memory_is_a_storage_error_and_the_next_goes_well(
+    broker: Broker, home: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = broker.at("t", home)
+    append(broker, number, b"a")
+
+    def out_of_memory(*_: Any, **__: Any) -> bytes:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionLog, "read", out_of_memory)
+        response = fetch(broker, {number: 0}, wait_ms=500)
+        (partition,) = partitions_of(await response if inspect.isawaitable(response) else response)
+        assert partition.error_code == codes.KAFKA_STORAGE_ERROR
+    response = fetch(broker, {number: 0})
+    assert values(await response if inspect.isawaitable(response) else response) == [[b"a"]]

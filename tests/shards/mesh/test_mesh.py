@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager, suppress
 
 import msgpack
 import pytest
+import structlog
+import structlog.testing
 import trio
 import trio.testing
 
@@ -105,6 +107,27 @@ async def test_a_fault_comes_back_by_its_name(tmp_path):
         assert caught.value.code == "ConfigInvalid"
         with pytest.raises(RemoteError, match="not served"):
             await one.mesh.request(0, "nothing")
+
+
+async def test_a_mistake_in_a_served_method_is_logged_and_fails_that_call_alone(tmp_path):
+    async with pair(tmp_path) as (zero, one):
+
+        def wrong(peer):
+            return {}["missing"]
+
+        async def wrong_later(peer):
+            return wrong(peer)
+
+        zero.mesh.serve("wrong", wrong)
+        zero.mesh.serve("wrong_later", wrong_later)
+        zero.mesh.serve("right", lambda peer: 5)
+        with structlog.testing.capture_logs() as logged:
+            for method in ("wrong", "wrong_later"):
+                with pytest.raises(RemoteError, match="missing") as caught:
+                    await one.mesh.request(0, method)
+                assert caught.value.code == "KeyError"
+        assert [each["event"] for each in logged] == ["a mistake in serving a call"] * 2
+        assert await one.mesh.request(0, "right") == 5
 
 
 async def test_a_call_ends_at_its_deadline(tmp_path):
