@@ -76,7 +76,7 @@ def test_detached_it_answers_when_up_returns_and_ends_with_down(tmp_path):
     status = subprocess.run([TURNSTILE, "status"], env=env, capture_output=True, text=True, timeout=30)
     assert status.returncode == 0 and str(started["pid"]) in status.stdout
     down = subprocess.run([TURNSTILE, "down"], env=env, capture_output=True, text=True, timeout=30)
-    assert down.returncode == 0, down.stderr
+    assert (down.returncode, down.stdout) == (0, f"Stopped the cluster at {started['admin']}.\n"), down.stderr
     assert not _alive(started["pid"])
     again = subprocess.run([TURNSTILE, "down"], env=env, capture_output=True, text=True, timeout=30)
     assert again.returncode == 1 and "no cluster" in again.stderr.lower()

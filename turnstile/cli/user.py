@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from broker.runtime.printable import printable
@@ -16,7 +18,8 @@ def user() -> None:
 
     \b
     turnstile up --listener SASL=127.0.0.1:9092,sasl
-    turnstile user add alice --password alice-secret
+    turnstile user add alice
+    turnstile user add alice < password-file
     turnstile user list
     turnstile user remove alice
 
@@ -26,15 +29,28 @@ def user() -> None:
 
 @user.command()
 @click.argument("name")
-@click.option("--password", prompt=True, hide_input=True, confirmation_prompt=True, help="Asked for when not given.")
+@click.option(
+    "--password", help="Shows in the list of processes. Not given, it is asked for, or read from standard input."
+)
 @with_cluster
-def add(cluster: AdminClient, name: str, password: str, as_json: bool) -> None:
-    """Add user NAME, or give it another password."""
+def add(cluster: AdminClient, name: str, password: str | None, as_json: bool) -> None:
+    """Add user NAME, or give it another password: asked for on a terminal, else the first line of standard input."""
+    password = password or _asked_for()
     done = cluster.put("/v1/users", {"name": name, "password": password})
     if as_json:
         show_json(done)
     else:
         click.echo(f"user {printable(name)} may log in on every shard, version {done['config_version']}")
+
+
+def _asked_for() -> str:
+    if sys.stdin.isatty():
+        answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        return answer
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise click.UsageError("there is no password on the first line of standard input")
+    return password
 
 
 @user.command()

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from turnstile.cli.config import config
 from turnstile.cli.quota import quota
+from turnstile.cli.user import user
 
 
 @pytest.fixture
@@ -143,6 +144,17 @@ async def test_a_token_is_asked_for_and_taken(start_api, tmp_path):
     (tmp_path / "token").write_text("\n")
     empty = await trio.to_thread.run_sync(call, "--token-file", str(tmp_path / "token"))
     assert empty.exit_code == 2 and "has no token on its first line" in empty.stderr
+
+
+async def test_a_password_is_read_from_standard_input(api):
+    def call(text: str, *more: str) -> Result:
+        return CliRunner().invoke(user, ["add", "alice", "--admin", api.url, *more], input=text)
+
+    added = await trio.to_thread.run_sync(call, "secret\n")
+    assert added.exit_code == 0 and "alice may log in" in added.stdout
+    missing = await trio.to_thread.run_sync(call, "")
+    assert missing.exit_code == 2 and "no password on the first line of standard input" in missing.stderr
+    assert (await trio.to_thread.run_sync(call, "", "--password", "other")).exit_code == 0
 
 
 async def test_what_a_single_broker_has_of_its_own_is_listed(run):
