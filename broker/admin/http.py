@@ -35,7 +35,7 @@ import trio
 from hypercorn.config import Config
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -96,6 +96,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         ConfigInvalid: _invalid,
         CannotStore: _unstored,
         HTTPException: _problem,
+        ClientDisconnect: _gone,
         Exception: _bug,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
@@ -114,6 +115,11 @@ async def _unstored(request: Request, error: Exception) -> Response:
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"message": error.detail, "code": error.status_code}, error.status_code, error.headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """The client left in the middle of its body: the answer is not read by anyone, and is not logged."""
+    return Response(status_code=400)
 
 
 async def _bug(request: Request, error: Exception) -> Response:

@@ -325,6 +325,26 @@ async def test_a_body_that_does_not_arrive_is_given_up(api, monkeypatch):
     assert answer.startswith(b"HTTP/1.1 408")
 
 
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_mistake(api, monkeypatch, capsys):
+    ended = trio.Event()
+    read_body = requests.read_body
+
+    async def noted(request):
+        try:
+            return await read_body(request)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("broker.admin.api.read_body", noted)
+    address = ("127.0.0.1", int(api.url.rpartition(":")[2]))
+    async with await trio.open_tcp_stream(*address) as stream:
+        await stream.send_all(b"PUT /v1/quotas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+    with trio.fail_after(5):
+        await ended.wait()
+    assert await api.get("/v1/quotas") == {"quotas": []}
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("value", [None, "1MB", "5", True, [1]])
 async def test_a_quota_that_is_no_number_is_refused_and_removes_nothing(api, value):
     entity = {"user": "alice"}
