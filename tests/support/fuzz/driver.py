@@ -168,7 +168,7 @@ class Fuzzer:
 
     def _look(self) -> None:
         if self._bystander_failed:
-            raise self._harm(self._bystander_failed)
+            raise self._harm(f"{self._bystander_failed}; said last: {self.cluster.errors.read_text()[-2000:]}")
         if self.cluster.processes() != self._pids:
             raise self._harm(f"a process has ended: {self.cluster.errors.read_text()[-3000:]}")
         said = self.cluster.errors.read_text()
