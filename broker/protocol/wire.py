@@ -224,6 +224,7 @@ def compile_api(api_key: int, version: int) -> None:
     request_types(api_key, version)
     types(api_key, version)
     request_fields(api_key)
+    _module(api_key, APIS[api_key].max_version, "response")  # where fields are looked up that the version lacks
     COMPILED.add(struct.pack(">hh", api_key, version))
 
 
