@@ -41,7 +41,7 @@ from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
 from shards.mesh.poller import Poller
 from shards.supervisor.binding import RunDir
-from shards.supervisor.progress import Progress
+from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.watchdog import Watchdog
 
@@ -102,6 +102,7 @@ class CoordinatorProcess:
         self._heartbeat: Heartbeat
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
+        self._cpu_waits = {member: CpuWaits() for member in plan.members()}
         self.mesh: Mesh
         store, lost = open_store(
             plan.data_dir / "cluster.sqlite",
@@ -251,6 +252,7 @@ class CoordinatorProcess:
             await trio.sleep(EVERY_S)
             now_s = trio.current_time()
             for member, peer in list(self.peers.items()):
+                self._heartbeat.waited(member, self._cpu_waits[member].since_last_s(peer.pid), now_s=now_s)
                 if self._heartbeat.to_ask(member, now_s=now_s):
                     nursery.start_soon(self._ask, member, peer)
             for member, version in self.coordinator.describe_shards().items():

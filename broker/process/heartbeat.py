@@ -60,6 +60,11 @@ class Heartbeat:
         if now_s - watch.answered_s < MOST_BUSY_S:
             watch.alive_s = now_s
 
+    def waited(self, member: Member, seconds: float, *, now_s: float) -> None:
+        """It was ready to run for so long, since the last look, and other processes had the CPUs (H3)."""
+        watch = self._watches[member]
+        watch.alive_s = min(now_s, watch.alive_s + seconds)
+
     def unresponsive(self, *, now_s: float) -> set[Member]:
         """The shards that have not answered in time (H1)."""
         return {

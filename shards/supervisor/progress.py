@@ -29,9 +29,26 @@ class Progress:
         )
 
 
+class CpuWaits:
+    """How long a process has waited for a CPU, from one look to the next: on a busy machine that is no sign of hanging."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, float] = 0, 0.0
+
+    def since_last_s(self, pid: int) -> float:
+        """Seconds; 0 at the first look at a process."""
+        before, self._seen = self._seen, (pid, _schedstat_s(pid, 1))
+        return max(0.0, self._seen[1] - before[1]) if before[0] == pid else 0.0
+
+
 def cpu_s(pid: int) -> float:
     """Seconds of CPU time that the process has used; 0 for one that is gone."""
+    return _schedstat_s(pid, 0)
+
+
+def _schedstat_s(pid: int, place: int) -> float:
+    """Of its first thread: seconds on a CPU (place 0), and runnable without one (place 1)."""
     try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[place]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0

@@ -85,6 +85,16 @@ def test_what_spins_while_it_starts_or_applies_is_ended_in_the_end(watched):
     assert watched.ended == [OTHER]
 
 
+def test_time_for_which_a_shard_waited_for_a_cpu_does_not_count(watched):
+    watched.answering.remove(OTHER)
+    for _ in range(int(20 / EVERY_S)):
+        watched.run(EVERY_S)
+        watched.heartbeat.waited(OTHER, 0.8 * EVERY_S, now_s=watched.now_s)
+    assert watched.ended == [], "4 s of 20 it had a CPU"
+    watched.run(TIMEOUT_S)
+    assert watched.ended == [OTHER]
+
+
 def test_a_successor_has_the_whole_timeout(watched):
     watched.answering.remove(OTHER)
     watched.run(TIMEOUT_S - 1)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shards.supervisor import progress
-from shards.supervisor.progress import BUSY, Progress
+from shards.supervisor.progress import BUSY, CpuWaits, Progress
 
 
 @pytest.fixture
@@ -40,3 +40,13 @@ def test_the_kernel_tells_what_a_process_has_used():
     while progress.cpu_s(os.getpid()) == before:
         pass
     assert progress.cpu_s(2**22 + 1) == 0.0
+
+
+def test_waiting_for_a_cpu_is_told_from_look_to_look(monkeypatch):
+    waited = {1: 5.0, 2: 100.0}
+    monkeypatch.setattr("shards.supervisor.progress._schedstat_s", lambda pid, place: waited[pid] if place else 0.0)
+    waits = CpuWaits()
+    assert waits.since_last_s(1) == 0
+    waited[1] += 2
+    assert (waits.since_last_s(1), waits.since_last_s(1)) == (2, 0)
+    assert waits.since_last_s(2) == 0, "another process"
