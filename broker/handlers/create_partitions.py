@@ -39,7 +39,7 @@ class _CreatePartitions:
         errors, wanted = check_topics(request.topics, self._check_added, _more)
         sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
         if sum(max(0, added) for added in sizes.values()) > MAX_PARTITIONS_PER_REQUEST:
-            too_many = ApiError(codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            too_many = TopicError(codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
         elif wanted:
             late = {

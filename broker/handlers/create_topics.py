@@ -50,7 +50,7 @@ class _CreateTopics:
             len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics
         )
         if asked > MAX_PARTITIONS_PER_REQUEST:
-            too_many = ApiError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            too_many = TopicError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
         elif wanted:
             sizes = {name: len(new.leaders or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
