@@ -34,6 +34,14 @@ def test_a_port_in_use_is_one_sentence(tmp_path):
     assert "the port is in use" in run.stderr and run.stderr.count("\n") == 1
 
 
+def test_a_port_of_the_admin_api_in_use_is_a_sentence_with_its_own_option(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        run = run_up("--port", "0", "--data-dir", str(tmp_path / "d"), "--admin-port", port)
+    assert run.returncode == 1 and run.stderr.count("\n") == 1
+    assert "--admin-port" in run.stderr and "in use" in run.stderr
+
+
 def test_a_second_up_on_a_port_of_a_running_cluster_does_not_join_it(tmp_path):
     with running(tmp_path / "one") as cluster:
         run = run_up("--port", str(cluster.address[1]), "--data-dir", str(tmp_path / "two"))
