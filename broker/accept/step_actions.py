@@ -110,11 +110,13 @@ class StepActions:
 
     def ip_rate(self, pending: PendingConnection) -> Event | None:
         """IP_RATE and IP_RATE_AGAIN: one unit of the address's rate."""
-        if pending.step is Step.IP_RATE:  # a change may revoke its slot meanwhile: it is not open yet
+        wait_ms = self._rates.record(pending.pools[-1], pending, now_ms=self._now_ms())
+        if wait_ms is not None:
+            return self.ip_recorded(pending, wait_ms)
+        if pending.step is Step.IP_RATE:  # a change may revoke its slot while it waits: it is not open yet
             self._tokens.suspend(pending.take_tokens_off(), pending)
             pending.suspended = True
-        wait_ms = self._rates.record(pending.pools[-1], pending, now_ms=self._now_ms())
-        return None if wait_ms is None else self.ip_recorded(pending, wait_ms)
+        return None
 
     def ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
         """The answer to IP_RATE: UNAVAILABLE, 0, or the milliseconds to be held for a violation."""
@@ -149,8 +151,13 @@ class StepActions:
     def ip_tokens(self, pending: PendingConnection) -> Event | None:
         """IP_TOKENS: one request that keeps the slot, or takes it again, and takes the address's token; refused, it has
         neither."""
-        pending.suspended = False
-        return self._taken(pending, self._but_forced(pending), self._tokens.resume(pending.pools[-1:], pending))
+        more = pending.pools[-1:]
+        if pending.suspended:
+            pending.suspended = False
+            decision = self._tokens.resume(more, pending)
+        else:
+            decision = self._tokens.take_more(pending.take_tokens_off(), more, pending)
+        return self._taken(pending, self._but_forced(pending), decision)
 
     def all_tokens(self, pending: PendingConnection) -> Event | None:
         """TOKENS: a token of every pool, in one request."""

@@ -34,6 +34,7 @@ SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
 MASK = "[hidden]"
 
 _clock = time.monotonic_ns
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 _EVENT = spool.EVENT.pack_into
 # The hot kinds leave out the columns that are null for them: pad bytes are zeros, and a zero is null.
 _ADMITTED = struct.Struct("<BBHHH12x4xqq8x8xfI").pack_into
@@ -166,7 +167,7 @@ class JournalWriter:
         """Any kind of event; `at_ns`: when it happened, if that is not now. Raises KeyError for a kind that schema.KINDS
         doesn't have."""
         code = CODE_OF_KIND[kind]
-        text = detail if detail is None or isinstance(detail, str) else json.dumps(detail, separators=(",", ":"))
+        text = detail if detail is None or isinstance(detail, str) else _to_json(detail)
         flags = (
             (bytes_moved is not None) * spool.FLAG_BYTES
             | (throttle_ms is not None) * spool.FLAG_THROTTLE
@@ -176,11 +177,13 @@ class JournalWriter:
         strings = (ip, listener, reason, user, client_id, api, limit, text)
         if self._end >= self._capacity:
             self.flush()
-        ids = self._ids
-        while not all(string in ids for string in strings):
-            self._learn(*strings)
+        while True:
             ids = self._ids
-        numbers = [ids[string] for string in strings]
+            try:
+                numbers = [ids[string] for string in strings]
+                break
+            except KeyError:
+                self._learn(*strings)
         _EVENT(
             self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, 0x7FFFFFFF), at_ns or _clock(), conn,
             bytes_moved or 0, limit_value or 0.0, held_ms or 0.0, version,

@@ -6,7 +6,7 @@ nothing more is read, as a Kafka broker mutes a channel while it serves its requ
 their requests.
 
 Invariants
-C1  Responses are written in the order in which their requests arrived.
+C1  Responses are written in the order in which their requests arrived; those of requests that arrived together, together.
 C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up. But for those
     that may follow others of their kind (dispatch.py, `follows`): at most MOST_UNDER_WAY of these are served at a time.
 C3  `closed` is reported exactly once, before the connection's tokens are released.
@@ -21,26 +21,19 @@ C7  A client that has closed its side while a request waits is gone: its tokens 
 
 from __future__ import annotations
 
-import errno
-from _socket import socket as RawSocket
 from collections import deque
 from functools import partial
-from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
 
 from broker.protocol import wire
 from broker.serve.channel import ChannelServer
+from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
 from broker.serve.request_memory import SMALL_BYTES
-from broker.serve.tls import TlsSocket
 from shards.errors import ClientFault, OutcomeUnknown
 from shards.mesh.deferred import Deferred, MaybeDeferred
-from shards.mesh.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+from shards.mesh.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
 
-_READ_SIZE = 256 << 10
 # Before authentication: Kafka's sasl.server.max.receive.size.
 MAX_UNKNOWN_BYTES = 512 << 10
-_SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
-_READING = EPOLLIN | EPOLLRDHUP | EPOLLET
-_WRITING = _READING | EPOLLOUT
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
 MOST_UNDER_WAY = 16
@@ -48,21 +41,16 @@ MOST_UNDER_WAY = 16
 # What is under way on a connection that waits for nothing; never appended to.
 _NOTHING: deque[tuple[int, MaybeDeferred[bytes | None]]] = deque(maxlen=0)
 
-# One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
-_scratch = memoryview(bytearray(_READ_SIZE))
 
-
-class Connection:
+class Connection(ClientSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
         "authentication",
         "buffers",
         "busy",
-        "bytes_moved",
         "client_id",
         "closed",
-        "fd",
         "following",
         "gone",
         "hung_up",
@@ -76,11 +64,8 @@ class Connection:
         "pools",
         "port",
         "received",
-        "serving",
-        "sock",
         "throttle",
         "under_way",
-        "unsent",
         "user",
         "waits_for_memory",
     )
@@ -88,10 +73,7 @@ class Connection:
     def __init__(
         self, serving: ChannelServer, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
     ) -> None:
-        self.serving = serving
-        raw = RawSocket(family, 1, 0, fd)
-        self.sock = raw if serving.tls is None else TlsSocket(raw, serving.tls)
-        self.fd = fd
+        ClientSocket.__init__(self, serving, fd, family)
         self.id = number
         self.ip = ip
         self.port = port
@@ -99,13 +81,11 @@ class Connection:
         self.listener = serving.listener
         self.user = "ANONYMOUS"
         self.authentication = serving.authentication()
-        self.bytes_moved = 0
         self.throttle: tuple[str, int] | None = None
         self.parting: str | None = None
         self.client_id: str | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
-        self.unsent: memoryview | None = None
         self.under_way: deque[tuple[int, MaybeDeferred[bytes | None]]] = _NOTHING
         self.busy = False
         self.following = False  # busy, but a request that may follow is taken up
@@ -115,7 +95,6 @@ class Connection:
         self.buffers = False  # a request that is counted in serving.requests
         self.waits_for_memory = False
         self.gone = False  # and nothing is to be answered any more
-        serving.poller.watch(fd, self.ready, self._idle_events())
 
     def ready(self, events: int) -> None:
         """The poller's callback: the socket became readable, writable, or its other end hung up."""
@@ -124,7 +103,7 @@ class Connection:
         if self.unsent is not None:
             self._write_on()
         elif self.serving.tls is not None:
-            self._send(b"")
+            self.let_tls_write()
         if self.closed:
             return
         open_to_more = not self.busy or self.following or self.parting is not None
@@ -135,6 +114,8 @@ class Connection:
 
     def close(self, why: str = "client") -> None:
         """Ends the connection; `why` is the reason that is journaled: client, malformed, idle, shutdown, ..."""
+        if self.gathered is not None:
+            self.send_gathered()
         if self.closed:
             return
         self.closed = True
@@ -142,39 +123,29 @@ class Connection:
         if self.muted:
             self.serving.muted.forget(self)
         self.serving.closed(self, why)
-        self.sock.close()
+        self.close_socket()
         if self.buffers:
             self._forget_request()
-        if self.unsent is not None:
-            self.serving.answers.waits(self, 0)
-        self.received = self.unsent = None
-        self._cancel_answers()
-
-    def _idle_events(self) -> int:
-        """TLS may have bytes of its own to write, of which the connection knows nothing."""
-        return _READING if self.serving.tls is None else _WRITING
+        self.received = None
+        if self.under_way:
+            self._cancel_answers()
 
     # Reading
 
     def _read(self) -> None:
         """Reads and serves until the socket is empty; with edge-triggered readiness a short read says that it is."""
         while True:
-            try:
-                size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
-            except BlockingIOError:
+            size = self.receive()
+            if size <= 0:
+                if size != NOTHING:
+                    self.close(self.parting or "client")
                 return
-            except OSError:
-                size = 0
-            if not size:
-                self.close(self.parting or "client")
-                return
-            self.bytes_moved += size
             if self.parting is None:  # else nothing more is answered, and this is dropped
                 self._take(size)
             if (self.busy and not self.following) or self.unsent is not None or self.closed or self.waits_for_memory:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
-            if size < _READ_SIZE and self.serving.tls is None and not self.hung_up:
+            if size < READ_SIZE and self.serving.tls is None and not self.hung_up:
                 return
 
     # The end of the stream
@@ -198,19 +169,13 @@ class Connection:
     def _read_to_the_end(self) -> bool:
         """Whether the end was reached; what stood before it waits in `received`, no more than the socket's buffer held."""
         while True:
-            try:
-                size = self.sock.recv_into(_scratch, 0, MSG_DONTWAIT)
-            except BlockingIOError:
-                return False
-            except OSError:
-                return True
-            if not size:
-                return True
-            self.bytes_moved += size
+            size = self.receive()
+            if size <= 0:
+                return size != NOTHING
             if self.received is None:
-                self.received = bytearray(_scratch[:size])
+                self.received = bytearray(scratch[:size])
             else:
-                self.received += _scratch[:size]
+                self.received += scratch[:size]
 
     def _cancel_answers(self) -> None:
         under_way, self.under_way = self.under_way, _NOTHING
@@ -226,14 +191,14 @@ class Connection:
         if received is None:
             if (
                 4 <= size <= self.serving.max_frame_bytes + 4
-                and int.from_bytes(_scratch[:4], "big") == size - 4
+                and int.from_bytes(scratch[:4], "big") == size - 4
                 and not self.following
             ):
-                self._serve(bytes(_scratch[4:size]))
+                self._serve(bytes(scratch[4:size]))
                 return
-            received = self.received = bytearray(_scratch[:size])
+            received = self.received = bytearray(scratch[:size])
         else:
-            received += _scratch[:size]
+            received += scratch[:size]
         self._serve_received()
 
     def _max_frame_bytes(self) -> int:
@@ -243,32 +208,41 @@ class Connection:
 
     def _serve_received(self) -> None:
         """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
+        self.gathered = self.gathered or []
         while (not self.busy or self.following) and self.unsent is None and not self.closed:
-            received = self.received
-            if received is None or len(received) < 4:
-                return
-            length = int.from_bytes(received[:4], "big", signed=True)
-            if not 0 <= length <= self._max_frame_bytes():
-                self.serving.malformed(self, "oversized" if length > 0 else "negative length")
-                self.close("malformed")
-                return
-            if len(received) < 4 + length:
-                if length > SMALL_BYTES:
-                    self.buffers = True
-                    self.waits_for_memory = not self.serving.requests.grown(self, len(received), 4 + length)
-                return
-            with memoryview(received) as image:
-                frame = bytes(image[4 : 4 + length])
-            if self.following and not self.serving.follows(frame):
-                self.following = False
-                return
-            if len(received) == 4 + length:
-                self.received = None
-            else:
-                del received[: 4 + length]
-            if self.buffers:
-                self._forget_request()
+            frame = self._next_frame()
+            if frame is None:
+                break
             self._serve(frame)
+        self.send_gathered()
+
+    def _next_frame(self) -> bytes | None:
+        """Takes the next frame off what has arrived; None if it is not whole yet, or has to wait for its turn."""
+        received = self.received
+        if received is None or len(received) < 4:
+            return None
+        length = int.from_bytes(received[:4], "big", signed=True)
+        if not 0 <= length <= self._max_frame_bytes():
+            self.serving.malformed(self, "oversized" if length > 0 else "negative length")
+            self.close("malformed")
+            return None
+        if len(received) < 4 + length:
+            if length > SMALL_BYTES:
+                self.buffers = True
+                self.waits_for_memory = not self.serving.requests.grown(self, len(received), 4 + length)
+            return None
+        with memoryview(received) as image:
+            frame = bytes(image[4 : 4 + length])
+        if self.following and not self.serving.follows(frame):
+            self.following = False
+            return None
+        if len(received) == 4 + length:
+            self.received = None
+        else:
+            del received[: 4 + length]
+        if self.buffers:
+            self._forget_request()
+        return frame
 
     def read_on(self) -> None:
         """There is memory for more of the request that has begun to arrive."""
@@ -314,7 +288,8 @@ class Connection:
             self.serving.answered(size, 0)
         else:
             self.serving.answered(size, len(response))
-            self.send(response)
+            if not self.gone:
+                self.send(response)
 
     def _came(self, answer: Deferred[bytes | None]) -> None:
         """What another shard had to be asked for is there: sends whatever is next in order (C1)."""
@@ -324,11 +299,12 @@ class Connection:
 
     def _send_in_order(self) -> None:
         under_way = self.under_way
+        self.gathered = self.gathered or []
         while under_way and self.unsent is None and not self.closed:
             size, answer = under_way[0]
             if isinstance(answer, Deferred):
                 if not answer.resolved:
-                    return
+                    break
                 try:
                     answer = answer.result()
                 except Exception as fault:
@@ -336,6 +312,7 @@ class Connection:
                     return
             under_way.popleft()
             self._answer(size, answer)
+        self.send_gathered()
         if not under_way:
             self._answered()
 
@@ -379,45 +356,9 @@ class Connection:
 
     # Writing
 
-    def send(self, data: bytes) -> None:
-        """Writes `data`; what the socket does not take now goes out as it becomes writable."""
-        if self.gone:
-            return
-        self.bytes_moved += len(data)
-        sent = self._send(data)
-        if sent < len(data) and not self.closed:
-            self._keep(memoryview(data)[sent:])
-            if not self.closed:
-                self.serving.poller.change(self.fd, _WRITING)
-
-    def _keep(self, rest: memoryview) -> None:
-        """Of an answer that is half sent, no more than what is left is kept."""
-        self.unsent = rest if 2 * len(rest) > memoryview(rest.obj).nbytes else memoryview(bytes(rest))
-        self.serving.answers.waits(self, len(rest))
-
-    def _send(self, data: bytes | memoryview) -> int:
-        try:
-            return self.sock.send(data, _SEND_FLAGS)
-        except BlockingIOError:
-            return 0
-        except OSError as fault:
-            if fault.errno == errno.EINTR:
-                return 0
-            self.close()
-            return 0
-
     def _write_on(self) -> None:
-        unsent = self.unsent
-        assert unsent is not None
-        sent = self._send(unsent)
-        if self.closed:
+        if not self.send_unsent():
             return
-        if sent < len(unsent):
-            self._keep(unsent[sent:])
-            return
-        self.unsent = None
-        self.serving.answers.waits(self, 0)
-        self.serving.poller.change(self.fd, self._idle_events())
         if self.parting is not None:
             self._shut()
         elif self.under_way:
@@ -434,7 +375,5 @@ class Connection:
             self._shut()
 
     def _shut(self) -> None:
-        try:
-            self.sock.shutdown(SHUT_WR)
-        except OSError:
+        if not self.shut():
             self.close(self.parting or "client")

@@ -169,6 +169,11 @@ class Tokens:
         pools, held = self._waiting.resume(waiter)
         return self._climb(pools + more, len(pools) if held else 0, waiter)
 
+    def take_more(self, held: tuple[str, ...], more: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A connection that just took a token of each of `held`, and has not waited since, takes one of each of `more`, too. As
+        take(); admitted it holds a token of each of its pools, refused it holds none."""
+        return self._climb(held + more, len(held), waiter)
+
     def force(self, key: str) -> None:
         """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
         used beyond the cap is known at the home by the end of the pass."""

@@ -116,6 +116,10 @@ class Tokens(Answers):
             self.release(self.resumed[waiter])
         return decision
 
+    def take_more(self, held, more, waiter):
+        self.suspend(held, waiter)
+        return self.resume(more, waiter)
+
     def cancel(self, waiter):
         if waiter in self.suspended:
             self.release(self.suspended.pop(waiter))

@@ -494,3 +494,62 @@ async def test_a_connection_that_ends_after_an_answer_does_not_wait_for_long(nur
         nursery.start_soon(echo.timers.run)
         await trio.sleep(1.1)
         assert received(client) == framed(b"slow end")
+
+
+class Writes:
+    """A socket that notes what is written at once."""
+
+    def __init__(self, sock):
+        self._sock = sock
+        self.pieces = []
+
+    def send(self, data, flags):
+        self.pieces.append(bytes(data))
+        return self._sock.send(data, flags)
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
+
+def test_answers_to_requests_that_arrive_together_leave_together(served):
+    echo, client, connection = served
+    connection.sock = Writes(connection.sock)
+    client.sendall(framed(b"one") + framed(b"two") + framed(b"mute") + framed(b"three"))
+    passes(echo)
+    assert connection.sock.pieces == [framed(b"one") + framed(b"two") + framed(b"three")]
+
+
+def test_answers_in_front_of_one_that_comes_later_leave_at_once(served):
+    echo, client, connection = served
+    connection.sock = Writes(connection.sock)
+    client.sendall(framed(b"one") + framed(b"later") + framed(b"fol two") + framed(b"fol three"))
+    passes(echo)
+    assert connection.sock.pieces == [framed(b"one")]
+    echo.laters[b"later"].resolve(b"later")
+    assert connection.sock.pieces[1:] == [framed(b"later") + framed(b"fol two") + framed(b"fol three")]
+
+
+def test_answers_in_front_of_a_malformed_request_leave_before_the_connection_closes(served):
+    echo, client, _ = served
+    client.sendall(framed(b"one") + framed(b"bad") + framed(b"two"))
+    passes(echo)
+    assert echo.ended == ["malformed"]
+    assert received(client) == framed(b"one")
+
+
+def test_gathered_answers_that_fill_the_socket_stop_the_taking_of_requests(served):
+    echo, client, connection = served
+    connection.sock = Writes(connection.sock)
+    frame = framed(b"x" * 900)
+    sent = 0
+    while connection.unsent is None:
+        client.sendall(frame * 40)
+        sent += 40
+        passes(echo)
+    taken = len(echo.frames)
+    assert taken <= sent and max(map(len, connection.sock.pieces)) <= 64 * len(frame)
+    got = b""
+    while len(got) < sent * len(frame):
+        got += received(client)
+        passes(echo)
+    assert got == frame * sent

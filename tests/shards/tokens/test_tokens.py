@@ -298,6 +298,24 @@ def test_a_suspended_connection_that_is_refused_or_cancelled_holds_nothing(shard
         shard.said()
 
 
+def test_a_connection_that_takes_more_holds_all_of_its_tokens_or_none(shard: Shard) -> None:
+    waiter = RecordingTokenWaiter()
+    assert shard.tokens.take((HERE,), waiter) is ADMITTED
+    assert shard.tokens.take_more((HERE,), ("broker",), waiter) is ADMITTED
+    shard.tokens.release((HERE, "broker"))
+    shard.said()
+    shard.rules["broker"] = CapRule(0, "kafka_connections_max")
+    shard.tokens.apply(1, lambda: None)
+    assert shard.tokens.take((HERE,), waiter) is ADMITTED
+    assert isinstance(shard.tokens.take_more((HERE,), ("broker",), waiter), Refused)
+    assert shard.tokens.totals().in_use == 0
+    assert shard.tokens.take((HERE,), waiter) is ADMITTED
+    assert shard.tokens.take_more((HERE,), (AWAY,), waiter) is None
+    assert shard.tokens.totals().in_use == 1
+    shard.tokens.cancel(waiter)
+    assert shard.tokens.totals().in_use == 0
+
+
 def test_a_cut_revokes_the_tokens_of_a_suspended_connection_before_it_is_done(shard: Shard) -> None:
     """Two open, one suspended, and the cap is cut to two: once that is done, the third is not admitted."""
     shard.rules[HERE] = CapRule(3, NAME)

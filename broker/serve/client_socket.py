@@ -1,0 +1,147 @@
+"""The bytes of one connection: read into one buffer of the process, written at once or as the socket takes them.
+
+B1  Bytes leave in the order in which they were given to `send`.
+B2  What is sent while answers are gathered leaves as one piece, when `send_gathered` is called or the socket closes: each
+    write to a client costs a system call, and mostly wakes it.
+"""
+
+from __future__ import annotations
+
+import errno
+from _socket import socket as RawSocket
+from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
+from typing import Final
+
+from broker.serve.channel import ChannelServer
+from broker.serve.tls import TlsSocket
+from shards.mesh.poller import EPOLLET, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+
+READ_SIZE: Final = 256 << 10
+NOTHING: Final = -1
+_SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL
+_READING = EPOLLIN | EPOLLRDHUP | EPOLLET
+_WRITING = _READING | EPOLLOUT
+_MOST_GATHERED = 32
+_LONG_BYTES = 16 << 10
+
+# One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
+scratch: Final = memoryview(bytearray(READ_SIZE))
+
+
+class ClientSocket:
+    """An accepted descriptor, watched by the poller; a Connection is one. `unsent`: what the socket did not take yet."""
+
+    __slots__ = ("bytes_moved", "fd", "gathered", "serving", "sock", "unsent")
+
+    closed: bool
+
+    def __init__(self, serving: ChannelServer, fd: int, family: int) -> None:
+        raw = RawSocket(family, 1, 0, fd)
+        self.serving = serving
+        self.sock = raw if serving.tls is None else TlsSocket(raw, serving.tls)
+        self.fd = fd
+        self.bytes_moved = 0
+        self.gathered: list[bytes] | None = None
+        self.unsent: memoryview | None = None
+        serving.poller.watch(fd, self.ready, self._idle_events())
+
+    def ready(self, events: int) -> None:
+        """The poller's callback."""
+        raise NotImplementedError
+
+    def close(self, why: str = "client") -> None:
+        """Ends the connection."""
+        raise NotImplementedError
+
+    def _idle_events(self) -> int:
+        """TLS may have bytes of its own to write, of which the connection knows nothing."""
+        return _READING if self.serving.tls is None else _WRITING
+
+    def receive(self) -> int:
+        """How many bytes stand in `scratch` now; 0 at the end of the stream, NOTHING if there are none yet."""
+        try:
+            size = self.sock.recv_into(scratch, 0, MSG_DONTWAIT)
+        except BlockingIOError:
+            return NOTHING
+        except OSError:
+            return 0
+        self.bytes_moved += size
+        return size
+
+    def send(self, data: bytes) -> None:
+        """Writes `data`; what the socket does not take now goes out as it becomes writable."""
+        self.bytes_moved += len(data)
+        if self.gathered is None:
+            self._send(data)
+            return
+        self.gathered.append(data)
+        if len(data) >= _LONG_BYTES or len(self.gathered) >= _MOST_GATHERED:
+            self.send_gathered()
+            self.gathered = []
+
+    def send_gathered(self) -> None:
+        """Writes what was sent since `gathered` became a list, and gathers no more (B2)."""
+        gathered, self.gathered = self.gathered, None
+        if gathered:
+            self._send(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+
+    def _send(self, data: bytes) -> None:
+        try:
+            sent = self.sock.send(data, _SEND_FLAGS)
+        except OSError as fault:
+            sent = self._not_sent(fault)
+        if sent < len(data) and not self.closed:
+            self._keep(memoryview(data)[sent:])
+            if not self.closed:
+                self.serving.poller.change(self.fd, _WRITING)
+
+    def _keep(self, rest: memoryview) -> None:
+        """Of an answer that is half sent, no more than what is left is kept."""
+        self.unsent = rest if 2 * len(rest) > memoryview(rest.obj).nbytes else memoryview(bytes(rest))
+        self.serving.answers.waits(self, len(rest))
+
+    def send_unsent(self) -> bool:
+        """The socket is writable: whether everything is out now."""
+        unsent = self.unsent
+        assert unsent is not None
+        try:
+            sent = self.sock.send(unsent, _SEND_FLAGS)
+        except OSError as fault:
+            sent = self._not_sent(fault)
+        if self.closed:
+            return False
+        if sent < len(unsent):
+            self._keep(unsent[sent:])
+            return False
+        self.unsent = None
+        self.serving.answers.waits(self, 0)
+        self.serving.poller.change(self.fd, self._idle_events())
+        return True
+
+    def let_tls_write(self) -> None:
+        """The socket became readable or writable: TLS may have waited for either."""
+        try:
+            self.sock.send(b"", _SEND_FLAGS)
+        except OSError as fault:
+            self._not_sent(fault)
+
+    def _not_sent(self, fault: OSError) -> int:
+        """Nothing was sent, for now or, when the client is gone, for ever."""
+        if not isinstance(fault, BlockingIOError) and fault.errno != errno.EINTR:
+            self.close()
+        return 0
+
+    def shut(self) -> bool:
+        """Says to the client that nothing more comes; False if it is gone."""
+        try:
+            self.sock.shutdown(SHUT_WR)
+        except OSError:
+            return False
+        return True
+
+    def close_socket(self) -> None:
+        """The descriptor is free, and what was not sent is dropped."""
+        self.sock.close()
+        if self.unsent is not None:
+            self.serving.answers.waits(self, 0)
+            self.unsent = None
