@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from broker.log.fetch_in_progress import PartitionFetch
 from broker.log.partitions import Answer, Partitions
-from broker.log.reading import PartitionFetch, Reader
+from broker.log.reading import Reader
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta

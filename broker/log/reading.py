@@ -6,19 +6,15 @@ read again. So nothing polls, and a busy partition never hides another's records
 
 F1  At most MOST_FORWARDS answers of one other shard are on their way to this one; further reads wait for these, in order.
 F2  A Fetch reads no more than the room that is left for answers when it reads, but for one batch.
-
-As in Kafka, partitions are filled in their order up to the bytes asked for, and the last batch of each may be cut:
-clients drop that piece and fetch it again. A first batch is not cut. If it does not fit, its partition gets nothing,
-but the first partition that has anything gets that batch whole. Sources: ReplicaManager.readFromLog, LogSegment.read.
 """
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
-from broker.log import records
+from broker.log.fetch_in_progress import FetchInProgress, PartitionFetch
 from broker.log.partition_log import PartitionLog
 from broker.log.partitions import FAILED, MOST_AT_ONCE, Answer, Partitions
 from broker.log.records import Rejected
@@ -32,16 +28,6 @@ MOST_FORWARDS = 16
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 _MARGIN_S = 5.0
 _ANY_BYTES = 1 << 62
-
-
-class PartitionFetch(NamedTuple):
-    """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1."""
-
-    topic: str
-    partition: int
-    epoch: int
-    offset: int
-    max_bytes: int
 
 
 class DelayedFetch:
@@ -85,79 +71,46 @@ class Reader:
 
         At least one batch comes if there is any, however large. `client` names the connection among all of this broker.
         """
-        answers: list[Any] = [None] * len(wanted)
-        by_home: dict[int, list[int]] = {}
+        fetch = FetchInProgress(wanted, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms, client=client)
         if len(wanted) > MOST_AT_ONCE:
-            slowly = self._fetch_in_turns(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
-            return self._spawn(slowly, cancellable=True)
-        self._find_homes(wanted, range(len(wanted)), answers, by_home)
-        if by_home.keys() <= {self._partitions.shard}:
-            here = by_home.get(self._partitions.shard, [])
+            return self._spawn(self._fetch_in_turns(fetch), cancellable=True)
+        self._find_homes(fetch, range(len(wanted)))
+        if fetch.by_home.keys() <= {self._partitions.shard}:
+            here = fetch.by_home.get(self._partitions.shard, [])
             room_bytes = self._room(max_bytes)
-            for index, answer in zip(here, self._read_here([wanted[i] for i in here], room_bytes), strict=True):
-                answers[index] = answer
-            _share(wanted, answers, room_bytes)
-            if wait_ms <= 0 or _enough(answers, min(min_bytes, room_bytes)):
-                return answers
-        slowly = self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
-        return self._spawn(slowly, cancellable=True)
+            fetch.answered(here, self._read_here(fetch.wanted_of(here), room_bytes))
+            fetch.share(room_bytes)
+            if wait_ms <= 0 or fetch.enough:
+                return fetch.answers
+        return self._spawn(self._fetch_slowly(fetch), cancellable=True)
 
-    def _find_homes(
-        self,
-        wanted: Sequence[PartitionFetch],
-        indexes: Iterable[int],
-        answers: list[Any],
-        by_home: dict[int, list[int]],
-    ) -> None:
-        """Adds indexes of partitions to `by_home`; where there is no such partition, its answer to `answers`."""
+    def _find_homes(self, fetch: FetchInProgress, indexes: Iterable[int]) -> None:
+        """Of these partitions; where there is no such partition, that is its answer."""
         for index in indexes:
             try:
-                home = self._partitions.home(wanted[index].topic, wanted[index].partition)
-                by_home.setdefault(home, []).append(index)
+                home = self._partitions.home(fetch.wanted[index].topic, fetch.wanted[index].partition)
+                fetch.by_home.setdefault(home, []).append(index)
             except Rejected as why:
-                answers[index] = FAILED["read"](why)
+                fetch.answers[index] = FAILED["read"](why)
 
-    async def _fetch_in_turns(
-        self,
-        wanted: Sequence[PartitionFetch],
-        answers: list[Any],
-        by_home: dict[int, list[int]],
-        max_bytes: int,
-        min_bytes: int,
-        wait_ms: int,
-        client: str,
-    ) -> list[Answer]:
+    async def _fetch_in_turns(self, fetch: FetchInProgress) -> list[Answer]:
         """Of so many partitions that even finding them takes long."""
-        for first in range(0, len(wanted), MOST_AT_ONCE):
+        partitions = len(fetch.wanted)
+        for first in range(0, partitions, MOST_AT_ONCE):
             async with self._partitions.turns.turn():
-                self._find_homes(wanted, range(first, min(first + MOST_AT_ONCE, len(wanted))), answers, by_home)
-        return await self._fetch_slowly(wanted, answers, by_home, max_bytes, min_bytes, wait_ms, client)
+                self._find_homes(fetch, range(first, min(first + MOST_AT_ONCE, partitions)))
+        return await self._fetch_slowly(fetch)
 
-    async def _fetch_slowly(
-        self,
-        wanted: Sequence[PartitionFetch],
-        answers: list[Any],
-        by_home: dict[int, list[int]],
-        max_bytes: int,
-        min_bytes: int,
-        wait_ms: int,
-        client: str,
-    ) -> list[Answer]:
-        deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
-        waited = any(answer is None for answer in answers)  # else they were read just now
-        room_bytes = max_bytes
+    async def _fetch_slowly(self, fetch: FetchInProgress) -> list[Answer]:
+        deadline = trio.current_time() + min(fetch.wait_ms, MAX_WAIT_MS) / 1000
+        waited = any(answer is None for answer in fetch.answers)  # else they were read just now
         while True:
             if waited:
-                room_bytes = await self._read_homes(wanted, answers, by_home, max_bytes)
+                await self._read_homes(fetch)
             left_s = deadline - trio.current_time()
-            if left_s <= 0 or _enough(answers, min(min_bytes, room_bytes)):
-                return answers
-            need_bytes = max(min_bytes - _size(answers), 1)
-            seen = {
-                home: [(wanted[index].topic, wanted[index].partition, answers[index][1]) for index in indexes]
-                for home, indexes in by_home.items()
-            }
-            await self._wait_for_any(seen, need_bytes, left_s, client)
+            if left_s <= 0 or fetch.enough:
+                return fetch.answers
+            await self._wait_for_any(fetch, left_s)
             waited = True
 
     # Reading
@@ -172,30 +125,24 @@ class Reader:
             answer = self._partitions.do("read", asked)
             if answer[3]:
                 size = len(answer[3])
-                # A larger one is the first here, and not surely the first of all: `_share` knows.
+                # A larger one is the first here, and not surely the first of all: FetchInProgress.share knows.
                 left_bytes -= size if size <= most else 0
                 room_bytes -= size
                 nothing_yet = False
             answers.append(answer)
         return answers
 
-    async def _read_homes(
-        self, wanted: Sequence[PartitionFetch], answers: list[Any], by_home: dict[int, list[int]], max_bytes: int
-    ) -> int:
-        """Every home answers as if it had all the bytes; then the partitions get them in the order of the request: so many
-        bytes as there was room for, which are returned."""
+    async def _read_homes(self, fetch: FetchInProgress) -> None:
+        """Every home answers as if it had all the bytes; then the partitions get them in the order of the request, as many as
+        there is room for."""
 
         async def read_home(home: int, indexes: list[int]) -> None:
-            theirs = await self._read_home(home, [wanted[index] for index in indexes], max_bytes)
-            for index, answer in zip(indexes, theirs, strict=True):
-                answers[index] = answer
+            fetch.answered(indexes, await self._read_home(home, fetch.wanted_of(indexes), fetch.max_bytes))
 
         async with trio.open_nursery() as nursery:
-            for home, indexes in by_home.items():
+            for home, indexes in fetch.by_home.items():
                 nursery.start_soon(read_home, home, indexes)
-        room_bytes = self._room(max_bytes)
-        _share(wanted, answers, room_bytes)
-        return room_bytes
+        fetch.share(self._room(fetch.max_bytes))
 
     async def _read_home(self, home: int, wanted: list[PartitionFetch], max_bytes: int) -> list[Answer]:
         if home == self._partitions.shard:
@@ -216,19 +163,20 @@ class Reader:
 
     # Waiting
 
-    async def _wait_for_any(
-        self, seen: dict[int, list[tuple[str, int, int]]], need_bytes: int, wait_s: float, client: str
-    ) -> None:
+    async def _wait_for_any(self, fetch: FetchInProgress, wait_s: float) -> None:
+        """Until logs of one home have grown by what is missing."""
+        need_bytes = fetch.missing_bytes
+
         async def wait_at(home: int, logs: list[tuple[str, int, int]]) -> None:
             if home == self._partitions.shard:
                 await self._wait_here(logs, DelayedFetch(need_bytes), wait_s)
             else:
-                await self._wait_there(home, client, logs, need_bytes, wait_s)
+                await self._wait_there(home, fetch.client, logs, need_bytes, wait_s)
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            for home, logs in seen.items():
-                nursery.start_soon(wait_at, home, logs)
+            for home in fetch.by_home:
+                nursery.start_soon(wait_at, home, fetch.ends_at(home))
 
     async def _wait_there(
         self, home: int, client: str, logs: list[tuple[str, int, int]], need_bytes: int, wait_s: float
@@ -283,34 +231,3 @@ class Reader:
         finally:
             for log in watched:
                 log.waiters.discard(growth)
-
-
-def _share(wanted: Sequence[PartitionFetch], answers: list[Any], max_bytes: int) -> None:
-    """Gives the bytes that a client may have to its partitions, in the order of the request."""
-    left_bytes, nothing_yet = max_bytes, True
-    for index, (asked, answer) in enumerate(zip(wanted, answers, strict=True)):
-        batches = _cut(answer[3], min(asked.max_bytes, left_bytes), nothing_yet)
-        if batches is not answer[3]:
-            answers[index] = (*answer[:3], batches)
-        if batches:
-            left_bytes -= len(batches)
-            nothing_yet = False
-
-
-def _cut(batches: bytes, max_bytes: int, at_least_one: bool) -> bytes:
-    """What PartitionLog.read gives of them within `max_bytes`."""
-    if not batches or len(batches) <= max_bytes:
-        return batches
-    first_bytes = records.header_at(batches, 0).size
-    if first_bytes > max_bytes:
-        return batches[:first_bytes] if at_least_one else b""
-    return batches[:max_bytes]
-
-
-def _size(answers: Sequence[Answer]) -> int:
-    return sum(len(answer[3]) for answer in answers)
-
-
-def _enough(answers: Sequence[Answer], min_bytes: int) -> bool:
-    """An error is told at once, as Kafka does."""
-    return not answers or _size(answers) >= min_bytes or any(answer[0] for answer in answers)
