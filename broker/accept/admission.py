@@ -173,7 +173,8 @@ class Admission:
         self._open(pending.fd, number, ip, port, pending.pools)
 
     def _refuse(self, pending: PendingConnection) -> None:
-        self._steps.give_tokens_back(pending)
+        if pending.tokens or pending.suspended:
+            self._steps.give_tokens_back(pending)
         os.close(pending.fd)
         self._outcomes.refused(pending.number, pending.ip, pending.port, pending.refusal, self._waited_ms(pending))
 

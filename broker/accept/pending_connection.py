@@ -37,7 +37,7 @@ class PendingConnection:
     # Defaults of the class, not assignments of each instance: most connections are decided at once and need none of them.
     step = Step.ARRIVED
     forced = False
-    wanted: tuple[str, ...] = ()  # the tokens it asked for
+    wanted: tuple[str, ...] = ()  # the pools whose tokens it asked for and waits for
     tokens: tuple[str, ...] = ()  # the pools of which it holds a token
     suspended = False  # its tokens are with Tokens.suspend, and may be revoked
     pool = ""  # the pool it waits for, under `rule`

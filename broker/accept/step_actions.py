@@ -203,14 +203,17 @@ class StepActions:
         """The home has answered, or the answer is not wanted any more."""
         if pending.stopped is None:
             self._counters.borrowed(self._poller.now_ns - pending.asked_ns)
-        self._tokens.cancel(pending)
+        if pending.wanted:
+            pending.wanted = ()
+            self._tokens.cancel(pending)
 
     def answered(self, pending: PendingConnection, decision: Refused | Admitted) -> Event:
         """The tokens it asked for were granted or refused."""
+        wanted, pending.wanted = pending.wanted, ()
         if isinstance(decision, Refused):
             pending.refusal = refusal_by_pool(decision)
             return Event.REFUSE
-        pending.tokens = pending.wanted
+        pending.tokens = wanted
         return Event.PASSED
 
     def give_tokens_back(self, pending: PendingConnection) -> None:
