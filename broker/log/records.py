@@ -64,8 +64,7 @@ def header_at(buffer: Buffer, at: int) -> Batch:
 
 
 def checksum_holds(buffer: Buffer, batch: Batch, at: int = 0) -> bool:
-    with memoryview(buffer) as image, image[at + CHECKED_FROM : at + batch.size] as checked:
-        return bool(crc32c(checked) == batch.crc)
+    return bool(crc32c(memoryview(buffer)[at + CHECKED_FROM : at + batch.size]) == batch.crc)
 
 
 def with_timestamp(batch_bytes: bytes, max_timestamp: int, *, append_time: bool) -> bytes:

@@ -67,9 +67,10 @@ def _header(batch_bytes: bytes | None) -> Batch:
     batch = records.header_at(batch_bytes, 0)
     if batch.magic != MAGIC:
         raise Rejected(codes.INVALID_RECORD, f"Record batches must have magic 2, not {batch.magic}.")
-    if batch.size > len(batch_bytes) or batch.size < HEADER.size:
-        raise Rejected(codes.CORRUPT_MESSAGE, f"The batch says {batch.size} bytes, {len(batch_bytes)} came.")
-    if batch.size < len(batch_bytes):
+    size = batch.size
+    if size > len(batch_bytes) or size < HEADER.size:
+        raise Rejected(codes.CORRUPT_MESSAGE, f"The batch says {size} bytes, {len(batch_bytes)} came.")
+    if size < len(batch_bytes):
         raise Rejected(codes.INVALID_RECORD, "A produce request must have exactly one record batch per partition.")
     if not records.checksum_holds(batch_bytes, batch):
         raise Rejected(codes.CORRUPT_MESSAGE, "The batch does not match its checksum.")
@@ -82,6 +83,13 @@ def _check_header(batch: Batch) -> None:
             codes.INVALID_RECORD,
             f"{batch.record_count} records do not go with last offset {batch.last_offset_delta}.",
         )
+    if batch.attributes:
+        _check_attributes(batch)
+    if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
+        raise Rejected(codes.INVALID_RECORD, "A batch with a producer id needs an epoch and a sequence number.")
+
+
+def _check_attributes(batch: Batch) -> None:
     if batch.attributes & COMPRESSION > ZSTD:
         raise Rejected(codes.INVALID_RECORD, f"Compression type {batch.attributes & COMPRESSION} is unknown.")
     if batch.attributes & records.CONTROL:
@@ -90,8 +98,6 @@ def _check_header(batch: Batch) -> None:
         raise Rejected(codes.INVALID_TXN_STATE, "Transactions are not served here.")
     if batch.attributes & records.LOG_APPEND_TIME:
         raise Rejected(codes.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime.")
-    if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
-        raise Rejected(codes.INVALID_RECORD, "A batch with a producer id needs an epoch and a sequence number.")
 
 
 def _check_records(batch: Batch, batch_bytes: bytes) -> Summary:
