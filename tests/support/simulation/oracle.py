@@ -81,20 +81,21 @@ class Oracle:
     def look(self, shard: int) -> None:
         """Everything that holds at every instant, and of the shard that ended its pass, what it says of itself."""
         node = self.world.nodes[shard]
-        snapshots = {each.shard: each.tokens.snapshot() for each in self.world.nodes if each.alive}
         if node.alive:
+            seen = node.snapshot()
             node.tokens.check()
-            self._follow(node)
+            self._follow(node, seen)
             node.changed_s.update(dict.fromkeys(node.changing, self.world.now_s))
             node.changing.clear()
-            self._counts(node, snapshots[shard])
-            self._loosens(node, snapshots[shard])
-        for home in self.world.nodes:
-            if home.alive:
-                self._conservation(home, snapshots)
+            self._counts(node, seen)
+            self._loosens(node, seen)
+            for other in self.world.nodes:  # what two other shards have of each other has not changed in this pass
+                if other is not node:
+                    self._conservation(node, other)
+                    self._conservation(other, node)
         self.world.looked = self.world.instant
 
-    def _follow(self, node: Node) -> None:
+    def _follow(self, node: Node, seen: TokensSnapshot) -> None:
         """Notes since when each connection in flight uses which of its pools."""
         restarted = node.tokens.restarted != node.restarted
         node.restarted = node.tokens.restarted
@@ -107,7 +108,7 @@ class Oracle:
                         since = connection.asked.get(pool, (first, 0, 0.0))[0]
                         connection.past.append((pool, since, self.world.instant + 1))
                 asked = connection.asked
-                self.world.follow(connection)
+                self.world.follow(connection, seen)
                 if not connection.started_anew:
                     self._served += [(pool, since) for pool, (since, *_) in asked.items() if pool in connection.held]
         latest: dict[str, int] = {}
@@ -145,35 +146,37 @@ class Oracle:
         tight = sorted(node.may_cache & seen.tight)
         require(not tight, "8", f"shard {node.shard} may cache, but does not:", tight)
 
-    def _conservation(self, home: Node, snapshots: dict[int, TokensSnapshot]) -> None:
-        """2: granted = held + on the way, for every pair that is linked. 6: the dead hold nothing."""
-        links, mine = self.world.links, snapshots[home.shard]
-        for holder in self.world.nodes:
-            if holder is home:
+    def _conservation(self, home: Node, holder: Node) -> None:
+        """2: granted = held + on the way, if the two are linked. 6: the dead hold nothing."""
+        if not home.alive:
+            return
+        mine = home.snapshot()
+        granted = mine.granted[holder.shard]
+        if holder.shard not in home.met:
+            unsure = mine.unsure.get(holder.shard)
+            require(
+                not granted and not unsure,
+                "6",
+                f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted} {unsure}",
+            )
+            return
+        if not (holder.alive and self.world.linked(home.shard, holder.shard)):
+            return
+        links = self.world.links
+        there, back = links[home.shard, holder.shard].tokens, links[holder.shard, home.shard].tokens
+        held = holder.snapshot().held.get(home.shard, {})
+        if granted == held and not there and not back:
+            return
+        for key in granted.keys() | held.keys() | there.keys() | back.keys():
+            if self.world.home(key) != home.shard:
                 continue
-            granted = mine.granted[holder.shard]
-            if holder.shard not in home.met:
-                unsure = mine.unsure.get(holder.shard)
-                require(
-                    not granted and not unsure,
-                    "6",
-                    f"{home.shard} has tokens of a dead shard {holder.shard} in its books: {granted} {unsure}",
-                )
-                continue
-            if not (holder.alive and self.world.linked(home.shard, holder.shard)):
-                continue
-            there, back = links[home.shard, holder.shard].tokens, links[holder.shard, home.shard].tokens
-            held = snapshots[holder.shard].held.get(home.shard, {})
-            for key in granted.keys() | held.keys() | there.keys() | back.keys():
-                if self.world.home(key) != home.shard:
-                    continue
-                on_the_way = there.get(key, 0) + back.get(key, 0)
-                require(
-                    granted.get(key, 0) == held.get(key, 0) + on_the_way,
-                    "2",
-                    f"{key}: {home.shard} granted {granted.get(key, 0)} to {holder.shard}, which holds",
-                    f"{held.get(key, 0)}, and {on_the_way} are on the way",
-                )
+            on_the_way = there.get(key, 0) + back.get(key, 0)
+            require(
+                granted.get(key, 0) == held.get(key, 0) + on_the_way,
+                "2",
+                f"{key}: {home.shard} granted {granted.get(key, 0)} to {holder.shard}, which holds",
+                f"{held.get(key, 0)}, and {on_the_way} are on the way",
+            )
 
     # Invariant 3
 

@@ -17,7 +17,7 @@ from simulation.books import Books
 
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.homes import home_of
-from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
 Rules = dict[str, CapRule]
 TTL_S = 10.0
@@ -115,6 +115,13 @@ class Node:
         self.restarted = 0  # of its tokens, when it was last looked at
         self.may_cache: set[str] = set()  # pools of which the last word of the home was a grant that may be cached
         self.tokens: Tokens
+        self.seen: TokensSnapshot | None = None  # a copy of its tokens, unless they may have changed since
+
+    def snapshot(self) -> TokensSnapshot:
+        """Its tokens at the end of its last pass."""
+        if self.seen is None:
+            self.seen = self.tokens.snapshot()
+        return self.seen
 
     def rule_of(self, pool: str) -> CapRule:
         return self.world.versions[self.version].get(pool, UNLIMITED)
@@ -169,6 +176,7 @@ class World:
         node.restarted = 0
         node.may_cache.clear()
         node.pushed.clear()
+        node.seen = None
         node.tokens = self.make(
             shard,
             self.shards,
@@ -226,11 +234,15 @@ class World:
 
     def linked(self, one: int, two: int) -> bool:
         """Whether two shards live and each knows that the other is up."""
-        return all(
-            self.nodes[here].alive
-            and (link := self.links.get((here, there))) is not None
-            and self.nodes[here].known.get(there) == (self.nodes[there].epoch, link.number)
-            for here, there in ((one, two), (two, one))
+        first, second = self.nodes[one], self.nodes[two]
+        if not (first.alive and second.alive):
+            return False
+        there, back = self.links.get((one, two)), self.links.get((two, one))
+        return (
+            there is not None
+            and back is not None
+            and first.known.get(two) == (second.epoch, there.number)
+            and second.known.get(one) == (first.epoch, back.number)
         )
 
     def cut(self, one: int, two: int, keep: int = 0) -> None:
@@ -281,14 +293,15 @@ class World:
 
     def waiting_events(self, shard: int) -> list[int]:
         """The peers from which something is under way to a shard."""
-        none = SimulatedLink()
-        return [peer for peer in range(self.shards) if peer != shard and self.links.get((peer, shard), none).events]
+        links = self.links
+        return [peer for peer in range(self.shards) if (link := links.get((peer, shard))) is not None and link.events]
 
     def deliver(self, source: int, target: int) -> None:
         """The next event of a link."""
         self.instant += 1
         kind, what = self.links[source, target].pop()
         node = self.nodes[target]
+        node.seen = None
         self.tell("deliver", source, "->", target, kind, what)
         if kind in ("message", "old"):
             self._heard(node, what, is_old=kind == "old")
@@ -427,9 +440,9 @@ class World:
         else:
             self.follow(connection)
 
-    def follow(self, connection: SimulatedConnection) -> None:
+    def follow(self, connection: SimulatedConnection, seen: TokensSnapshot | None = None) -> None:
         """Notes what a connection in flight holds and waits for: used from when it asked, if it got the token."""
-        holds, waits_for = connection.node.tokens.snapshot().in_flight[connection]
+        holds, waits_for = (seen or connection.node.tokens.snapshot()).in_flight[connection]
         since = max(connection.arrived, self.looked + 1)
         for pool in [pool for pool in connection.held if pool not in holds]:
             connection.past.append((pool, connection.held.pop(pool), self.instant))
@@ -511,7 +524,9 @@ class World:
     def end_pass(self, shard: int) -> None:
         """A shard ends a pass of its loop."""
         self.instant += 1
-        self.nodes[shard].tokens.flush()
+        node = self.nodes[shard]
+        node.tokens.flush()
+        node.seen = None
 
     def home(self, pool: str) -> int:
         """The home of a pool."""
