@@ -32,7 +32,7 @@ class Peers:
     """The other shards of this broker, and the queue of items from this shard to itself (`local`)."""
 
     def __init__(self, me: int, shards: int, epoch: int) -> None:
-        self._me: Final = me
+        self.me: Final = me
         self._epoch: Final = epoch
         self._session: dict[int, int] = {}
         self._outbox: dict[int, list[Item]] = {}
@@ -49,11 +49,11 @@ class Peers:
 
     def is_up(self, peer: int) -> bool:
         """True for this shard itself and for peers that can be sent to."""
-        return peer in self._session or peer == self._me
+        return peer in self._session or peer == self.me
 
     def is_dead(self, peer: int) -> bool:
         """True for a peer whose process is known to have ended, and no other has come up."""
-        return peer not in self.synced and peer != self._me
+        return peer not in self.synced and peer != self.me
 
     def epoch_of(self, peer: int) -> int | None:
         """The epoch of a peer that is up or lost; None for an unknown or dead one."""
@@ -109,7 +109,7 @@ class Peers:
 
     def post(self, peer: int, item: Item) -> None:
         """Queues an item for the end of the pass; dropped when the peer is not up."""
-        if peer == self._me:
+        if peer == self.me:
             self.local.append(item)
         elif peer in self._outbox:
             self._outbox[peer].append(item)

@@ -1,11 +1,12 @@
 """Refusing connections that wait for a pool at home here, once it is proven that all of its cap is in use.
 
-R1  A connection is refused only after a probe: every holder with tokens was tight before the probe was sent, and has
-    answered it since. Take the instant the probe was sent: a token not in use then was on its way home, has arrived
-    before the answers, and went to a connection that had arrived before that instant; and still no token is free. So
-    all of the cap was in use then, by open connections or by connections admitted ahead. A connection that arrived
-    later is not covered by the answers and needs the next probe. One probe serves all pools and all waiting
-    connections, so a refusal is cheap in a storm.
+R1  A connection is refused only after a probe: every holder with tokens was tight before the probe was sent, and it and
+    every shard of which connections wait have answered it since. Take the instant the probe was sent: a token not in
+    use then was on its way home, has arrived before the answers, and went to a connection that had arrived before that
+    instant and had not gone away when its shard answered; and still no token is free. So all of the cap was in use
+    then, by open connections or by connections granted a token ahead. A connection that arrived later is not covered
+    by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a refusal is
+    cheap in a storm.
 R2  A pool of which no other shard has tokens needs no probe, once the home has read the grants to itself.
 R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
 """
@@ -68,18 +69,18 @@ class Refusals:
             self._refuse(pool, contention, covered)
 
     def _cover(self, key: str) -> list[int]:
-        """Covers all waiting connections of a pool by the probe that begins now; returns the holders to be asked. Where
+        """Covers all waiting connections of a pool by the probe that begins now; returns the shards to be asked. Where
         there is no holder, the connections are refused at once (R2)."""
         contention = self._contended.get(key)
         if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key)):
             return []
         holders = self._grants.holders(key)
         last = contention.borrows[-1].arrival
-        if holders:
-            contention.covered = last
-        else:
+        if not holders:
             self._refuse(self._pool_of(key), contention, last)
-        return holders
+            return []
+        contention.covered = last
+        return [*holders, *(borrow.peer for borrow in contention.borrows if borrow.peer != self._peers.me)]
 
     def _may_refuse(self, pool: HomePool) -> bool:
         if pool.mode is not HomePoolMode.TIGHT or pool.rule.wait or pool.key in self._blocked:

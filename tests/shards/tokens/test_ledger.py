@@ -56,6 +56,10 @@ class Home:
         self.ticket += waiting
         self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket)
 
+    def probed(self, number: int, *peers: int) -> None:
+        for peer in peers:
+            self.ledger.probed(peer, number)
+
     def open(self, n: int = 1) -> None:
         self.table.occupy(self.pool, n)
 
@@ -133,7 +137,7 @@ def test_a_dry_pool_asks_every_holder_for_what_it_caches() -> None:
     assert home.pool.mode is HomePoolMode.TIGHT
 
 
-def test_a_refusal_takes_an_answer_from_everybody_who_has_tokens() -> None:
+def test_a_refusal_takes_an_answer_from_every_shard_that_has_tokens_or_waits() -> None:
     home = Home(cap=2)
     home.borrow(1)
     home.borrow(2)
@@ -142,10 +146,10 @@ def test_a_refusal_takes_an_answer_from_everybody_who_has_tokens() -> None:
     assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
     home.ledger.reclaimed(1, POOL, 0)
     home.ledger.reclaimed(2, POOL, 0)
-    assert home.said() == {1: [("probe", 1)], 2: [("probe", 1)]}
-    home.ledger.probed(1, 1)
+    assert home.said() == {peer: [("probe", 1)] for peer in (1, 2, 3)}
+    home.probed(1, 1)
     assert home.said() == {}
-    home.ledger.probed(2, 1)
+    home.probed(1, 2, 3)
     assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0)]}
 
 
@@ -156,7 +160,7 @@ def make_full(home: Home) -> None:
     home.said()
     home.ledger.reclaimed(1, POOL, 0)
     home.said()
-    home.ledger.probed(1, 1)
+    home.probed(1, 1, 2)
     assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0)]}
 
 
@@ -164,9 +168,9 @@ def test_what_arrives_before_the_answer_serves_those_who_wait() -> None:
     home = Home(cap=1)
     make_full(home)
     home.borrow(2)
-    assert home.said() == {1: [("probe", 2)]}
+    assert home.said() == {1: [("probe", 2)], 2: [("probe", 2)]}
     home.ledger.give(1, POOL, 1)
-    home.ledger.probed(1, 2)
+    home.probed(2, 1, 2)
     assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
 
 
@@ -176,8 +180,8 @@ def test_who_came_after_the_question_gets_the_next() -> None:
     home.borrow(2)
     home.said()
     home.borrow(3)
-    home.ledger.probed(1, 2)
-    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0)], 1: [("probe", 3)]}
+    home.probed(2, 1, 2)
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0)], 1: [("probe", 3)], 3: [("probe", 3)]}
 
 
 def test_a_report_during_a_fence_makes_it_worthless() -> None:
@@ -187,7 +191,7 @@ def test_a_report_during_a_fence_makes_it_worthless() -> None:
     home.said()
     home.ledger.report(3, POOL, 1)
     home.said()
-    home.ledger.probed(1, 2)
+    home.probed(2, 1, 2)
     assert not any(item[0] == "refuse" for items in home.said().values() for item in items)
 
 
@@ -200,8 +204,8 @@ def test_who_went_away_with_a_token_under_way_makes_it_worthless_too() -> None:
     home.ledger.give(1, POOL, 1)
     assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
     home.ledger.withdraw(2, POOL, 3)
-    home.ledger.probed(1, 2)
-    assert home.said() == {2: [("probe", 3)]}  # the token is there now, and unused
+    home.probed(2, 1, 2, 3)
+    assert home.said() == {2: [("probe", 3)], 3: [("probe", 3)]}  # the token is there now, and unused
     home.ledger.give(2, POOL, 1)
     assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
 
@@ -335,7 +339,7 @@ def test_nothing_is_refused_while_a_lost_shard_may_have_tokens() -> None:
     home.ledger.reclaimed(1, POOL, 0)
     assert ("probe", 1) in home.said()[1]
     home.lose(1)
-    home.ledger.probed(1, 1)
+    home.probed(1, 1, 2)
     assert home.said() == {}
     home.come_back(1)
     home.ledger.report(1, POOL, 1)

@@ -46,13 +46,34 @@ class Schedule:
         self.slow_links = {
             (draw.randrange(shards), draw.randrange(shards)) for _ in range(draw.choice([0, 0, 0, shards]))
         }
+        self.blinks = 0.0  # how many of the crashes are over at once, so that peers read of both in one pass
         self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
         self.patience_s = draw.choice(
             [0.5, 2.0, 1000.0]
         )  # of the coordinator, before it kills who has not acknowledged
-        if draw.random() < 0.4:  # a calm one: only connections and changes
+        kind = draw.choice(["any", "any", "calm", "calm", "scarce", "homes die"])
+        if kind in ("calm", "scarce"):  # only connections and changes
             self.crashes = self.cuts = self.stalls = self.again = 0.0
             self.slow, self.slow_links, self.patience_s = set(), set(), 1000.0
+        if kind == "scarce":  # few tokens, and clients that come and go at once
+            shards, self.caps, self.ips = draw.choice([2, 3]), [1, 1, 2], self.ips[:1]
+            self.listener = self.ips[0].replace("ip", "listener")
+            self.cancels, self.arrivals, self.closes, self.haste = (
+                draw.choice([0.2, 0.5]),
+                0.8,
+                1.0,
+                draw.choice([1, 2, 10]),
+            )
+            self.changes, self.no_cap_share, self.wait_share = 0.0, 0.0, 0.0
+            self.forced = draw.choice([0.0, 0.0, 0.0, 0.3])
+            self.passes = 200
+        if (
+            kind == "homes die" and shards > 1
+        ):  # caches full of tokens, caps that are cut, and homes that die and return
+            self.caps, self.changes, self.crashes = [1, 2, 3, 40], 0.1, 0.1
+            self.blinks = draw.choice([0.0, 0.7])
+            self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.1, 0.2
+        self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
         self.oracle = Oracle(self.world)
@@ -116,13 +137,15 @@ class Schedule:
             node = world.nodes[world.home(draw.choice(self._pools()))]
         if node.alive:
             world.crash(node.shard, eof_first=draw.random() < 0.5)
-        else:
-            world.start(node.shard, silently=draw.random() < 0.3)
-            self.oracle.look(node.shard)
+            if draw.random() >= self.blinks:
+                return
+            self.woken.update(range(world.shards))
+        world.start(node.shard, silently=draw.random() < 0.3)
+        self.oracle.look(node.shard)
 
     def _pass(self, shard: int) -> None:
         """One pass of one shard's loop: some of what may happen in one, in any order."""
-        steps = [self._read, self._read, self._configure, self._admit, self._end_some, self._tick]
+        steps = [self._read, self._read, self._configure, self._admit, self._end_some, self._end_some, self._tick]
         self.draw.shuffle(steps)
         for step in steps:
             step(shard)
@@ -159,12 +182,12 @@ class Schedule:
                 pools = draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])])
                 world.arrive(shard, pools, rated=draw.random() < self.rated)
         if draw.random() < self.forced:
-            world.force(shard, draw.choice(["broker", self.listener]))
+            world.force(shard, draw.choice(self._pools()))
 
     def _end_some(self, shard: int) -> None:
         world, draw = self.world, self.draw
         for connection in list(world.nodes[shard].connections):
-            if connection.state == "open" and draw.random() < self.closes * 0.4:
+            if connection.state == "open" and draw.random() < self.closes * 0.2:
                 world.close(connection)
             elif connection.state in ("pending", "suspended") and draw.random() < self.cancels:
                 world.cancel(connection)

@@ -446,6 +446,8 @@ class World:
         since = max(connection.arrived, self.looked + 1)
         for pool in [pool for pool in connection.held if pool not in holds]:
             connection.past.append((pool, connection.held.pop(pool), self.instant))
+        if not holds and waits_for is None:  # refused and not yet told, maybe by a pool beyond the one it waited for
+            self._count_asked(connection)
         for pool in holds:
             connection.held.setdefault(pool, connection.asked.pop(pool, (since, 0, 0.0))[0])
         connection.asked = {

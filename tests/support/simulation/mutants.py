@@ -1,0 +1,249 @@
+"""The token protocol broken on purpose, one guard at a time: each mutant must violate an invariant within ENOUGH schedules.
+
+The oracle has to see it: the parts' own check() is off. STOPS instead of an invariant: the part that is misled by the
+mutant notices, and the process would end.
+
+Guards that were removed because nothing needs them:
+* `synced` held back while a home revokes. A home asks for what it revokes before it says `synced`, on the same link.
+* A probe void after a report, or after a connection that was forced in: both are in use, so the cap is in use, too.
+* `synced` owed to a peer, forgotten when it dies. It is sent once the floor is reached, and an incarnation that comes up
+  has no version: the floor falls, and rises with its own `sync`, which replaces what was owed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from simulation.oracle import Violation
+from simulation.schedule import Schedule
+
+from shards.tokens.attempts import Queues
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_pool import Contention, Grants, HomePool
+from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
+from shards.tokens.refusals import Refusals
+from shards.tokens.tokens import Tokens
+from shards.tokens.waiting import Waiting
+
+ENOUGH = 500
+STOPS = "stops"
+
+
+class Mutant(NamedTuple):
+    """A method that is another one. `invariant`: the number of the one that it violates."""
+
+    name: str
+    cls: type
+    method: str
+    other: Any
+    invariant: str
+
+
+def leaks_a_token(grants: Grants, shard: int, pool: HomePool, n: int) -> None:
+    original_take_back(grants, shard, pool, n)
+    if n > 1:
+        grants.add(shard, pool, 1)
+
+
+def grants_one_too_many(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+    cap = pool.rule.cap
+    while contention.borrows and (cap is None or pool.out <= cap):
+        borrow = contention.borrows[0]
+        borrow.count -= 1
+        if not borrow.count:
+            contention.borrows.popleft()
+        ledger._grant(borrow.peer, pool, 1, borrow.last)
+
+
+def refuses_as_soon_as_it_is_dry(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+    if not pool.rule.wait:
+        ledger.refusals._refuse(pool, contention, ledger._arrivals)
+
+
+def refuses_without_a_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
+    if refusals._may_refuse(pool):
+        refusals._refuse(pool, contention, contention.borrows[-1].arrival)
+
+
+def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
+    original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
+
+
+def covers_latecomers_with_an_old_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
+    if contention.covered and contention.borrows:
+        contention.covered = contention.borrows[-1].arrival
+    original_confirmed(refusals, pool, contention)
+
+
+def ignores_reclaim(cache: Cache, key: str) -> int:
+    return 0
+
+
+def caches_while_tight(cache: Cache, pool: HolderPool) -> None:
+    return
+
+
+def forgets_use_without_a_cap(cache: Cache, pool: HolderPool, n: int) -> None:
+    cache._hold(pool, n)
+
+
+def forgets_use_at_a_new_home(cache: Cache, home: int) -> None:
+    for pool in cache.pools_of(home):
+        cache._hold(pool, -pool.held)
+
+
+def believes_everybody_reported(peers: Peers) -> float:
+    return float("inf")
+
+
+def takes_any_session(peers: Peers, peer: int, message: Any) -> bool:
+    return peers.is_up(peer)
+
+
+def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], changed: Any = None) -> None:
+    original_apply(tokens, version, lambda: None, changed)
+    done()
+
+
+def does_not_revoke(ledger: Ledger, pool: HomePool) -> None:
+    return
+
+
+def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: bool) -> None:
+    original_reclaim(waiting, peer, key, False)
+
+
+def blames_another_value(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
+    original_refuse(waiting, peer, key, last, cap + 1, name, version)
+
+
+def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
+    return {}
+
+
+def keeps_idle_tokens(cache: Cache, pool: HolderPool) -> bool:
+    return True
+
+
+def keeps_empty_pools(ledger: Ledger, pool: HomePool) -> bool:
+    return True
+
+
+def forgets_who_cancelled(ledger: Ledger, peer: int, key: str, ticket: int) -> None:
+    return
+
+
+def does_not_count_without_a_cap(cache: Cache, pool: HolderPool, rule: Any) -> None:
+    original_change(cache, pool, rule)
+    if rule.cap is None:
+        cache._table.vacate(pool, pool.in_use - min(pool.in_use, pool.held))
+
+
+original_take_back = Grants.take_back
+original_refuse = Waiting.refuse
+original_reclaim = Waiting.reclaim
+original_confirmed = Refusals.confirmed
+original_apply = Tokens.apply
+original_change = Cache.change
+
+
+def _line(cls: type, method: str, line: str, other: str, invariant: str) -> Mutant:
+    """The method of a class with one line replaced, compiled in its own module."""
+    original = getattr(cls, method)
+    source = textwrap.dedent(inspect.getsource(original))
+    assert source.count(line) == 1, f"{cls.__name__}.{method} has no such line: {line}"
+    compiled: dict[str, Any] = {}
+    exec(source.replace(line, other), original.__globals__, compiled)
+    return Mutant(f"{cls.__name__}.{method}: {other} for {line}", cls, method, compiled[method], invariant)
+
+
+def _other(cls: type, method: str, other: Any, invariant: str) -> Mutant:
+    function = other.fget if isinstance(other, property) else other
+    return Mutant(function.__name__, cls, method, other, invariant)
+
+
+MUTANTS = [
+    _other(Ledger, "_serve", grants_one_too_many, "1/5"),
+    _other(Ledger, "_revoke_excess", does_not_revoke, "1/5"),
+    _other(Waiting, "reclaim", spares_connections_in_flight, "1/5"),
+    _other(Tokens, "apply", is_done_at_once, "1/5"),
+    _other(Cache, "_report", forgets_use_without_a_cap, "2"),
+    _other(Grants, "take_back", leaks_a_token, "2"),
+    _other(Ledger, "_press", refuses_as_soon_as_it_is_dry, "3"),
+    _other(Refusals, "consider", refuses_without_a_probe, "3"),
+    _other(Refusals, "confirmed", covers_latecomers_with_an_old_probe, "3"),
+    _other(Ledger, "withdraw", forgets_who_cancelled, "3"),
+    _other(Waiting, "refuse", refuses_latecomers, "3"),
+    _other(Cache, "tighten", ignores_reclaim, "3"),
+    _other(Cache, "settle", caches_while_tight, "3"),
+    _other(Cache, "change", does_not_count_without_a_cap, "4"),
+    _other(Cache, "rejoin", forgets_use_at_a_new_home, "1/5"),
+    _other(Peers, "floor", property(believes_everybody_reported), "1/5"),
+    _other(Peers, "fresh", takes_any_session, "2"),
+    _other(Grants, "drop", keeps_the_tokens_of_the_dead, "6"),
+    _other(Waiting, "refuse", blames_another_value, "7"),
+    _other(Cache, "sweep", keeps_idle_tokens, "8"),
+    _other(Ledger, "sweep", keeps_empty_pools, "8"),
+    _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5"),
+    _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
+    _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
+    _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
+    _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
+    _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
+    _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
+    _line(
+        Waiting, "expire", "if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"
+    ),
+    _line(Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8"),
+    _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
+    _line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
+    _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5"),
+    _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
+    _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
+    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5"),
+    _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3"),
+    _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3"),
+    _line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
+    _line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
+    _line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS),
+    _line(Tokens, "peer_down", "if self._applied:", "if False:", "1/5"),
+    _line(Tokens, "_change_rules", "if self._peers.is_dead(pool.home):", "if False:", "1/5"),
+]
+
+
+@contextmanager
+def _broken(mutant: Mutant) -> Iterator[None]:
+    patched = [(Tokens, "check", lambda tokens: None), mutant[1:4]]
+    originals = [(cls, name, vars(cls)[name]) for cls, name, _ in patched]
+    try:
+        for cls, name, function in patched:
+            setattr(cls, name, function)
+        yield
+    finally:
+        for cls, name, function in originals:
+            setattr(cls, name, function)
+
+
+def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
+    """The first seed whose schedule violates the mutant's invariant; None: it survives."""
+    with _broken(mutant):
+        for seed in seeds:
+            if mutant.invariant == what_fails(seed):
+                return seed
+    return None
+
+
+def what_fails(seed: int) -> str:
+    """The number of the invariant that a schedule violates first, STOPS when a shard would have ended; "": all held."""
+    try:
+        Schedule(seed).run()
+    except Violation as violation:
+        return str(violation).partition(":")[0].removeprefix("invariant ")
+    except Exception:
+        return STOPS
+    return ""
