@@ -116,6 +116,8 @@ class Acceptors:
         self._rates.apply(version, now_ms=self._context.now_ms())
         for admission in self._admissions.values():
             self._look_at_image(admission)
+        for pending in self._pending:
+            pending.rule_changed(self._image.rule_of(pending.pool))
 
     def _look_at_image(self, admission: Admission) -> None:
         rates = self._rates

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker.accept.permit import Permit
-from broker.accept.steps import ENDS, Step
+from broker.accept.steps import ENDS, WAITS_FOR_TOKENS, Step
 from broker.metrics.outcomes import Refusal
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.tokens import Admitted, Refused
@@ -76,6 +76,11 @@ class PendingConnection:
         self.pool, self.rule = pool, rule
         if rule.wait or self.stopped is not None:
             self.admission.pace(self)
+
+    def rule_changed(self, rule: CapRule) -> None:
+        """The pool it waits for, if it waits for one, has `rule` from now on."""
+        if self.step in WAITS_FOR_TOKENS and rule != self.rule:
+            self.waits(self.pool, rule)
 
     def let_go(self, *, early: bool) -> None:
         """Called by the held connections: the delay is over, or, `early`, the place is needed."""

@@ -71,4 +71,6 @@ TRANSITIONS: Final[Mapping[Step, Mapping[Event, Step]]] = {
     Step.REFUSED: {},
 }
 
+WAITS_FOR_TOKENS: Final = frozenset({Step.SLOT, Step.IP_TOKENS, Step.TOKENS, Step.LATE_TOKENS})
+"""A connection that is in one of these steps at the end of a pass waits for a pool."""
 ENDS: Final = frozenset(step for step, ways in TRANSITIONS.items() if not ways)

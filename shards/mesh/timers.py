@@ -73,11 +73,15 @@ class Timers:
             with trio.move_on_after(max(wait_s, 0)):
                 await self._sooner.wait()
             self._poller.touch()
-            now_ns = self._poller.now_ns
-            while self._heap and self._heap[0][0] <= now_ns:
-                timer = heapq.heappop(self._heap)[2]
-                function, timer.function = timer.function, None
-                if function is None:
-                    self._cancelled -= 1
-                else:
-                    function()
+            self.call_due()
+
+    def call_due(self) -> None:
+        """Calls every function whose time has come by the beginning of the present pass."""
+        now_ns = self._poller.now_ns
+        while self._heap and self._heap[0][0] <= now_ns:
+            timer = heapq.heappop(self._heap)[2]
+            function, timer.function = timer.function, None
+            if function is None:
+                self._cancelled -= 1
+            else:
+                function()

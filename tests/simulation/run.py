@@ -1,6 +1,7 @@
-"""Runs seeded schedules of the token protocol and says which fail: `run.py --schedules 10000 --seed 0`.
+"""Runs seeded schedules of the token protocol and of accepting, and says which fail: `run.py --schedules 10000 --seed 0`.
 
-A failure is reproduced, step by step, by `run.py --seed N --schedules 1 --verbose`.
+A failure is reproduced, step by step, by `run.py --seed N --schedules 1 --verbose`. `run.py --mutants` breaks each guard
+of the protocol instead, and says how soon that is seen.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")]
 
-from simulation.schedule import Schedule, failures  # noqa: E402 (the path above makes it a script that runs from anywhere)
+# The path above makes it a script that runs from anywhere.
+from simulation.mutants import ENOUGH, MUTANTS, seed_that_sees  # noqa: E402
+from simulation.seeds import failures, schedule_of  # noqa: E402
 
 _CHUNK = 100
 
@@ -27,12 +30,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first schedule; the next has the next number")
     parser.add_argument("--verbose", action="store_true", help="print every step, in one process")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--mutants", action="store_true", help=f"check that each mutant is seen within {ENOUGH} schedules"
+    )
     arguments = parser.parse_args()
+    if arguments.mutants:
+        return check_mutants(arguments.processes)
     seeds = range(arguments.seed, arguments.seed + arguments.schedules)
     if arguments.verbose:
         for seed in seeds:
             try:
-                Schedule(seed, log=print).run()
+                schedule_of(seed, print).run()
             except Exception:
                 traceback.print_exc()
                 return 1
@@ -52,6 +60,21 @@ def main() -> int:
             )
     print()
     return 1 if failed else 0
+
+
+def check_mutants(processes: int) -> int:
+    """Exit code 0: each violates its invariant within ENOUGH schedules; 1: some survive."""
+    survivors = 0
+    with ProcessPoolExecutor(processes) as pool:
+        for mutant, seed in zip(MUTANTS, pool.map(_seed_of, range(len(MUTANTS))), strict=True):
+            survivors += seed is None
+            print(f"{'survives' if seed is None else f'seed {seed}':9} {mutant.invariant:5} {mutant.name}", flush=True)
+    print(f"{len(MUTANTS) - survivors} of {len(MUTANTS)} mutants were seen within {ENOUGH} schedules")
+    return 1 if survivors else 0
+
+
+def _seed_of(number: int) -> int | None:
+    return seed_that_sees(MUTANTS[number])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A first few hundred seeded schedules; `run.py` runs any number and prints the seeds that fail."""
 
 import pytest
-from simulation.schedule import Schedule, failures
+from simulation.schedule import Schedule
+from simulation.seeds import failures, schedule_of
 
 
 @pytest.mark.parametrize("start", range(0, 500, 50))
@@ -9,10 +10,11 @@ def test_every_invariant_holds_after_every_pass(start: int) -> None:
     assert failures(range(start, start + 50)) == []
 
 
-def test_a_seed_reproduces_its_run_step_by_step() -> None:
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_seed_reproduces_its_run_step_by_step(seed: int) -> None:
     logs: list[list[str]] = [[], []]
     for log in logs:
-        Schedule(1, log=log.append).run()
+        schedule_of(seed, log.append).run()
     assert logs[0] == logs[1]
     assert len(logs[0]) > 100
 
@@ -28,3 +30,24 @@ def test_schedules_reach_what_they_are_meant_to_test() -> None:
     items = "borrow withdraw give report reclaimed probed grant refuse reclaim probe sync synced"
     for item in items.split():
         assert f"['{item}'" in text, item
+
+
+def test_schedules_of_accepting_reach_what_they_are_meant_to_test() -> None:
+    """Both listeners admit and refuse; rates delay, hold and refuse; homes evict; shards and links break."""
+    steps: list[str] = []
+    for seed in range(3, 163, 4):
+        schedule_of(seed, steps.append).run()
+    text = "\n".join(steps)
+    for happened in (
+        "listener:A",
+        "listener:B",
+        "ip_rate",
+        "core_rate",
+        "make_room",
+        "crash",
+        "cut",
+        "unavailable=True",
+    ):
+        assert happened in text, happened
+    for item in ("ask", "within", "go", "blocked", "count", "spent", "tell", "recent", "unused"):
+        assert f"('{item}'" in text, item

@@ -425,6 +425,17 @@ def test_a_pool_that_lets_nobody_wait_does_not_stop_the_listener(direct):
     assert desk.counters.counted == ["borrowed", "admitted"]
 
 
+@pytest.mark.parametrize(("before", "after"), [(CapRule(5, "kafka_connections_max"), WAITS), (WAITS, CapRule(5, "x"))])
+def test_a_rule_that_changes_while_it_is_waited_for_stops_the_listener_or_lets_it_go_on(before, after):
+    desk = Desk(direct=True)
+    desk.tokens.rules[LISTENER] = before
+    desk.tokens.answers[" ".join(ALL)] = None
+    desk.connect()
+    assert desk.acceptor.accepting is not before.wait
+    desk.tokens.waiters[" ".join(ALL)].rule_changed(after)
+    assert desk.acceptor.accepting is not after.wait
+
+
 def test_the_listener_goes_on_as_soon_as_the_slot_is_taken_and_only_the_address_is_waited_for():
     desk = Desk(direct=True)
     desk.tokens.answers[" ".join(ALL)] = None

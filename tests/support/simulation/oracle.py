@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from simulation.world import DEADLINE_S, Node, SimulatedConnection, World
 
+from shards.limits.caps import UNLIMITED
 from shards.tokens.tokens import ADMITTED, Refused, TokensSnapshot
 
 
@@ -30,9 +31,8 @@ class Oracle:
     def __init__(self, world: World) -> None:
         self.world = world
         self.open_at_refusal: list[SimulatedConnection] = []
-        self._served: list[
-            tuple[str, int]
-        ] = []  # in this pass: a pool, and since when the connection had waited for it
+        # In this pass: a pool, since when the connection had waited for it, and its number.
+        self._served: list[tuple[str, int, int]] = []
         world.on_settled = self.judge
 
     # On every decision
@@ -42,7 +42,7 @@ class Oracle:
         world, decision = self.world, connection.decision
         if decision is ADMITTED:
             if not connection.started_anew:
-                self._served += [(pool, since) for pool, (since, *_) in connection.asked.items()]
+                self._served += [(pool, since, connection.number) for pool, (since, *_) in connection.asked.items()]
             for pool in connection.pools:
                 if pool in world.forced:
                     continue
@@ -87,6 +87,9 @@ class Oracle:
             self._follow(node, seen)
             node.changed_s.update(dict.fromkeys(node.changing, self.world.now_s))
             node.changing.clear()
+            self._in_time(node)
+            if self.world.judges_order:
+                node.knew = {home: dict(passes) for home, passes in node.knows.items()}
             self._counts(node, seen)
             self._loosens(node, seen)
             for other in self.world.nodes:  # what two other shards have of each other has not changed in this pass
@@ -110,10 +113,13 @@ class Oracle:
                 asked = connection.asked
                 self.world.follow(connection, seen)
                 if not connection.started_anew:
-                    self._served += [(pool, since) for pool, (since, *_) in asked.items() if pool in connection.held]
+                    got = [(pool, since) for pool, (since, *_) in asked.items() if pool in connection.held]
+                    self._served += [(pool, since, connection.number) for pool, since in got]
         latest: dict[str, int] = {}
-        for pool, since in self._served:
+        for pool, since, number in self._served:
             latest[pool] = max(since, latest.get(pool, 0))
+            if self.world.judges_order:
+                self._in_order(node, pool, self.world.everybody[number])
         self._served.clear()
         for connection in node.connections:
             for pool, (_, until, _) in connection.asked.items():
@@ -125,11 +131,46 @@ class Oracle:
                         f"came at {latest.get(pool)}",
                     )
 
+    def _in_order(self, node: Node, pool: str, served: SimulatedConnection) -> None:
+        """3: of connections that wait on different shards, the first is the one whose borrow the home had read, and said
+        so, before the other asked. Of pools that let wait, as a refusal may be on its way in others."""
+        world, home, knew = self.world, self.world.home(pool), served.knew.get(pool, {})
+        if not all(rules.get(pool, UNLIMITED).wait for rules in world.versions[world.acked :]):
+            return
+        for other in world.nodes:
+            link = world.links.get((home, other.shard))
+            if other is node or (link is not None and link.tokens.get(pool)):
+                continue
+            for connection in other.connections:
+                if connection.state == "pending" and pool in connection.asked and not connection.started_anew:
+                    require(
+                        connection.asked[pool][1] > knew.get(other.shard, -1),
+                        "3",
+                        f"connection {connection.number} waits for {pool} on shard {other.shard}, and was overtaken by",
+                        f"connection {served.number}",
+                    )
+
+    def _in_time(self, node: Node) -> None:
+        """3: what a home does not answer within the deadline is refused by the next tick, unless the rule lets it wait."""
+        for connection in node.connections:
+            late = connection.late
+            if late is None or connection.state != "pending" or connection.started_anew:
+                continue
+            until, since_s = late
+            for pool, (_, asked, _) in connection.asked.items():
+                if node.changed_s.get(self.world.home(pool), -1.0) >= since_s:
+                    connection.late = connection.overdue = None  # counted anew since the home came or went
+                require(
+                    asked != until or connection.overdue != until,
+                    "3",
+                    f"connection {connection.number} waits for {pool} beyond the deadline",
+                )
+
     def _counts(self, node: Node, seen: TokensSnapshot) -> None:
         """4: a shard counts every connection, capped or not."""
         expected: dict[str, int] = defaultdict(int)
         for connection in node.connections:
-            for pool in connection.pools if connection.state == "open" else seen.in_flight[connection][0]:
+            for pool in connection.pools if connection.state == "open" else seen.in_flight.get(connection, ((),))[0]:
                 expected[pool] += 1
         for key, in_use in seen.in_use.items():
             require(in_use == expected.get(key, 0), "4", f"{key}: {in_use} counted, {expected.get(key, 0)} open")

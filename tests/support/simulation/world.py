@@ -9,7 +9,7 @@ earlier incarnation, or to one, may arrive long after (`strays`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,9 @@ class SimulatedConnection:
         ] = {}  # the pool it waits for, since when (from, to), and which time
         self.held: dict[str, int] = {}  # pool -> since when its token counts as used
         self.past: list[tuple[str, int, int]] = []  # pool, from, until: used and given up before it was decided
+        self.knew: dict[str, dict[int, int]] = {}  # of the home of each pool it waited for, when it came to wait
+        self.late: tuple[int, float] | None = None  # which answer it waits for, and the first tick since
+        self.overdue: int | None = None  # the answer that a tick was to end
         self.started_anew = False  # it may have lost its place in a queue
 
     def decided(self, decision: Admitted | Refused) -> None:
@@ -57,11 +60,14 @@ class SimulatedLink:
     """One direction between two incarnations: events in order. `tokens`: what is on the way, by pool. `number` rises
     with every link: what is sent on an older one is lost."""
 
-    __slots__ = ("events", "number", "tokens")
+    __slots__ = ("events", "notes", "number", "tokens")
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
         self.events: deque[tuple[str, Any]] = deque()
+        self.notes: deque[tuple[int, dict[int, int]]] = (
+            deque()
+        )  # of each message: when it was sent, what its sender knew
         self.tokens: dict[str, int] = {}
 
     def add(self, message: Any) -> None:
@@ -88,6 +94,8 @@ class SimulatedLink:
         return lost
 
     def _count(self, message: Any, sign: int) -> None:
+        if isinstance(message[0], str):
+            return  # not of the tokens
         for item in message[1]:
             kind = item[0]
             if kind in ("grant", "give", "reclaimed"):
@@ -112,6 +120,10 @@ class Node:
         self.changing: set[int] = set()  # the same, in this pass
         self.pushed: deque[int] = deque()
         self.connections: dict[SimulatedConnection, None] = {}  # pending, suspended or open here
+        # Of each pool: connections that went away while the home believed that they wait, since when, and until when.
+        self.vanished: dict[str, list[tuple[SimulatedConnection, int, int]]] = {}
+        self.knows: dict[int, dict[int, int]] = {}  # of each home, the passes of other shards that it had heard of
+        self.knew: dict[int, dict[int, int]] = {}  # the same, when the last pass ended
         self.restarted = 0  # of its tokens, when it was last looked at
         self.may_cache: set[str] = set()  # pools of which the last word of the home was a grant that may be cached
         self.tokens: Tokens
@@ -120,7 +132,7 @@ class Node:
     def snapshot(self) -> TokensSnapshot:
         """Its tokens at the end of its last pass."""
         if self.seen is None:
-            self.seen = self.tokens.snapshot()
+            self.seen = self.world.snapshot_of(self)
         return self.seen
 
     def rule_of(self, pool: str) -> CapRule:
@@ -136,6 +148,7 @@ class World:
         self.shards = shards
         self.make = tokens
         self.log = log
+        self.judges_order = False  # among connections of different shards that wait for a pool
         self.instant = 0
         self.now_s = 0.0
         self.epochs = 0
@@ -176,6 +189,7 @@ class World:
         node.restarted = 0
         node.may_cache.clear()
         node.pushed.clear()
+        node.vanished.clear()
         node.seen = None
         node.tokens = self.make(
             shard,
@@ -185,10 +199,11 @@ class World:
             rule_of=node.rule_of,
             ttl_s=TTL_S,
             deadline_s=DEADLINE_S,
-            on_grant=partial(self.books.granted, node),
+            on_grant=partial(self._granted, node),
             on_reclaim=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
         )
+        self._equip(node)
         self.books.started(node)
         self.tell("start", shard, "epoch", node.epoch)
         self._apply(node, len(self.versions) - 1, None)
@@ -207,6 +222,18 @@ class World:
                     link.events.append(("up", (here.epoch, link.number)))
                     self.links[here.shard, there.shard] = link
         self.end_pass(shard)
+
+    def _granted(self, home: Node, pool: str, to: int, n: int, is_reported: bool) -> None:
+        self.books.granted(home, pool, to, n, is_reported)
+        for connection, since, until in self.nodes[to].vanished.pop(pool, ()):
+            connection.past.append((pool, since, until))
+
+    def _equip(self, node: Node) -> None:
+        """Gives an incarnation what it has besides its tokens."""
+
+    def snapshot_of(self, node: Node) -> TokensSnapshot:
+        """A copy of a shard's tokens."""
+        return node.tokens.snapshot()
 
     def crash(self, shard: int, *, eof_first: bool) -> None:
         """A shard dies. With `eof_first` peers see that before the last things it sent, which then arrive as strays."""
@@ -289,7 +316,10 @@ class World:
         if not (node.alive and node.epoch == epoch and target.alive and known is not None and known[0] == target.epoch):
             self.strays.append((node.shard, node.epoch, peer, known[0] if known else 0, as_received))
         elif known[1] == self.links[node.shard, peer].number:
-            self.links[node.shard, peer].add(as_received)
+            link = self.links[node.shard, peer]
+            link.add(as_received)
+            if self.judges_order:
+                link.notes.append((self.instant, dict(node.knows.get(node.shard, {}))))
 
     def waiting_events(self, shard: int) -> list[int]:
         """The peers from which something is under way to a shard."""
@@ -305,22 +335,39 @@ class World:
         self.tell("deliver", source, "->", target, kind, what)
         if kind in ("message", "old"):
             self._heard(node, what, is_old=kind == "old")
-            node.tokens.receive(source, what)
+            if self.judges_order:
+                sent, heard = self.links[source, target].notes.popleft()
+                node.knows.setdefault(target, {})[source] = sent
+                node.knows[source] = {**heard, source: sent}
+            self._receive(node, source, what)
+            vanished = self.nodes[source].vanished
+            if vanished and not self.links[source, target].events:  # the home has read of all that went away
+                for pool in [pool for pool in vanished if self.home(pool) == target]:
+                    del vanished[pool]
             return
         node.may_cache -= {pool for pool in node.may_cache if self.home(pool) == source}
         node.changing.add(source)
         if kind == "up":
             node.known[source] = what
             node.met[source] = what[0]
-            node.tokens.peer_up(source, what[0])
+            self._peer_up(node, source, what[0])
         elif kind == "lost":
             if node.known.pop(source, None) is not None:
                 for connection in node.connections:
                     self._count_asked(connection, source)
-                node.tokens.peer_lost(source)
+                self._peer_lost(node, source)
         elif node.met.get(source) == what:
             del node.met[source]
             node.tokens.peer_down(source)
+
+    def _receive(self, node: Node, source: int, message: Any) -> None:
+        node.tokens.receive(source, message)
+
+    def _peer_up(self, node: Node, peer: int, epoch: int) -> None:
+        node.tokens.peer_up(peer, epoch)
+
+    def _peer_lost(self, node: Node, peer: int) -> None:
+        node.tokens.peer_lost(peer)
 
     def _count_asked(self, connection: SimulatedConnection, home: int | None = None) -> None:
         """A token may have been on its way to a connection, and was lost with its shard, or with the link to its home."""
@@ -329,6 +376,8 @@ class World:
                 connection.past.append((pool, since, self.instant))
 
     def _heard(self, node: Node, message: Any, *, is_old: bool) -> None:
+        if isinstance(message[0], str):
+            return
         for item in message[1]:
             if item[0] == "grant" and item[3] and not is_old:
                 node.may_cache.add(item[1])
@@ -388,6 +437,7 @@ class World:
         self._apply(node, version, changed)
 
     def _apply(self, node: Node, version: int, changed: set[str] | None) -> None:
+        changed = self._change(node, version, changed)
         node.version = version
         node.may_cache.clear()  # what its home can't revoke any more is given up
         epoch = node.epoch
@@ -399,6 +449,10 @@ class World:
                 self._count_acks()
 
         node.tokens.apply(version, done, changed)
+
+    def _change(self, node: Node, version: int, changed: set[str] | None) -> Collection[str] | None:
+        """Everything of a shard but its tokens comes to a version; which pools have another rule, as tokens are told."""
+        return changed
 
     def _count_acks(self) -> None:
         self.acked = max(self.acked, min((node.done for node in self.nodes if node.alive), default=0))
@@ -442,7 +496,7 @@ class World:
 
     def follow(self, connection: SimulatedConnection, seen: TokensSnapshot | None = None) -> None:
         """Notes what a connection in flight holds and waits for: used from when it asked, if it got the token."""
-        holds, waits_for = (seen or connection.node.tokens.snapshot()).in_flight[connection]
+        holds, waits_for = (seen or self.snapshot_of(connection.node)).in_flight.get(connection, ((), None))
         since = max(connection.arrived, self.looked + 1)
         for pool in [pool for pool in connection.held if pool not in holds]:
             connection.past.append((pool, connection.held.pop(pool), self.instant))
@@ -450,6 +504,8 @@ class World:
             self._count_asked(connection)
         for pool in holds:
             connection.held.setdefault(pool, connection.asked.pop(pool, (since, 0, 0.0))[0])
+        if waits_for and waits_for not in connection.asked:
+            connection.knew[waits_for] = connection.node.knew.get(self.home(waits_for), {})
         connection.asked = {
             pool: connection.asked.get(pool, (since, self.instant, self.now_s))
             for pool in ([waits_for] if waits_for else [])
@@ -504,6 +560,15 @@ class World:
         self.instant += 1
         self.tell("cancel", connection.node.shard, "connection", connection.number)
         self.follow(connection)
+        for pool, (
+            since,
+            *_,
+        ) in connection.asked.items():  # a token that is granted to it all the same was its own so long
+            link = self.links.get((self.home(pool), connection.node.shard))
+            if link is not None and link.tokens.get(pool):
+                connection.past.append((pool, since, self.instant))
+            else:
+                connection.node.vanished.setdefault(pool, []).append((connection, since, self.instant))
         self._end(connection, "cancelled")
         connection.node.tokens.cancel(connection)
 
@@ -521,7 +586,14 @@ class World:
     def tick(self, shard: int) -> None:
         """A shard looks at the clock."""
         self.instant += 1
-        self.nodes[shard].tokens.tick(self.now_s)
+        node = self.nodes[shard]
+        for connection in node.connections:
+            for pool, (_, until, _) in connection.asked.items():
+                if connection.late is None or connection.late[0] != until:
+                    connection.late = until, self.now_s
+                elif self.now_s >= connection.late[1] + DEADLINE_S and not node.rule_of(pool).wait:
+                    connection.overdue = until
+        node.tokens.tick(self.now_s)
 
     def end_pass(self, shard: int) -> None:
         """A shard ends a pass of its loop."""

@@ -1,0 +1,451 @@
+"""A World whose connections go the whole way of broker/accept: two listeners, their backlogs, rates and caps, one clock.
+
+Each shard has the classes that run: Acceptors with Admission, Pacing, Listener, HeldConnections, CoreRates, Eviction and
+Rates, Timers and ClusterImage; simulated are sockets, the poller, the journal and the links. A configuration is a dict of
+records as the coordinator stores them; which pools it changes is told by the image.
+
+W1  No unit of a rate is recorded that one Kafka broker would not have recorded (shards/limits/rate_replay.py), and an
+    address gets no more connections in than units were recorded for it.
+W2  A listener accepts nothing while a connection waits for its slot under a rule that lets it wait (KIP-402), and without
+    rates is paused for no other reason.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Generator
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
+
+from simulation.oracle import require
+from simulation.world import Node, SimulatedConnection, World
+from units import quotas_of
+
+from broker.accept.acceptors import Acceptors
+from broker.accept.steps import Step
+from broker.metrics.outcomes import Outcomes
+from broker.runtime.shard_context import ShardContext
+from shards.config.image import ClusterImage
+from shards.errors import PeerLost
+from shards.limits.caps import CapRule
+from shards.limits.errors import TurnstileError
+from shards.limits.rate import Window
+from shards.limits.rate_replay import RateReplay
+from shards.mesh.timers import Timers
+from shards.tokens.tokens import ADMITTED, Refused, Tokens, TokensSnapshot
+
+LISTENERS = ("A", "B")
+Records = dict[tuple[str, str], Any]
+_CAPS = ("broker_cap", "listener_cap", "ip_cap")
+
+
+class Ignore:
+    """Counts, journals and watches nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *anything, **named: None
+
+
+class SimulatedPoller(Ignore):
+    """Which listeners accept, and the time at which the pass began."""
+
+    def __init__(self, now_s: float) -> None:
+        self.watched: dict[int, Callable[[int], None]] = {}
+        self.now_ns = 0
+        self.look(now_s)
+
+    def look(self, now_s: float) -> None:
+        self.now_ns = int(now_s * 1e9)
+
+    def watch(self, fd: int, callback: Callable[[int], None], events: int = 0) -> None:
+        self.watched[fd] = callback
+
+    def unwatch(self, fd: int) -> None:
+        del self.watched[fd]
+
+
+class SimulatedSocket(Ignore):
+    """A listening socket: its backlog outlives the shard. `budget`: how many connections it has ready in this pass."""
+
+    family = socket.AF_INET
+
+    def __init__(self, desk: AcceptingShard, listener: str) -> None:
+        self._desk = desk
+        self.listener = listener
+        self.budget = 0
+
+    def fileno(self) -> int:
+        return LISTENERS.index(self.listener)
+
+    def _accept(self) -> tuple[int, tuple[str, int]]:
+        backlog = self._desk.world.backlogs[self._desk.node.shard, self.listener]
+        if not backlog or not self.budget:
+            raise BlockingIOError
+        self.budget -= 1
+        connection = self._desk.world.accepted(self._desk.node, self.listener, backlog.popleft())
+        return os.open(os.devnull, os.O_RDONLY), (connection.pools[-1][3:], connection.number)
+
+
+class Journal(Ignore):
+    """Tells the world what becomes of connections and rates."""
+
+    def __init__(self, desk: AcceptingShard) -> None:
+        self._desk = desk
+
+    def refused(
+        self, number: int, ip: str, port: int, listener: str, reason: str, limit: str, value: float, version: int,
+        waited_ms: float,
+    ) -> None:  # fmt: skip
+        self._desk.counts["refused_" + reason, listener] += 1
+        self._desk.world.refused(self._desk.node, port, reason, limit, value, version)
+
+    def add(self, kind: str, *, detail: dict[str, Any], version: int) -> None:
+        self._desk.world.recorded(self._desk.node, kind, detail, version)
+
+
+class OpenConnection:
+    """What eviction sees of an open connection."""
+
+    busy = False
+
+    def __init__(self, connection: SimulatedConnection, number: int, listener: str, now_ns: int) -> None:
+        self.id, self.listener, self.last_used_ns = number, listener, now_ns
+        self.close: Callable[[str], None] = lambda why: connection.world.close(connection)
+
+
+class Answer:
+    """The answer to a call, which the poller of a task's shard brings."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def __await__(self) -> Generator[Answer, None, Any]:
+        yield self
+        if isinstance(self.value, TurnstileError):
+            raise self.value
+        return self.value
+
+
+class AcceptingShard:
+    """What one incarnation of a shard has besides its tokens. `context.counters` is this object."""
+
+    def __init__(self, world: AcceptWorld, node: Node) -> None:
+        self.world, self.node, self.epoch = world, node, node.epoch
+        self.poller = SimulatedPoller(world.now_s)
+        self.timers = Timers(cast(Any, self.poller))
+        self.image = ClusterImage()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.open: dict[int, OpenConnection] = {}
+        self.up: set[int] = set()
+        self.served: dict[str, Callable[..., Any]] = {}
+        self.tasks: list[tuple[Any, Answer | None]] = []  # and the answer that it waits for; None: it has not begun
+        journal = Journal(self)
+        counters = Counters(self.counts)
+        self.context = ShardContext(
+            shard=node.shard, shards=world.shards, image=self.image, tokens=node.tokens, poller=cast(Any, self.poller),
+            timers=self.timers, journal=cast(Any, journal), counters=cast(Any, counters),
+            top_talkers=cast(Any, Ignore()), log=cast(Any, Ignore()),
+            send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,
+            start_soon=self.start_soon,
+        )  # fmt: skip
+        self.acceptors = Acceptors(self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20)
+        self.acceptors.eviction.serve_on(self.served.__setitem__)
+        self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
+
+    def listen(self) -> None:
+        for sock in self.sockets:
+            outcomes = Outcomes(sock.listener, self.context.journal, self.context.counters, self.context.top_talkers)
+            self.acceptors.open(outcomes, cast(Any, sock), partial(self.admitted, sock.listener))
+
+    def admitted(self, listener: str, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
+        os.close(fd)
+        connection = self.world.everybody[port]
+        self.open[port] = OpenConnection(connection, port, listener, self.poller.now_ns)
+        self.world.admitted(self.node, connection, listener, ip)
+
+    def accept(self, budget: int) -> None:
+        """The listeners that accept find so many connections ready."""
+        for sock in self.sockets:
+            sock.budget = budget
+            ready = self.poller.watched.get(sock.fileno())
+            if ready is not None:
+                ready(1)
+
+    # Tasks
+
+    def request(self, peer: int, method: str, *args: Any) -> Answer:
+        answer = Answer()
+        self.world.calls.append((self.node.shard, self.epoch, peer, method, args, answer))
+        return answer
+
+    def start_soon(self, function: Callable[..., Any], *args: Any) -> None:
+        self.tasks.append((function(*args), None))
+
+    def start_tasks(self) -> None:
+        """Tasks that the last pass started run until they wait."""
+        for task, awaited in list(self.tasks):
+            if awaited is None:
+                self._step(task, awaited)
+
+    def _step(self, task: Any, awaited: Answer | None) -> None:
+        self.tasks.remove((task, awaited))
+        with suppress(StopIteration):
+            self.tasks.append((task, task.send(None)))
+
+    def go_on(self, answer: Answer, value: Any) -> None:
+        """An answer has come."""
+        answer.value = value
+        for task, awaited in list(self.tasks):
+            if awaited is answer:
+                self._step(task, awaited)
+
+
+class Counters(Ignore):
+    """Counts connections, as the rates look at them."""
+
+    def __init__(self, counts: Counter[tuple[str, str]]) -> None:
+        self._counts = counts
+
+    def admitted(self, listener: str) -> None:
+        self._counts["admitted", listener] += 1
+
+    def value(self, name: str, listener: str) -> int:
+        return self._counts[name, listener]
+
+
+class AcceptWorld(World):
+    """`configure` pushes a configuration; `connect` puts a client into a backlog. `ips` are the addresses of clients."""
+
+    def __init__(
+        self,
+        shards: int,
+        ips: Collection[str],
+        *,
+        rated: Collection[str] = (),
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self.pools = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
+        self.rated = frozenset(rated)  # the addresses that have a rate in every configuration
+        self.states: list[Records] = [{}]
+        self.images: list[ClusterImage] = [ClusterImage()]
+        self.backlogs: dict[tuple[int, str], deque[tuple[str, float]]] = {
+            (shard, name): deque() for shard in range(shards) for name in LISTENERS
+        }
+        self.listeners: dict[int, str] = {}  # of each connection, by number
+        self.calls: list[tuple[int, int, int, str, tuple[Any, ...], Answer]] = []
+        self.desks: dict[int, AcceptingShard] = {}
+        self.units: Counter[str] = Counter()
+        self.let_in: Counter[str] = Counter()
+        self.rate_refusals: list[tuple[str, bool]] = []
+        self.longest_s = 0.0  # that a connection was in a backlog
+        self._replays: dict[tuple[int, int], RateReplay] = {}
+        super().__init__(shards, Tokens, log)
+
+    # Shards
+
+    def _equip(self, node: Node) -> None:
+        desk = self.desks[node.shard] = AcceptingShard(self, node)
+        desk.listen()
+
+    def crash(self, shard: int, *, eof_first: bool) -> None:
+        super().crash(shard, eof_first=eof_first)
+        desk = self.desks[shard]
+        desk.acceptors.close()  # the kernel closes its descriptors
+        for task, _ in desk.tasks:
+            task.close()
+        desk.tasks.clear()
+
+    def snapshot_of(self, node: Node) -> TokensSnapshot:
+        seen = node.tokens.snapshot()
+        mine = {self.everybody[cast(Any, waiter).port]: held for waiter, held in seen.in_flight.items()}
+        return seen._replace(in_flight=cast(Any, mine))
+
+    def _peer_up(self, node: Node, peer: int, epoch: int) -> None:
+        self._peer_lost(node, peer)  # links that come up again have broken before
+        super()._peer_up(node, peer, epoch)
+        self.desks[node.shard].up.add(peer)
+        self.desks[node.shard].acceptors.peer_up(peer)
+
+    def _peer_lost(self, node: Node, peer: int) -> None:
+        desk = self.desks[node.shard]
+        if peer in desk.up:
+            desk.up.discard(peer)
+            super()._peer_lost(node, peer)
+            desk.acceptors.peer_down(peer)
+
+    def _receive(self, node: Node, source: int, message: Any) -> None:
+        if not isinstance(message[0], str):
+            super()._receive(node, source, message)
+        elif source in self.desks[node.shard].up:
+            self.desks[node.shard].acceptors.receive(source, message)
+
+    def send(self, node: Node, epoch: int, peer: int, message: Any) -> None:
+        """What is not of the tokens; lost with its link."""
+        known = node.known.get(peer)
+        link = self.links.get((node.shard, peer))
+        if node.epoch == epoch and known is not None and link is not None and known[1] == link.number:
+            self.tell("   ", node.shard, "->", peer, message)
+            link.events.append(("message", message))
+
+    # Configuration
+
+    def configure(self, state: Records) -> int:
+        """Pushes a configuration: all of its records."""
+        image = ClusterImage()
+        image.apply(len(self.states), [(*place, value) for place, value in state.items()], whole=True)
+        self.states.append(dict(state))
+        self.images.append(image)
+        return self.push({pool: image.rule_of(pool) for pool in self.pools})
+
+    def _change(self, node: Node, version: int, changed: set[str] | None) -> Collection[str] | None:
+        """`changed` None: the shard is sent everything, as by a coordinator that it did not know."""
+        desk = self.desks[node.shard]
+        old, new = self.states[desk.image.version], self.states[version]
+        if changed is None:
+            found = desk.image.apply(version, [(*place, value) for place, value in new.items()], whole=True)
+        else:
+            places = [place for place in (old | new) if old.get(place) != new.get(place)]
+            found = desk.image.apply(version, [(*place, new.get(place)) for place in places])
+        desk.poller.look(self.now_s)
+        desk.acceptors.image_changed(version)
+        return found.pools
+
+    # Connections
+
+    def connect(self, shard: int, listener: str, ip: str) -> None:
+        """A client connects; the kernel has chosen the shard."""
+        self.backlogs[shard, listener].append((ip, self.now_s))
+
+    def accepted(self, node: Node, listener: str, client: tuple[str, float]) -> SimulatedConnection:
+        self.instant += 1
+        ip, since_s = client
+        self.longest_s = max(self.longest_s, self.now_s - since_s)
+        pools = (f"listener:{listener}", "broker", "broker:all", f"ip:{ip}")
+        connection = SimulatedConnection(self, len(self.everybody), node, pools, len(pools))
+        self.everybody.append(connection)
+        self.listeners[connection.number] = listener
+        node.connections[connection] = None
+        self.tell("accept", node.shard, "connection", connection.number, pools)
+        return connection
+
+    def admitted(self, node: Node, connection: SimulatedConnection, listener: str, ip: str) -> None:
+        if self.images[node.version].inter_broker_listener == listener:
+            self.forced.add("broker")
+        if ip in self.rated:
+            self.let_in[f"rate:ip:{ip}"] += 1
+            require(
+                self.let_in[f"rate:ip:{ip}"] <= self.units[f"rate:ip:{ip}"], "W1", "a connection without a unit of", ip
+            )
+        self.settle(connection, ADMITTED)
+
+    def refused(self, node: Node, number: int, reason: str, limit: str, value: float, version: int) -> None:
+        connection = self.everybody[number]
+        if not node.alive or connection.state != "pending":
+            return
+        cause = self._cause(connection, reason, limit, value, version)
+        if cause is not None:
+            self.settle(connection, cause)
+            return
+        require(reason != "shard_unavailable" or not self.calm, "3", "no answer of a rate's home")
+        self.tell("   ", "connection", number, reason)
+        self._end(connection, "refused")
+
+    calm = False
+    """Whether all shards live, are linked, and have their turn soon, from beginning to end."""
+
+    def _cause(
+        self, connection: SimulatedConnection, reason: str, limit: str, value: float, version: int
+    ) -> Refused | None:
+        """The decision of the tokens, as far as it can be told from the journal; None: it was a rate's, or a cap that
+        was waited for after a delay (LATE_TOKENS)."""
+        if reason == "shard_unavailable":
+            pool = next(iter(connection.asked), None)
+            if pool is None or connection.node.rule_of(pool).name != limit:
+                return None
+            return Refused(pool, connection.node.rule_of(pool), version, True)
+        if reason not in _CAPS:
+            return None
+        rule = CapRule(int(value), limit)
+        rules = self.versions[version]
+        for pool in connection.pools:
+            if pool.partition(":")[0] == reason.removesuffix("_cap") and rules.get(pool) == rule:
+                return Refused(pool, rule, version)
+        late = any(rules.get(pool) == rule._replace(wait=True) for pool in connection.pools)
+        require(late, "7", reason, limit, value, "is no rule of version", version)
+        return None
+
+    def _end(self, connection: SimulatedConnection, state: str) -> None:
+        super()._end(connection, state)
+        self.desks[connection.node.shard].open.pop(connection.number, None)
+
+    # Rates
+
+    def recorded(self, node: Node, kind: str, detail: dict[str, Any], version: int) -> None:
+        """What a home writes down is done again at once, under the configuration of that version (W1)."""
+        replay = self._replays.setdefault((node.shard, node.epoch), RateReplay(Window()))
+        beyond = replay.event(detail, lambda key: quotas_of(self.images[version], key), Window())
+        require(not beyond, "W1", f"{beyond} units that one broker would not have recorded:", detail)
+        self.units[detail["pool"]] += detail.get("tokens", 0) * (1 if kind == "grant" else -1)
+
+    # Time
+
+    def begin_pass(self, shard: int) -> None:
+        """A pass begins: what timers and tasks have to do."""
+        self.instant += 1
+        desk = self.desks[shard]
+        desk.poller.look(self.now_s)
+        desk.timers.call_due()
+        desk.start_tasks()
+        for call in [each for each in self.calls if shard in (each[0], each[2])]:
+            self._advance(shard, call)
+
+    def _advance(self, shard: int, call: tuple[int, int, int, str, tuple[Any, ...], Answer]) -> None:
+        caller, epoch, peer, method, args, answer = call
+        if not self.nodes[caller].alive or self.nodes[caller].epoch != epoch:
+            self.calls.remove(call)
+        elif answer.value is not None and shard == caller:
+            self.calls.remove(call)
+            self.desks[caller].go_on(answer, answer.value[0])
+        elif answer.value is None and not self.linked(caller, peer):
+            answer.value = (PeerLost(f"{peer} is down"),)
+        elif answer.value is None and shard == peer:
+            answer.value = (self.desks[peer].served[method](caller, *args),)
+
+    def accept(self, shard: int, budget: int) -> None:
+        """The shard's listeners accept up to so many connections each."""
+        before = len(self.everybody)
+        self.desks[shard].accept(budget)
+        left = [each for each in self.everybody[before:] if each.state == "pending"]
+        if left:
+            seen = self.snapshot_of(self.nodes[shard])
+            for connection in left:
+                self.follow(connection, seen)
+
+    def tick(self, shard: int) -> None:
+        super().tick(shard)
+        self.desks[shard].acceptors.tick()
+
+    def end_pass(self, shard: int) -> None:
+        self.instant += 1
+        node, desk = self.nodes[shard], self.desks[shard]
+        if desk.epoch == node.epoch:
+            desk.acceptors.flush()
+        node.seen = None
+
+    # W2
+
+    def look(self, shard: int, *, rates: bool) -> None:
+        """W2, of the shard that ended its pass; `rates`: whether any rate is set."""
+        node, desk = self.nodes[shard], self.desks[shard]
+        waits: set[str] = set()
+        for waiter, (_, pool) in node.tokens.snapshot().in_flight.items():
+            pending = cast(Any, waiter)
+            if pool is not None and node.rule_of(pool).wait and pending.step is not Step.LATE_TOKENS:
+                waits.add(self.listeners[pending.port])
+        accepting = {LISTENERS[fd] for fd in desk.poller.watched}
+        require(not waits & accepting, "W2", f"shard {shard} accepts on {waits & accepting}, where a connection waits")
+        if not rates:
+            require(waits | accepting == set(LISTENERS), "W2", f"shard {shard} accepts on {accepting}; {waits} wait")
