@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
+from simulation.crossing import vanished_client
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
@@ -183,33 +184,7 @@ def test_a_token_on_its_way_home_is_not_in_use(cluster: SimulatedCluster) -> Non
 
 
 def test_a_token_granted_to_a_client_that_went_away_is_not_in_use() -> None:
-    """The token was on its way home when the last one arrived, and was then granted to a connection cancelled before."""
-    cluster = SimulatedCluster(3)
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    cluster.set_cap(1)
-    opened = cluster.open(1, on=away)
-    gone = cluster.arrive(on=third)
-    for source, target in ((third, home), (home, away)):  # the borrow, and what is reclaimed for it
-        world.end_pass(source)
-        world.deliver(source, target)
-    world.end_pass(away)
-    world.close(opened[0])
-    world.end_pass(away)  # the answer, and the token after it
-    world.cancel(gone)
-    world.end_pass(third)
-    world.end_pass(home)
-    late = cluster.arrive(on=home)
-    world.deliver(away, home)
-    world.end_pass(home)  # nothing is cached, so the probe begins
-    world.deliver(away, home)
-    world.end_pass(home)  # the token goes to the connection that went away
-    world.deliver(home, away)
-    world.end_pass(away)
-    world.deliver(away, home)
-    world.end_pass(home)
-    assert pending(late)
-    cluster.run()
+    late = vanished_client()
     assert admitted(late)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from simulation.crossing import vanished_client
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
@@ -35,13 +36,15 @@ STOPS = "stops"
 
 
 class Mutant(NamedTuple):
-    """A method that is another one. `invariant`: the number of the one that it violates."""
+    """A method that is another one. `invariant`: the number of the one that it violates. `script`: a world that is not drawn
+    from a seed, and counts as the schedule before the first."""
 
     name: str
     cls: type
     method: str
     other: Any
     invariant: str
+    script: Callable[[], object] | None = None
 
 
 def leaks_a_token(grants: Grants, shard: int, pool: HomePool, n: int) -> None:
@@ -205,8 +208,7 @@ MUTANTS = [
     _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5"),
     _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
     _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
-    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5"),
-    _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3"),
+    _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3"),
     _line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
     _line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
@@ -230,8 +232,10 @@ def _broken(mutant: Mutant) -> Iterator[None]:
 
 
 def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
-    """The first seed whose schedule violates the mutant's invariant; None: it survives."""
+    """The first seed whose schedule violates the mutant's invariant, -1 for its script; None: it survives."""
     with _broken(mutant):
+        if mutant.script is not None:
+            return -1 if mutant.invariant == _what_fails(mutant.script) else None
         for seed in seeds:
             if mutant.invariant == what_fails(seed):
                 return seed
@@ -240,8 +244,12 @@ def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
 
 def what_fails(seed: int) -> str:
     """The number of the invariant that a schedule violates first, STOPS when a shard would have ended; "": all held."""
+    return _what_fails(Schedule(seed).run)
+
+
+def _what_fails(world: Callable[[], object]) -> str:
     try:
-        Schedule(seed).run()
+        world()
     except Violation as violation:
         return str(violation).partition(":")[0].removeprefix("invariant ")
     except Exception:

@@ -46,25 +46,39 @@ class Schedule:
         self.slow_links = {
             (draw.randrange(shards), draw.randrange(shards)) for _ in range(draw.choice([0, 0, 0, shards]))
         }
+        self.races = 0.0  # how often three connections move at once on three shards
         self.blinks = 0.0  # how many of the crashes are over at once, so that peers read of both in one pass
         self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
         self.patience_s = draw.choice(
             [0.5, 2.0, 1000.0]
         )  # of the coordinator, before it kills who has not acknowledged
-        kind = draw.choice(["any", "any", "calm", "scarce", "scarce", "homes die", "homes die"])
-        if kind in ("calm", "scarce"):  # only connections and changes
+        kind = draw.choice(["any", "calm", "scarce", "changes", "links", "homes die"])
+        if kind in ("calm", "scarce", "changes", "links"):  # only connections and changes
             self.crashes = self.cuts = self.stalls = self.again = 0.0
             self.slow, self.slow_links, self.patience_s = set(), set(), 1000.0
         if kind == "scarce":  # few tokens, and clients that come and go at once
             shards, self.caps, self.ips = draw.choice([2, 3]), [1, 1, 2], self.ips[:1]
-            self.cancels, self.arrivals, self.closes = draw.choice([0.2, 0.5]), 0.8, 1.0
+            self.cancels, self.arrivals, self.closes = draw.choice([0.0, 0.2, 0.5]), 0.8, 1.0
             self.haste, self.passes = draw.choice([1, 2, 10]), 250
             self.changes, self.no_cap_share, self.wait_share = 0.0, 0.0, 0.0
-            self.forced = draw.choice([0.0, 0.0, 0.0, 0.3])
+            self.forced, self.races = draw.choice([0.0, 0.0, 0.0, 0.3]), draw.choice([0.0, 0.3])
+        if (
+            kind == "changes"
+        ):  # caps that come and go over connections that are open or in flight, and are heard of late
+            shards, self.caps, self.ips = draw.choice([3, 4]), [1, 2, 3, 10], self.ips[:1]
+            self.changes, self.no_cap_share, self.wait_share = 0.2, 0.4, draw.choice([0.0, 0.3])
+            self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.1, 0.1
+            self.arrivals, self.forced, self.cancels, self.haste = 0.6, 0.0, 0.0, draw.choice([1, 3])
+            self.slow_links = {(draw.randrange(shards), draw.randrange(shards)) for _ in range(2)}
+            self.passes = 150
+        if kind == "links":  # links that break and come back
+            shards, self.caps, self.ips = draw.choice([2, 3, 4]), [1, 2, 4], self.ips[:1]
+            self.cuts, self.changes, self.wait_share, self.forced = 0.15, draw.choice([0.0, 0.05]), 0.0, 0.0
+            self.closes, self.arrivals = 0.3, 0.6
         if kind == "homes die":  # caches full of tokens, caps that are cut, and homes that die and return
             shards, self.caps, self.ips = draw.choice([2, 3, 4]), [1, 2, 3, 40], self.ips[:1]
             self.slow, self.slow_links, self.haste = set(), set(), draw.choice([1, 3])
-            self.changes, self.crashes, self.blinks = 0.2, 0.15, draw.choice([0.0, 0.9])
+            self.changes, self.crashes, self.blinks = 0.3, 0.15, draw.choice([0.0, 0.9])
             self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.02, 0.1
             self.arrivals, self.forced = 0.6, 0.0
         self.kind = kind
@@ -105,6 +119,8 @@ class Schedule:
             world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
         if draw.random() < self.cuts:
             self._cut_or_relink()
+        if draw.random() < self.races:
+            self._race()
         if draw.random() < self.stalls:
             self.stalled[draw.randrange(world.shards)] = draw.choice([5, 20, 40])
         if draw.random() < 0.1:
@@ -115,6 +131,27 @@ class Schedule:
         alive = [node.shard for node in world.nodes if node.alive and node.shard not in self.stalled]
         if alive:
             self._pass(draw.choice(alive))
+
+    def _race(self) -> None:
+        """One client closes and another, which waits, goes away, just before a third comes: all three cross each other."""
+        world, draw = self.world, self.draw
+        pool = draw.choice(["broker", *self.ips])
+        home = world.home(pool)
+        away = [each for node in world.nodes if node.shard != home for each in node.connections if pool in each.pools]
+        closing = [each for each in away if each.state == "open"]
+        waiting = [each for each in away if each.state == "pending" and pool in each.asked]
+        if closing and waiting:
+            gone, closed = draw.choice(waiting), draw.choice(closing)
+            world.cancel(gone)
+            self._end_pass(gone.node.shard)
+            world.close(closed)
+            self._end_pass(closed.node.shard)
+            world.arrive(home, (pool,))
+            self._end_pass(home)
+
+    def _end_pass(self, shard: int) -> None:
+        self.world.end_pass(shard)
+        self.oracle.look(shard)
 
     def _cut_or_relink(self) -> None:
         world, draw = self.world, self.draw
@@ -145,8 +182,7 @@ class Schedule:
         self.draw.shuffle(steps)
         for step in steps:
             step(shard)
-        self.world.end_pass(shard)
-        self.oracle.look(shard)
+        self._end_pass(shard)
 
     def _read(self, shard: int) -> None:
         world, draw = self.world, self.draw
