@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
-from simulation.crossing import vanished_client
+from simulation.crossing import late_report, vanished_client
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
@@ -186,6 +186,10 @@ def test_a_token_on_its_way_home_is_not_in_use(cluster: SimulatedCluster) -> Non
 def test_a_token_granted_to_a_client_that_went_away_is_not_in_use() -> None:
     late = vanished_client()
     assert admitted(late)
+
+
+def test_a_change_is_done_after_every_home_has_heard_and_revoked() -> None:
+    late_report()
 
 
 def test_a_tight_pool_may_be_cached_again_once_it_is_half_empty(cluster: SimulatedCluster) -> None:

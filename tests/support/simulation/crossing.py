@@ -1,9 +1,11 @@
-"""A world in which three messages cross each other in the one order that a guard exists for; too rare for drawn schedules."""
+"""Worlds in which messages cross each other in the one order that a guard exists for; too rare for drawn schedules."""
 
 from __future__ import annotations
 
-from simulation.cluster import SimulatedCluster
+from simulation.cluster import PER_IP, SimulatedCluster
 from simulation.world import SimulatedConnection
+
+from shards.limits.caps import CapRule
 
 
 def vanished_client() -> SimulatedConnection:
@@ -36,3 +38,35 @@ def vanished_client() -> SimulatedConnection:
     cluster.run()
     cluster.finish()
     return late
+
+
+def late_report() -> None:
+    """A cap appears. One shard tells late of what it uses, so that the home revokes connections in flight on another.
+    One goes on before its shard has read of that, the other after. Raises Violation if one is let in when all are done."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+
+    def drain(*ways: tuple[int, int]) -> None:
+        for source, target in ways:
+            while world.links[source, target].events:
+                world.deliver(source, target)
+            world.end_pass(target)
+
+    cluster.open(2, on=third)
+    early, late = (world.arrive(away, (cluster.pool, "listener:A"), rated=True) for _ in range(2))
+    cluster.run()
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for shard in (home, away):
+        world.apply(shard)
+        world.end_pass(shard)
+    drain((home, away), (away, home))
+    world.apply(third)
+    world.end_pass(third)
+    drain((home, third), (away, third), (third, away), (home, away), (away, third), (away, home))
+    drain((third, home), (home, third), (third, home))
+    world.resume(early)
+    cluster.run()
+    world.resume(late)
+    cluster.run()
+    cluster.finish()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from simulation.crossing import vanished_client
+from simulation.crossing import late_report, vanished_client
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
@@ -180,19 +180,19 @@ MUTANTS = [
     _other(Ledger, "_press", refuses_as_soon_as_it_is_dry, "3"),
     _other(Refusals, "consider", refuses_without_a_probe, "3"),
     _other(Refusals, "confirmed", covers_latecomers_with_an_old_probe, "3"),
-    _other(Ledger, "withdraw", forgets_who_cancelled, "3"),
+    _other(Ledger, "withdraw", forgets_who_cancelled, "3")._replace(script=vanished_client),
     _other(Waiting, "refuse", refuses_latecomers, "3"),
     _other(Cache, "tighten", ignores_reclaim, "3"),
     _other(Cache, "settle", caches_while_tight, "3"),
     _other(Cache, "change", does_not_count_without_a_cap, "4"),
     _other(Cache, "rejoin", forgets_use_at_a_new_home, "1/5"),
-    _other(Peers, "floor", property(believes_everybody_reported), "1/5"),
+    _other(Peers, "floor", property(believes_everybody_reported), "1/5")._replace(script=late_report),
     _other(Peers, "fresh", takes_any_session, "2"),
     _other(Grants, "drop", keeps_the_tokens_of_the_dead, "6"),
     _other(Waiting, "refuse", blames_another_value, "7"),
     _other(Cache, "sweep", keeps_idle_tokens, "8"),
     _other(Ledger, "sweep", keeps_empty_pools, "8"),
-    _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5"),
+    _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5")._replace(script=late_report),
     _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
     _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
     _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
@@ -205,7 +205,9 @@ MUTANTS = [
     _line(Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8"),
     _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
     _line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
-    _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5"),
+    _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
+        script=late_report
+    ),
     _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
     _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
     _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
