@@ -233,6 +233,48 @@ def _broken(mutant: Mutant) -> Iterator[None]:
             setattr(cls, name, function)
 
 
+SEEN = {
+    "grants_one_too_many": 1,
+    "does_not_revoke": 12,
+    "spares_connections_in_flight": 12,
+    "is_done_at_once": 0,
+    "forgets_use_without_a_cap": 0,
+    "leaks_a_token": 0,
+    "refuses_as_soon_as_it_is_dry": 1,
+    "refuses_without_a_probe": 1,
+    "covers_latecomers_with_an_old_probe": 1,
+    "refuses_latecomers": 1,
+    "ignores_reclaim": 3,
+    "caches_while_tight": 0,
+    "does_not_count_without_a_cap": 10,
+    "forgets_use_at_a_new_home": 8,
+    "takes_any_session": 21,
+    "keeps_the_tokens_of_the_dead": 17,
+    "blames_another_value": 0,
+    "keeps_idle_tokens": 0,
+    "keeps_empty_pools": 0,
+    "Peers.agreed:  for  and all(acked >= version for acked in self.acked.values())": 40,
+    "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 41,
+    "Peers.up: if True: for if epoch > self._epoch:": 278,
+    "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 15,
+    "Queues.forget: pass for attempt.deadline_s = None": 16,
+    "Queues.join: pass for attempt.deadline_s = None": 0,
+    "Waiting.expire: if True: for if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):": 92,
+    "Ledger._settle: pass for pool.enter(HomePoolMode.OPEN)": 0,
+    "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
+    "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 12,
+    "Ledger.returned: continue for contention.awaiting[peer] = 1": 34,
+    "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 16,
+    "Refusals.consider: self._cover(pool.key) for self._alone[pool.key] = None": 170,
+    "Waiting._refused_here: alone for (alone and not self._peers.local)": 347,
+    "Peers.report: pass for self._gives.pop((peer, key), None)": 91,
+    "Waiting.home_changed: peer for peer if peer != home else None": 278,
+    "Tokens.peer_down: if False: for if self._applied:": 188,
+    "Tokens._change_rules: if False: for if self._peers.is_dead(pool.home):": 346,
+}
+"""Where each mutant without a script is seen first, as `run.py --mutants` prints it: so the tests need one schedule each."""
+
+
 def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
     """The first seed whose schedule violates the mutant's invariant, -1 for its script; None: it survives."""
     with _broken(mutant):
