@@ -59,8 +59,8 @@ def test_unittest() -> None:
 
 def test_go() -> None:
     needs("go")
-    if (fetched := run(EXAMPLES / "go", "go", "mod", "download")).returncode != 0:
-        pytest.skip(f"the modules of go.mod can't be had: {fetched.stderr.strip()}")
+    if run(EXAMPLES / "go", "go", "mod", "download").returncode != 0:
+        pytest.skip("go can't fetch what go.mod names")
     unoptimised = ("-gcflags=all=-N -l", "-vet=off")  # the first compilation takes two thirds of the time
     passed(run(EXAMPLES / "go", "go", "test", *unoptimised, "-count=1", "-v", "."), "--- PASS: TestAnOrderArrives")
 
@@ -86,9 +86,9 @@ def test_node() -> None:
     folder = EXAMPLES / "node"
     installed = folder / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (folder / "package-lock.json").stat().st_mtime:
-        fetched = run(folder, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+        fetched = run(folder, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1")
         if fetched.returncode != 0:
-            pytest.skip(f"npm can't fetch what package-lock.json names: {fetched.stderr.strip()}")
+            pytest.skip("npm can't fetch what package-lock.json names")
     passed(run(folder, "npm", "test"), "pass 3", "fail 0")
 
 
