@@ -34,6 +34,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
 
 simulate: setup ## ten thousand schedules of the simulation

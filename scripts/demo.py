@@ -21,7 +21,7 @@ from rich.table import Table
 
 from turnstile.admin_client import AdminClient
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.session import check_java
+from turnstile.pipeline.jvm import check_java
 
 ROOT = Path(__file__).resolve().parent.parent
 TURNSTILE = str(Path(sys.executable).parent / "turnstile")

@@ -12,7 +12,13 @@ import click
 from broker.runtime.printable import printable
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.output import VerdictUnknown
-from turnstile.cli.spark_job import failing_in_one_sentence, master_option, prepared_journal, spark_session
+from turnstile.cli.spark_job import (
+    SparkOptions,
+    failing_in_one_sentence,
+    prepared_journal,
+    spark_options,
+    spark_session,
+)
 
 if TYPE_CHECKING:
     from turnstile.pipeline.audit.verdict import AuditResult
@@ -21,9 +27,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("journal", type=click.Path(path_type=Path))
 @json_option
-@master_option
+@spark_options
 @click.pass_context
-def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None:
+def audit(ctx: click.Context, journal: Path, as_json: bool, on: SparkOptions) -> None:
     """Prove from a JOURNAL (or a data directory) that no limit was exceeded.
 
     Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
@@ -37,14 +43,13 @@ def audit(ctx: click.Context, journal: Path, as_json: bool, master: str) -> None
         from turnstile.pipeline.events.journal import here
 
         _say("reading")
-        is_given = ctx.get_parameter_source("master") is click.core.ParameterSource.COMMANDLINE
-        small = None if is_given else here(folders, until_ns=until_ns)
+        small = here(folders, until_ns=until_ns) if on.master is None else None
         if small is not None:
             result = run(small, _say)
         else:
             from turnstile.pipeline.events.journal_events import read
 
-            with spark_session(master, folders, "audit") as spark:
+            with spark_session(on, folders, "audit") as spark:
                 result = run(read(spark, folders, until_ns=until_ns).journal(), _say)
     if as_json:
         click.echo(json.dumps(result.as_json()))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from turnstile.cli.cluster_command import json_option
-from turnstile.cli.spark_job import failing_in_one_sentence, master_option, spark_session
+from turnstile.cli.spark_job import SparkOptions, failing_in_one_sentence, spark_options, spark_starting
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
@@ -86,11 +86,11 @@ def _utc(moment: datetime) -> datetime:
     "--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with pictures."
 )
 @json_option
-@master_option
+@spark_options
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float,
-    compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, master: str,
+    compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears.
 
@@ -98,15 +98,16 @@ def plan(
     place, and a close comes before an open at the same instant.
     """
     with failing_in_one_sentence():
-        from turnstile.pipeline.inputs.reading import load
         from turnstile.pipeline.plan.candidates import grid
-        from turnstile.pipeline.plan.plan import LogPeriod
-        from turnstile.pipeline.plan.plan import plan as run
-        from turnstile.pipeline.plan.plan_page import page, printed
 
         candidates = grid(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
-        with spark_session(master, [Path(each) for each in inputs], "plan") as spark:
-            source = load(spark, inputs, format, columns=columns, port=port)
+        with spark_starting(on, inputs, "plan") as starting:
+            from turnstile.pipeline.inputs.reading import load
+            from turnstile.pipeline.plan.plan import LogPeriod
+            from turnstile.pipeline.plan.plan import plan as run
+            from turnstile.pipeline.plan.plan_page import page, printed
+
+            source = load(starting.spark(), inputs, format, columns=columns, port=port)
             incident = LogPeriod(*compare) if compare else None
             found = run(source, candidates, at_most_refused=at_most_refused, incident=incident)
             if html_path is not None:

@@ -9,10 +9,11 @@ import click
 
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.spark_job import (
+    SparkOptions,
     failing_in_one_sentence,
     journal_folder,
-    master_option,
     prepared_journal,
+    spark_options,
     spark_session,
 )
 
@@ -37,23 +38,23 @@ from turnstile.cli.spark_job import (
 )
 @click.option("--once", is_flag=True, help="With --follow: take in what there is, and end.")
 @json_option
-@master_option
+@spark_options
 def report(
     journal: Path, html_path: Path | None, out: Path | None, out_format: str, follow: bool, checkpoint: Path | None,
-    once: bool, as_json: bool, master: str,
+    once: bool, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Show who was refused, when and why, from a JOURNAL (or a data directory), as one HTML file with pictures."""
     if follow:
         if out is None:
             raise click.UsageError("--follow needs --out FOLDER for its results.")
-        _follow(journal_folder(journal), out, checkpoint or out / "_checkpoint", once, master)
+        _follow(journal_folder(journal), out, checkpoint or out / "_checkpoint", once, on)
         return
     with failing_in_one_sentence(), prepared_journal(journal) as (folders, until_ns):
         from turnstile.pipeline.events.journal_events import read
         from turnstile.pipeline.report.report_page import page
         from turnstile.pipeline.report.report_tables import build, write_tables
 
-        with spark_session(master, folders, "report") as spark:
+        with spark_session(on, folders, "report") as spark:
             built = build(read(spark, folders, until_ns=until_ns))
             target = html_path or Path("report.html")
             target.write_text(page(built, name=str(journal)), encoding="utf-8")
@@ -65,11 +66,11 @@ def report(
         click.echo(f"{target}: {built.summary['events']:,} events, {built.summary['refused']:,} refused")
 
 
-def _follow(folder: Path, out: Path, checkpoint: Path, once: bool, master: str) -> None:
+def _follow(folder: Path, out: Path, checkpoint: Path, once: bool, on: SparkOptions) -> None:
     with failing_in_one_sentence():
         from turnstile.pipeline.follow import follow
 
-        with spark_session(master, [folder], "following", quiet=True) as spark:
+        with spark_session(on, [folder], "following") as spark:
             query = follow(spark, folder, out, checkpoint, once=once)
             click.echo(
                 f"following {folder}; results in {out}; Ctrl-C ends it, the next run goes on from there", err=True

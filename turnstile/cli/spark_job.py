@@ -5,12 +5,13 @@ Spark is imported when the job runs, not with the command.
 
 from __future__ import annotations
 
+import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,13 +20,50 @@ from turnstile.cli.output import CommandFailed, InputMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from turnstile.pipeline.session import Starting
+
 _LIBRARIES = ("numpy", "pandas", "pyarrow", "pyspark")
 SMALL_BYTES = 64 << 20
 """Inputs below this are worked on without the parallelism that only pays off for more."""
 
-master_option = click.option(
-    "--master", default="local[*]", show_default=True, help="Spark master: local[N], spark://, yarn, k8s://."
-)
+
+class SparkOptions(NamedTuple):
+    """Where a job runs (None: where spark-submit says, else on this machine), and settings of Spark's own."""
+
+    master: str | None
+    conf: dict[str, str]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs on this machine's cores, in a JVM of this process's own."""
+        return self.master is None or self.master.startswith("local")
+
+
+class _Setting(click.ParamType[tuple[str, str]]):
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, is_given, setting = str(value).partition("=")
+        if not is_given or not name.startswith("spark."):
+            self.fail(f"{value!r} is not of the form spark.sql.shuffle.partitions=64", param, ctx)
+        return name, setting
+
+
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --master and --conf, as its argument `on`."""
+
+    @click.option(
+        "--master",
+        help="Spark master: local[N], spark://, yarn, k8s://.  [default: what spark-submit was told, else local[*]]",
+    )
+    @click.option("--conf", type=_Setting(), multiple=True, help="A setting of Spark's. May be given again.")
+    @functools.wraps(command)
+    def with_options(*arguments: Any, master: str | None, conf: Sequence[tuple[str, str]], **options: Any) -> Any:
+        return command(*arguments, on=SparkOptions(master, dict(conf)), **options)
+
+    return with_options
 
 
 @contextmanager
@@ -43,23 +81,32 @@ def failing_in_one_sentence(failure: type[CommandFailed] = CommandFailed) -> Ite
 
 
 @contextmanager
-def spark_session(master: str, inputs: list[Path], what: str, *, quiet: bool = False) -> Iterator[SparkSession]:
-    """A session for one job over `inputs`, with a line of progress named `what`; it is stopped at the end."""
+def spark_starting(on: SparkOptions, inputs: Sequence[str | Path], what: str) -> Iterator[Starting]:
+    """A session for one job over `inputs`, which starts beside what is done inside, and a line of progress named `what`."""
+    from turnstile.pipeline import jvm
     from turnstile.pipeline.progress import shown
-    from turnstile.pipeline.session import session
+    from turnstile.pipeline.session import starting
 
-    small = master.startswith("local") and _size(inputs) < SMALL_BYTES
+    small = on.is_local and not jvm.is_submitted() and _size(inputs) < SMALL_BYTES
     with (
-        session(master, app=f"turnstile {what}", small=small) as spark,
-        shown(spark, what, enabled=False if quiet else None),
+        shown(what) as line,
+        starting(on.master, app=f"turnstile {what}", small=small, conf=on.conf) as begun,
     ):
-        yield spark
+        line.watch(begun)
+        yield begun
 
 
-def _size(inputs: list[Path]) -> int:
+@contextmanager
+def spark_session(on: SparkOptions, inputs: Sequence[str | Path], what: str) -> Iterator[SparkSession]:
+    """As `spark_starting`, once it has started."""
+    with spark_starting(on, inputs, what) as begun:
+        yield begun.spark()
+
+
+def _size(inputs: Sequence[str | Path]) -> int:
     """Bytes of local inputs; a glob or an address elsewhere counts as large."""
     total = 0
-    for path in inputs:
+    for path in map(Path, inputs):
         if path.is_dir():
             total += sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         else:

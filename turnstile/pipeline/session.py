@@ -1,26 +1,32 @@
 """The SparkSession of a command: quiet, UTC, and told which Python and which modules its workers use.
 
-Made in one place and passed into every job; importing this starts nothing.
+Made in one place and passed into every job; importing this starts nothing. The JVM starts in a thread, beside the imports
+of the job and the first look at its input.
 """
 
+from __future__ import annotations
+
+import logging
 import os
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from turnstile.pipeline import jvm
+from turnstile.pipeline.errors import PipelineError, sentence
 
-from turnstile.pipeline.errors import PipelineError
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-LEAST_JAVA = 17
 GIB = 1 << 30
+LOCAL = "local[*]"
 _HERE = Path(__file__).resolve().parent
 _JAVA_OPTIONS = f"-Dlog4j2.configurationFile=file:{_HERE / 'log4j2.properties'} -Duser.timezone=UTC"
 SMALL = {
@@ -29,7 +35,7 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     # The first compiler only: a job of seconds never earns back what the second one costs. Halves an audit's CPU time.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    jvm.OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _SHIPPED = (
     "turnstile/__init__.py",
@@ -42,59 +48,137 @@ _SHIPPED = (
 )
 
 
+class Starting:
+    """A session that is on its way."""
+
+    def __init__(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
+        self._started: Future[tuple[SparkSession, jvm.Jvm | None]] = Future()
+        self._thread = threading.Thread(target=self._start, args=(master, app, conf), daemon=True)
+        self._thread.start()
+
+    def _start(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
+        try:
+            self._started.set_result(_start(master, app, conf))
+        except BaseException as error:
+            self._started.set_exception(error)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has started."""
+        return self._started.done() and self._started.exception() is None
+
+    def spark(self) -> SparkSession:
+        """The session, once it is there. Raises PipelineError when Spark did not start."""
+        return self._started.result()[0]
+
+    def end(self, *, gently: bool) -> None:
+        """Stops it; `gently`: what it still has to say is waited for. Waits for a start that is under way."""
+        self._thread.join()
+        if self._started.exception() is not None:
+            return
+        spark, machine = self._started.result()
+        try:
+            if gently or machine is None:
+                spark.stop()
+        finally:
+            if machine is not None:
+                _disconnect()
+                machine.end()
+
+
 @contextmanager
-def session(master: str = "local[*]", *, app: str = "turnstile", small: bool = False) -> Iterator[SparkSession]:
-    """A SparkSession on `master`, stopped at the end. Raises PipelineError without a JDK or a reachable master.
+def starting(
+    master: str | None = None, *, app: str = "turnstile", small: bool = False, conf: Mapping[str, str] | None = None
+) -> Iterator[Starting]:
+    """A session on `master` that starts beside what is done inside, and is ended with it.
 
-    `small`: for inputs of some megabytes on this machine, where compiling a query costs more than running it.
+    `master`: None for what spark-submit was told, else this machine. `conf`: goes before what is chosen here. `small`: for
+    inputs of some megabytes on this machine, where compiling a query costs more than running it. Raises PipelineError, too,
+    for what fails in Spark inside.
     """
-    spark = start(master, app=app, conf=SMALL if small else None)
+    jvm.check_java()
+    begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
+    gently = False
     try:
-        yield spark
+        yield begun
+        gently = True
+    except Exception as error:
+        gently = True
+        said = sentence(error)  # while the JVM can still be asked for the text
+        if said is None:
+            raise
+        raise PipelineError(said) from error
     finally:
-        spark.stop()
+        begun.end(gently=gently)
 
 
-def start(master: str, *, app: str = "turnstile", conf: dict[str, str] | None = None) -> SparkSession:
-    """As `session`, for callers that stop it themselves (tests share one)."""
-    check_java()
+@contextmanager
+def session(
+    master: str | None = None, *, app: str = "turnstile", small: bool = False, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """As `starting`, once it has started. Raises PipelineError without a JDK or a reachable master."""
+    with starting(master, app=app, small=small, conf=conf) as begun:
+        yield begun.spark()
+
+
+def _start(master: str | None, app: str, conf: Mapping[str, str]) -> tuple[SparkSession, jvm.Jvm | None]:
+    if jvm.is_submitted():
+        return _connect(app, {**_NEEDED, **conf, **({"spark.master": master} if master else {})}, None), None
+    where = master or LOCAL
+    settings = {**_NEEDED, **_defaults(where), **conf, "spark.master": where}
+    machine, variables = jvm.launch(settings, _JAVA_OPTIONS)
+    try:
+        os.environ.update(variables)
+        return _connect(app, {}, machine), machine
+    except Exception as error:
+        machine.end()
+        raise PipelineError(f"Spark did not start on {where}: {_reason(error, machine.said)}") from error
+    except BaseException:
+        machine.end()
+        raise
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
+
+
+def _connect(app: str, conf: Mapping[str, str], machine: jvm.Jvm | None) -> SparkSession:
+    """pyspark's session in a JVM that runs."""
+    from pyspark.sql import SparkSession
+
     # Spark 4 warns of any pandas from 3.0 on; the jobs here exchange Arrow with it, never pandas frames.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    if master.startswith("local"):
-        # Workers are children of this process: the interpreter that runs us has what they need.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {**_defaults(master), **(conf or {})}
-    settings["spark.driver.extraJavaOptions"] = f"{_JAVA_OPTIONS} {settings.get('spark.driver.extraJavaOptions', '')}"
-    builder = SparkSession.builder.master(master).appName(app)
-    for name, value in settings.items():
+    # An interrupt cuts a call off in the middle, which py4j logs with a traceback.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    builder = SparkSession.builder.appName(app)
+    for name, value in conf.items():
         builder = builder.config(name, value)
-    with _jvm_stderr() as said:
-        try:
-            spark = builder.getOrCreate()
-        except Exception as error:
-            raise PipelineError(f"Spark did not start on {master}: {_reason(error, said)}") from error
-    if not master.startswith("local["):
-        spark.sparkContext.addPyFile(str(package()))
+    spark = builder.getOrCreate()
+    context = spark.sparkContext
+    if (context.master or "").startswith("local"):
+        # Workers are children of this machine: the interpreter that runs this process has what they need.
+        if "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
+    else:
+        context.addPyFile(str(package(machine.folder if machine else Path(tempfile.mkdtemp(prefix="turnstile-")))))
     return spark
 
 
-def check_java() -> None:
-    """Raises PipelineError, with the command that helps, when there is no JDK that Spark can use."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    install = "install one, e.g. `apt-get install openjdk-17-jre-headless`"
-    if java is None:
-        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
-        raise PipelineError(f"Spark needs Java {LEAST_JAVA} or later and there is none {where}: {install}.")
-    banner = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', banner)
-    if found is not None and int(found[1]) < LEAST_JAVA:
-        raise PipelineError(f"Spark needs Java {LEAST_JAVA} or later and {java} is Java {found[1]}: {install}.")
+def _disconnect() -> None:
+    """Forgets the JVM, so that pyspark connects to the next one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = None
+    if SparkContext._gateway is not None:
+        with suppress(Exception):
+            SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
-def package() -> Path:
-    """A zip of the modules that run on executors, for --py-files and for masters that aren't this machine."""
-    target = Path(tempfile.mkdtemp(prefix="turnstile-")) / "turnstile_pipeline.zip"
+def package(folder: Path) -> Path:
+    """A zip, made in `folder`, of the modules that run on executors of masters that aren't this machine."""
+    target = folder / "turnstile_pipeline.zip"
     root = _HERE.parents[1]
     with zipfile.ZipFile(target, "w") as archive:
         for name in _SHIPPED:
@@ -104,15 +188,20 @@ def package() -> Path:
     return target
 
 
+_NEEDED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+}
+"""What the jobs rely on, on any master."""
+
+
 def _defaults(master: str) -> dict[str, str]:
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     settings = {
-        "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.structuredLogging.enabled": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.shuffle.partitions": "32",
         "spark.driver.memory": f"{max(1, min(8, half // GIB))}g",
         "spark.sql.files.maxPartitionBytes": "64m",
@@ -120,31 +209,12 @@ def _defaults(master: str) -> dict[str, str]:
     if master.startswith("local"):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
-        # Shuffles and what no longer fits in memory go where TMPDIR says; SPARK_LOCAL_DIRS goes before it.
-        settings["spark.local.dir"] = tempfile.gettempdir()
+    if master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        settings["spark.python.daemon.module"] = "turnstile.pipeline.worker_daemon"
     return settings
 
 
-@contextmanager
-def _jvm_stderr() -> Iterator[Path]:
-    """Give the JVM, which inherits it when it starts, a file as its stderr; ours comes back at the end.
-
-    The JVM greets with warnings about its own modules that no setting silences.
-    """
-    handle, name = tempfile.mkstemp(prefix="turnstile-spark-", suffix=".log")
-    sys.stderr.flush()
-    ours = os.dup(2)
-    os.dup2(handle, 2)
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
-
-
-def _reason(error: Exception, said: Path) -> str:
+def _reason(error: Exception, said: str) -> str:
     """The line of the JVM's log that says why, else the exception's first line."""
-    lines = said.read_text(errors="replace").splitlines() if said.exists() else []
-    causes = [line.strip() for line in lines if "Exception" in line or line.startswith("Error")]
+    causes = [line.strip() for line in said.splitlines() if "Exception" in line or line.startswith("Error")]
     return (causes or str(error).splitlines() or [type(error).__name__])[-1 if causes else 0][:300]

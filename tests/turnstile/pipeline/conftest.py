@@ -24,8 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[object]:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("no JDK: Spark can't start")
-    from turnstile.pipeline.session import SMALL, start
+    from turnstile.pipeline.session import session
 
-    session = start("local[2]", app="turnstile-tests", conf={**SMALL, "spark.driver.memory": "1g"})
-    yield session
-    session.stop()
+    with session("local[2]", app="turnstile-tests", small=True, conf={"spark.driver.memory": "1g"}) as started:
+        yield started

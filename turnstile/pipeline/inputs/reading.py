@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.errors import PipelineError, cause
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, split
 
@@ -122,15 +122,9 @@ def _why(error: Exception, paths: Sequence[str], format: str) -> str:
     if "EOFException" in text or "Unexpected end of input stream" in text:
         return f"A compressed file in {where} is cut off; decompress what there is of it and read that."
     if "is not a Parquet file" in text or "CANNOT_READ_FILE_FOOTER" in text or "FAILED_READ_FILE" in text:
-        return f"A file in {where} is not a whole {format.capitalize()} file: {_cause(text)}"
+        return f"A file in {where} is not a whole {format.capitalize()} file: {cause(text)}"
     if "UNABLE_TO_INFER_SCHEMA" in text:
         return f"There is nothing in {where}: no file, or files without a row."
     if isinstance(error, AnalysisException):
         return f"{where} can't be read as {format}: {text.splitlines()[0]}"
-    return f"Reading {where} as {format} failed: {_cause(text)}"
-
-
-def _cause(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    caused = [line for line in lines if line.startswith("Caused by")]
-    return (caused or lines)[-1 if caused else 0][:300]
+    return f"Reading {where} as {format} failed: {cause(text)}"

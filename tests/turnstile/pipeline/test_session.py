@@ -1,0 +1,71 @@
+"""The session of a command: nothing of it outlives the command, and Spark's failures are one sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnstile.pipeline.errors import sentence
+
+COMMAND = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
+ROOT = Path(__file__).parents[3]
+
+
+class PySparkException(Exception):
+    """Recognised by its name: whoever imports the errors need not import pyspark."""
+
+
+class Py4JNetworkError(PySparkException):
+    """As py4j names it when the JVM is gone."""
+
+
+def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    """While the JVM starts, and whatever it was doing: exit code 130, one line, no process, no file."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    log = tmp_path / "conn.csv"
+    log.write_text("ip,opened_at\n10.0.0.1,1000\n")
+    process = subprocess.Popen(
+        [*COMMAND, "plan", "--input", str(log), "--format", "csv"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+    while not list(temporary.glob("*/stderr")):  # the JVM's folder: it is being launched
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of the group
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, said.strip()) == (130, "turnstile: interrupted")
+    assert list(temporary.iterdir()) == []
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if str(temporary) in _command(pid)]
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PySparkException("ModuleNotFoundError: No module named 'pyarrow'\n at x"), "A worker's Python has no pyarrow"),
+        (PySparkException("a\nCaused by: java.lang.OutOfMemoryError: Java heap space"), "--conf spark.driver.memory"),
+        (PySparkException("java.io.IOException: No space left on device"), "The disk is full"),
+        (PySparkException("Job aborted\n at x\nCaused by: java.io.IOException: odd"), "java.io.IOException: odd"),
+        (Py4JNetworkError("Answer from Java side is empty"), "Spark's JVM ended"),
+    ],
+)
+def test_a_failure_of_spark_is_one_sentence(error: Exception, words: str) -> None:
+    said = sentence(error)
+    assert said is not None and words in said and "\n" not in said
+
+
+def test_a_failure_of_the_product_is_not_made_a_sentence() -> None:
+    assert sentence(ZeroDivisionError("a defect")) is None
