@@ -4,6 +4,8 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Where it is set, every process of every cluster and test compiles the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test lint simulate oracle fuzz chaos bench bench-compare bench-attacks bench-pipeline dist lock clean
 
