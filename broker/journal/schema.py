@@ -56,17 +56,14 @@ KINDS: tuple[str, ...] = (
     "reclaim",
     "shard_up",
     "shard_lost",
-    "authenticated",
     "ended",
 )
-"""`authenticated`: an admitted connection now also holds a token of its user's pool. `ended`: the process ends in order; no
-event of it follows."""
+"""`ended`: the process ends in order; no event of it follows."""
 
 REASONS: tuple[str, ...] = (
     "broker_cap",
     "listener_cap",
     "ip_cap",
-    "user_cap",
     "ip_rate",
     "core_rate",
     "fd_limit",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +23,7 @@ RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_i
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
 GAUGES = ("tokens_in_use", "tokens_cached", "pools", "waiting", "held", "muted")
-_PROCESS = ("pid", "epoch", "started_ms", "version")
+_PROCESS = ("pid", "epoch", "version")
 _COUNTERS = (
     *(f"decisions_{path}" for path in PATHS),
     "borrows",
@@ -121,7 +120,6 @@ class ShardCounters:
             slots[at[name]] = 0
         slots[at["pid"]] = os.getpid()
         slots[at["epoch"]] = epoch
-        slots[at["started_ms"]] = int(time.time() * 1000)
 
     # ---- the shard's side; the first few are on the path of every connection
 

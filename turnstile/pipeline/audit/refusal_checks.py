@@ -40,7 +40,7 @@ SECOND_NS = 1_000_000_000
 PARKED = 64  # connections of a listener that may wait for its slot while they hold a token of the broker's pool
 CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
 """Reason -> kind of pool. No setting refuses by a listener's cap: `max.connections` lets wait (KIP-402)."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "user_cap", "ip_rate", "core_rate")
+BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "ip_rate", "core_rate")
 _SHOWN = ("broker", "shard", "epoch", "conn", "ip", "at_ns", "reason", "limit", "limit_value", "version")
 FOUND = pyarrow.schema(
     [
