@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from turnstile.cli.cluster_command import json_option
-from turnstile.cli.spark_job import SparkOptions, failing_in_one_sentence, spark_options, spark_starting
+from turnstile.cli.spark_job import SparkOptions, check_writable, failing_in_one_sentence, spark_options, spark_starting
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
@@ -97,6 +97,7 @@ def plan(
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
     """
+    check_writable(html_path)
     with failing_in_one_sentence():
         from turnstile.pipeline.plan.candidates import grid
 

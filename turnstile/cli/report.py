@@ -10,6 +10,7 @@ import click
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.spark_job import (
     SparkOptions,
+    check_writable,
     failing_in_one_sentence,
     journal_folder,
     prepared_journal,
@@ -49,6 +50,7 @@ def report(
             raise click.UsageError("--follow needs --out FOLDER for its results.")
         _follow(journal_folder(journal), out, checkpoint or out / "_checkpoint", once, on)
         return
+    check_writable(html_path or Path("report.html"))
     with failing_in_one_sentence(), prepared_journal(journal) as (folders, until_ns):
         from turnstile.pipeline.events.journal_events import read
         from turnstile.pipeline.report.report_page import page

@@ -6,6 +6,7 @@ Spark is imported when the job runs, not with the command.
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -115,6 +116,17 @@ def _size(inputs: Sequence[str | Path]) -> int:
                 continue
             total += SMALL_BYTES
     return total
+
+
+def check_writable(path: Path | None) -> None:
+    """Raises CommandFailed when a file can't be written there: before the job, not after it."""
+    if path is None or "://" in str(path):
+        return
+    folder = path.parent
+    if not folder.is_dir():
+        raise CommandFailed(f"{path} can't be written: there is no folder {folder}.")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise CommandFailed(f"{path} can't be written: no permission.")
 
 
 def journal_folder(path: Path) -> Path:

@@ -147,8 +147,10 @@ def _connect(app: str, conf: Mapping[str, str], machine: jvm.Jvm | None) -> Spar
 
     # Spark 4 warns of any pandas from 3.0 on; the jobs here exchange Arrow with it, never pandas frames.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    # An interrupt cuts a call off in the middle, which py4j logs with a traceback.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    # An interrupt cuts a call off in the middle, which py4j logs with a traceback; pyspark logs each query that it can't
+    # resolve with the JVM's. Both raise, too.
+    for name in ("py4j", "DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
     for name, value in conf.items():
         builder = builder.config(name, value)

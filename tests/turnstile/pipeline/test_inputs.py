@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from storms import Storm
 
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.inputs.reading import Input, load
+from turnstile.pipeline.inputs import addresses
+from turnstile.pipeline.inputs.reading import Input, contents, load
 
 FIELDS = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto duration orig_bytes resp_bytes"
 ZEEK = "#separator \\x09\n#unset_field\t-\n#fields\t" + FIELDS.replace(" ", "\t") + "\n"
@@ -23,6 +25,10 @@ def at(seconds: float) -> datetime:
 def rows(found: Input) -> list[tuple[Any, ...]]:
     names = ("ip", "port", "opened_at", "closed_at", "listener", "bytes")
     return sorted(tuple(row[name] for name in names) for row in found.connections.collect())
+
+
+def reasons(found: Input) -> dict[str, int]:
+    return contents(found).reasons
 
 
 def test_zeek_tsv_with_broken_rows(spark: Any, tmp_path: Path) -> None:
@@ -43,7 +49,7 @@ def test_zeek_tsv_with_broken_rows(spark: Any, tmp_path: Path) -> None:
         ("10.0.0.1", 50000, at(1000.5), at(1002.75), "PLAINTEXT", 10),
         ("2001:db8::1", 50001, at(1001.000001), at(1001.000001), "PLAINTEXT", 0),
     ]
-    assert found.reasons == {
+    assert reasons(found) == {
         "3 fields instead of 10": 1, "the client address is not an IP address": 1, "no time of opening": 1, "not TCP": 1,
         "not to port 9092": 1, "the duration is no number": 1,
     }  # fmt: skip
@@ -54,7 +60,9 @@ def test_zeek_files_with_other_fields_and_compressed(spark: Any, tmp_path: Path)
     (tmp_path / "a.log").write_text(ZEEK + "1\tC\t10.0.0.1\t1\t10.9.0.1\t9092\ttcp\t1\t1\t1\n")
     with gzip.open(tmp_path / "b.log.gz", "wt") as file:
         file.write("#fields\tid.orig_h\tts\tduration\n10.0.0.2\t2\t3\n")
-    found = load(spark, [str(tmp_path)], "zeek")
+    first = load(spark, [str(tmp_path)], "zeek")
+    assert contents(first).total == 2 and first.again is not None
+    found = first.again()  # as `contents` did, once it had met another layout
     assert [row[0] for row in rows(found)] == ["10.0.0.1", "10.0.0.2"]
     assert rows(found)[1][2:4] == (at(2), at(5))
 
@@ -71,7 +79,7 @@ def test_zeek_json(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "conn.json").write_text(json.dumps(line) + "\n" + json.dumps(line)[:40] + "\n")
     found = load(spark, [str(tmp_path)], "zeek")
     assert rows(found) == [("10.0.0.1", 5, at(1591367999.305988), at(1591367999.805988), "PLAINTEXT", 0)]
-    assert found.reasons == {"not a JSON object": 1}
+    assert reasons(found) == {"not a JSON object": 1}
 
 
 def test_haproxy(spark: Any, tmp_path: Path) -> None:
@@ -83,7 +91,7 @@ def test_haproxy(spark: Any, tmp_path: Path) -> None:
     found = load(spark, [str(path)], "haproxy")
     opened = datetime(2009, 2, 6, 12, 12, 51, 443_000)
     assert rows(found) == [("10.0.1.2", 33313, opened, opened.replace(second=56, microsecond=450_000), "fnt", 212)]
-    assert found.reasons == {"not a line of HAProxy's TCP log": 1}
+    assert reasons(found) == {"not a line of HAProxy's TCP log": 1}
 
 
 def test_vpc_flow_logs_join_the_windows_of_one_connection(spark: Any, tmp_path: Path) -> None:
@@ -102,7 +110,7 @@ def test_vpc_flow_logs_join_the_windows_of_one_connection(spark: Any, tmp_path: 
         ("10.0.0.1", 40000, at(1000), at(1120), "PLAINTEXT", 200),
         ("10.0.0.1", 40000, at(9000), at(9060), "PLAINTEXT", 100),
     ]
-    assert found.reasons == {"rejected by the network": 1, "from server to client": 1, "log-status NODATA": 1}
+    assert reasons(found) == {"rejected by the network": 1, "from server to client": 1, "log-status NODATA": 1}
 
 
 def test_csv_and_parquet_with_a_mapping(spark: Any, tmp_path: Path) -> None:
@@ -114,7 +122,7 @@ def test_csv_and_parquet_with_a_mapping(spark: Any, tmp_path: Path) -> None:
     assert [row[:4] for row in rows(found)] == [
         ("10.0.0.1", None, opened, opened.replace(second=1, microsecond=500_000))
     ]
-    assert found.reasons == {"no time of opening": 1}
+    assert reasons(found) == {"no time of opening": 1}
     found.connections.select("ip", "opened_at", "closed_at").write.parquet(str(tmp_path / "p"))
     assert [row[:4] for row in rows(load(spark, [str(tmp_path / "p")], "parquet"))] == [row[:4] for row in rows(found)]
     with pytest.raises(PipelineError, match="no column 'source_ip' for ip; there are: src, start, secs"):
@@ -125,7 +133,7 @@ def test_a_journal(spark: Any, tmp_path: Path) -> None:
     storm = Storm(3).run(80)
     found = load(spark, [str(storm.write(tmp_path))], "journal")
     admitted = [event for event in storm.events if event["kind"] == "admitted"]
-    assert found.total == len(admitted) > 10
+    assert contents(found).total == len(admitted) > 10
     assert sorted(row[1] for row in rows(found)) == sorted(event["port"] for event in admitted)
 
 
@@ -145,7 +153,7 @@ def test_what_cannot_be_read_is_one_sentence(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(PipelineError, match=sentence) as raised:
-        load(spark, [str(tmp_path)], format)
+        contents(load(spark, [str(tmp_path)], format))
     assert "\n" not in str(raised.value)
 
 
@@ -153,10 +161,63 @@ def test_missing_and_empty_places(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="There is no "):
         load(spark, [str(tmp_path / "nowhere")], "zeek")
     with pytest.raises(PipelineError, match="There is nothing in"):
-        load(spark, [str(tmp_path)], "zeek")
+        contents(load(spark, [str(tmp_path)], "zeek"))
     with gzip.open(tmp_path / "whole.gz", "wt") as file:
         file.write(ZEEK + "1\tC\t10.0.0.1\t1\t10.9.0.1\t9092\ttcp\t1\t1\t1\n" * 5000)
     whole = (tmp_path / "whole.gz").read_bytes()
     (tmp_path / "cut.log.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(PipelineError, match="is cut off"):
-        load(spark, [str(tmp_path / "cut.log.gz")], "zeek")
+        contents(load(spark, [str(tmp_path / "cut.log.gz")], "zeek"))
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        (" ::FFFF:10.0.0.1", "10.0.0.1"),
+        ("::ffff:0a00:1", "10.0.0.1"),
+        ("2001:DB8:0:0:0:0:0:1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("::", "::"),
+        ("10.0.0.256", None),
+        ("10.0.0.01", None),
+        ("10.0.0", None),
+        (":", None),
+        ("1:2:3:4:5:6:7:8:9", None),
+        ("", None),
+        ("nowhere", None),
+        ("10.0.0.1\0", None),
+    ],
+)
+def test_an_address_in_any_spelling(text: str, spelled: str | None) -> None:
+    found = addresses.parse(text)
+    assert (addresses.name(*found) if found else None) == spelled
+
+
+def test_networks_of_addresses() -> None:
+    texts = pyarrow.array(
+        ["10.0.0.1", "10.0.0.255", "::ffff:10.0.1.1", "2001:db8:0:1::1", "2001:db8:0:1:2::1", "2001:db8::", None, "x"]
+    )
+    high, low, is_address = addresses.numbers(texts)
+    assert is_address.tolist() == [True] * 6 + [False] * 2
+    found, places = addresses.Addresses.of(high[:6], low[:6])
+    v4, v6 = found.networks(places)
+    assert [len(v4), len(v6)] == [2, 2]
+    assert sorted(found) == sorted(addresses.name(*addresses.parse(each)) for each in texts.to_pylist()[:6])
+
+
+def test_a_number_of_a_time_is_read_by_its_size(spark: Any, tmp_path: Path) -> None:
+    seconds = "1767607200.25"
+    spelled = [seconds, "1767607200250", "1767607200250000", "1767607200250000000", "2026-01-05T10:00:00.25Z"]
+    (tmp_path / "a.csv").write_text("ip,opened_at\n" + "".join(f"10.0.0.1,{each}\n" for each in spelled))
+    assert {row[2] for row in rows(load(spark, [str(tmp_path)], "csv"))} == {at(1767607200.25)}
+
+
+def test_a_port_is_refused_where_the_log_has_none(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ip,opened_at,towards\n10.0.0.1,1000,9092\n10.0.0.2,1000,443\n10.0.0.3,1000,\n")
+    with pytest.raises(PipelineError, match="--port is of no use with --format haproxy"):
+        load(spark, [str(tmp_path)], "haproxy", port=9092)
+    with pytest.raises(PipelineError, match="--columns server_port="):
+        load(spark, [str(tmp_path)], "csv", port=9092)
+    found = load(spark, [str(tmp_path)], "csv", columns={"server_port": "towards"}, port=9092)
+    assert [row[0] for row in rows(found)] == ["10.0.0.1"]

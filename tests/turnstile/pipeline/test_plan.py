@@ -16,6 +16,7 @@ from turnstile.pipeline.plan.candidates import Candidate, grid, paste
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.plan import LogPeriod, Told, plan
 from turnstile.pipeline.plan.plan_page import page, printed
+from turnstile.pipeline.plan.recommend import recommend
 from turnstile.pipeline.plan.task_sums import MINUTE_US
 from turnstile.pipeline.plan.what_if import NEVER
 
@@ -53,9 +54,10 @@ def as_input(spark: Any, log: list[Row]) -> Input:
         F.timestamp_micros("closed").alias("closed_at"), "listener", F.lit(0).cast("long").alias("bytes"),
         F.lit("t").alias("source"),
     )  # fmt: skip
-    opened = [row[1] for row in log]
-    arrived = frame.select("ip", F.col("opened").alias("opened_us"), F.col("closed").alias("closed_us"), "listener")
-    return Input(arrived, connections, len(log), min(opened), max(opened), frame, 0, {})
+    numbers = (F.col("opened").alias("opened_us"), F.col("closed").alias("closed_us"))
+    arrived = frame.select("ip", *numbers, "listener", F.lit(None).cast("string").alias("bad"))
+    bad = frame.where(F.lit(False)).select(F.col("listener").alias("reason"))
+    return Input(arrived, connections, bad, len(log), ["t"], "csv")
 
 
 def a_minute_apart(log: list[Row]) -> list[Row]:
@@ -68,7 +70,7 @@ def a_minute_apart(log: list[Row]) -> list[Row]:
 
 
 def told(spark: Any, log: list[Row]) -> Told:
-    return Told(outcomes(as_input(spark, log).arrived, CANDIDATES, len(log)))
+    return Told(outcomes(as_input(spark, log).arrived, CANDIDATES, 2).toArrow())
 
 
 def test_every_connection_is_decided_as_by_a_plain_replay(spark: Any) -> None:
@@ -161,3 +163,11 @@ def test_settings_to_paste_in_both_vocabularies() -> None:
         },
         "kafka": {"max.connections.per.ip": "5", "max.connections.per.ip.overrides": "10.0.0.1:50,[2001:db8::1]:7"},
     }
+
+
+@pytest.mark.parametrize("percent", range(101))
+def test_a_share_is_taken_as_it_is_written(percent: int) -> None:
+    """A hundred connections, one of each level: a cap of 100 - n refuses n of them, which is n percent."""
+    counts = dict.fromkeys(range(1, 101), 1)
+    plain, _ = recommend(counts, [], 100, at_most=percent / 100)
+    assert plain.per_ip_cap == max(1, 100 - percent)

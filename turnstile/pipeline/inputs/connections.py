@@ -4,10 +4,15 @@ One row is one client connection. `closed_at` null: open at the end of the log. 
 silently: they stay in the same frame with the reason in `bad` and the original text in `raw`, until `split`.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import pyarrow
+import pyarrow.compute
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from turnstile.pipeline.inputs import addresses
 
 CONNECTIONS = (
     "ip string, port int, opened_at timestamp, closed_at timestamp, listener string, bytes long, source string"
@@ -15,10 +20,9 @@ CONNECTIONS = (
 COLUMNS = ("ip", "port", "opened_at", "closed_at", "listener", "bytes", "source")
 ARRIVALS = ("ip", "opened_us", "closed_us", "listener")
 """What a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
+PLACE = ("block", "rank")
+"""Where in its log a row is: the stretch of its file (rows of one are in order), or a number to be ordered by instead."""
 DEFAULT_LISTENER = "PLAINTEXT"
-
-_V4 = r"^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)$"
-_V6 = r"^[0-9a-f:]*:[0-9a-f:]*(?:\d+\.\d+\.\d+\.\d+)?$"
 
 
 class Reading(NamedTuple):
@@ -29,71 +33,87 @@ class Reading(NamedTuple):
 
 
 def conclude(parsed: DataFrame) -> DataFrame:
-    """Columns COLUMNS, raw and bad of a format's own parse; `bad` gains what holds for every format.
+    """Columns COLUMNS, PLACE, raw and bad of a format's own parse; `bad` gains what holds for every format but addresses.
 
-    `parsed` has COLUMNS, `raw` and `bad`. Of good rows `raw` isn't kept.
+    `parsed` has COLUMNS, `raw`, `bad` and, of PLACE, what the format can say.
     """
-    # Matched once, in a column of its own: nearly every address is IPv4, and the other patterns are tried for the rest.
-    matched = parsed.withColumn("is_v4", F.coalesce(F.col("ip").rlike(_V4), F.lit(False)))
-    is_v4 = F.col("is_v4")
-    ip = F.when(is_v4, F.col("ip")).otherwise(folded(F.col("ip")))
     reason = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
         .when(F.col("ip").isNull(), "no client address")
-        .when(~is_v4 & ~is_address(ip), "the client address is not an IP address")
         .when(F.col("opened_at").isNull(), "no time of opening")
         .when(F.col("closed_at") < F.col("opened_at"), "closed before it was opened")
         .when(~F.col("port").between(0, 65535), "the port is not from 0 to 65535")
     )
     listener = F.coalesce(F.col("listener"), F.lit(DEFAULT_LISTENER))
-    return matched.select(
-        ip.alias("ip"),
-        "port",
-        "opened_at",
-        "closed_at",
-        listener.alias("listener"),
-        "bytes",
-        "source",
-        F.when(reason.isNotNull(), F.col("raw")).alias("raw"),
+    return parsed.select(
+        "ip", "port", "opened_at", "closed_at", listener.alias("listener"), "bytes", "source",
+        *(name for name in PLACE if name in parsed.columns),
+        "raw",
         reason.alias("bad"),
-    )
+    )  # fmt: skip
 
 
-def split(concluded: DataFrame) -> Reading:
-    """Good rows and bad rows apart."""
-    good = concluded.where(F.col("bad").isNull()).select(*COLUMNS)
-    bad = concluded.where(F.col("bad").isNotNull()).select("source", F.col("bad").alias("reason"), "raw")
+def whole(concluded: DataFrame) -> DataFrame:
+    """CONNECTIONS, raw and bad: addresses as limits spell them, and rows without one put aside."""
+    return concluded.select(*COLUMNS, "raw", "bad").mapInArrow(_addressed, f"{CONNECTIONS}, raw string, bad string")
+
+
+def _addressed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for batch in batches:
+        high, low, is_address = addresses.numbers(batch.column("ip"))
+        is_fine = pyarrow.compute.is_null(batch.column("bad"))
+        named = [addresses.name(int(one), int(two)) if known else None
+                 for one, two, known in zip(high, low, is_address, strict=True)]  # fmt: skip
+        wrong = pyarrow.compute.if_else(
+            pyarrow.compute.and_(is_fine, pyarrow.array(~is_address)), addresses.NOT_AN_ADDRESS, batch.column("bad")
+        )
+        given = {"ip": pyarrow.array(named, pyarrow.string()), "bad": wrong}
+        columns = [given.get(name, batch.column(name)) for name in batch.schema.names]
+        yield pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def split(rows: DataFrame) -> Reading:
+    """Good rows and bad rows of `whole` apart."""
+    good = rows.where(F.col("bad").isNull()).select(*COLUMNS)
+    bad = rows.where(F.col("bad").isNotNull()).select("source", F.col("bad").alias("reason"), "raw")
     return Reading(good, bad)
 
 
 def arrivals(concluded: DataFrame) -> DataFrame:
-    """ARRIVALS and `bad` of every row."""
+    """ARRIVALS and `bad` of every row, addresses as they are spelled in the log."""
     times = (F.unix_micros(F.col(f"{name}_at")).alias(f"{name}_us") for name in ("opened", "closed"))
-    return concluded.select("ip", *times, "listener", "bad")
+    places = (name for name in PLACE if name in concluded.columns)
+    ordered = () if "rank" in concluded.columns else ("source",)
+    return concluded.select("ip", *times, "listener", "bad", *places, *ordered)
+
+
+def file_places() -> tuple[Column, Column]:
+    """source and block of a row of a file."""
+    return F.col("_metadata.file_path").alias("source"), F.col("_metadata.file_block_start").alias("block")
 
 
 def only_port(parsed: DataFrame, port: int | None) -> DataFrame:
     """Put connections to other server ports aside; `parsed` has `server_port` and `bad`. None: keep all."""
     if port is None:
         return parsed
-    other = F.when(F.col("server_port") != port, F.lit(f"not to port {port}"))
+    other = F.when(F.coalesce(F.col("server_port") != port, F.lit(True)), F.lit(f"not to port {port}"))
     return parsed.withColumn("bad", F.coalesce("bad", other))
 
 
-def folded(ip: Column) -> Column:
-    """An address in the spelling that limits are keyed by: lower case, v4-mapped IPv6 as IPv4, no zone."""
-    plain = F.regexp_replace(F.lower(F.trim(ip)), r"%.*$", "")
-    return F.regexp_replace(plain, r"^(?:0*:)*:?ffff:(\d+\.\d+\.\d+\.\d+)$", "$1")
+def micros(epoch: Column) -> Column:
+    """Epoch seconds as text, with up to six decimals -> timestamp; null when it is no number.
 
-
-def is_address(ip: Column) -> Column:
-    """Whether it looks like an IPv4 or IPv6 address."""
-    return ip.rlike(_V4) | ip.rlike(_V6)
-
-
-def micros(seconds: Column) -> Column:
-    """Epoch seconds as text with up to six decimals -> timestamp; null when it is no number."""
-    return F.timestamp_micros((seconds.try_cast("decimal(20,6)") * 1_000_000).cast("long"))
+    Numbers too large for seconds are milliseconds, microseconds or nanoseconds: seconds end in the year 5138.
+    """
+    number = epoch.try_cast("decimal(26,6)")
+    size = F.abs(number)
+    scaled = (
+        F.when(size < 100_000_000_000, number * 1_000_000)
+        .when(size < 100_000_000_000_000, number * 1_000)
+        .when(size < 100_000_000_000_000_000, number)
+        .otherwise(number / 1_000)
+    )
+    return F.timestamp_micros(scaled.cast("long"))
 
 
 def later(start: Column, seconds: Column) -> Column:

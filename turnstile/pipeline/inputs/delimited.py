@@ -1,22 +1,28 @@
 """CSV and Parquet with a column mapping: `ip=src_ip,opened_at=start,closed_at=end` or `duration_s=seconds`.
 
-Times may be timestamps, ISO 8601 text, or epoch seconds (with decimals). What isn't mapped is taken under its own name.
+Times may be timestamps, ISO 8601 text, or a number since the epoch, in seconds (with decimals), ms, us or ns. What isn't
+mapped is taken under its own name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.inputs.connections import COLUMNS, conclude, later, micros
+from turnstile.pipeline.inputs.connections import COLUMNS, conclude, file_places, later, micros, only_port
 
 DURATIONS = {"duration_s": 1, "duration_ms": 1000}
-NAMES = (*COLUMNS, *DURATIONS)
+NAMES = (*COLUMNS, *DURATIONS, "server_port")
 
 
-def parse(rows: DataFrame, columns: Mapping[str, str], *, port: int | None = None) -> DataFrame:
-    """`rows` (any columns, and source) -> connections with `raw` and `bad`. Raises PipelineError for a bad mapping."""
+def parse(tables: Sequence[DataFrame], columns: Mapping[str, str], *, port: int | None = None) -> DataFrame:
+    """Tables of files (any columns) -> connections with `raw`, `bad` and `block`. Raises PipelineError for a bad mapping."""
+    return reduce(DataFrame.unionByName, (_parse(rows, columns, port) for rows in tables))
+
+
+def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> DataFrame:
     unknown = [name for name in columns if name not in NAMES]
     if unknown:
         raise PipelineError(f"--columns maps to {unknown[0]!r}; it can be one of {', '.join(NAMES)}.")
@@ -29,6 +35,9 @@ def parse(rows: DataFrame, columns: Mapping[str, str], *, port: int | None = Non
             raise PipelineError(
                 f"No column gives {name}; say which does with --columns {name}=..., out of: {', '.join(rows.columns)}."
             )
+
+    if port is not None and "server_port" not in given:
+        raise PipelineError("--port needs to know which column has the server's port: --columns server_port=...")
 
     def field(name: str, kind: str) -> Column:
         return F.col(f"`{given[name]}`").cast("string").try_cast(kind) if name in given else F.lit(None).cast(kind)
@@ -51,9 +60,10 @@ def parse(rows: DataFrame, columns: Mapping[str, str], *, port: int | None = Non
         closed_at.alias("closed_at"),
         field("listener", "string").alias("listener"),
         field("bytes", "long").alias("bytes"),
-        "source", raw.alias("raw"), bad.alias("bad"),
+        field("server_port", "int").alias("server_port"),
+        *file_places(), raw.alias("raw"), bad.alias("bad"),
     )  # fmt: skip
-    return conclude(parsed)
+    return conclude(only_port(parsed, port))
 
 
 def _time(rows: DataFrame, name: str) -> Column:

@@ -14,8 +14,8 @@ from turnstile.pipeline.inputs.connections import conclude
 _LINE = r"(?:^|\s)(\S+):(\d+) \[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,6})?)\] (\S+?)~? \S+ -?\d+/-?\d+/\+?(-?\d+) \+?(\d+) "
 
 
-def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
-    """`lines` (value, source) -> connections with `raw` and `bad`. `port` is ignored: the log has no server port."""
+def parse(lines: DataFrame, *, port: None = None) -> DataFrame:
+    """`lines` (value, source, block) -> connections with `raw` and `bad`. The log has no server port to choose by."""
     part = [F.regexp_extract("value", _LINE, number) for number in range(7)]
     opened_at = F.try_to_timestamp(F.regexp_replace(part[3], r"\.\d+$", ""), F.lit("dd/MMM/yyyy:HH:mm:ss"))
     fraction = F.rpad(F.regexp_extract(part[3], r"\.(\d+)$", 1), 6, "0").try_cast("long")
@@ -29,6 +29,7 @@ def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
         part[4].alias("listener"),
         part[6].try_cast("long").alias("bytes"),
         "source",
+        "block",
         F.col("value").alias("raw"),
         F.when(part[0] == "", "not a line of HAProxy's TCP log").alias("bad"),
     )

@@ -24,6 +24,7 @@ def parse(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         F.coalesce("listener", F.lit(DEFAULT_LISTENER)).alias("listener"),
         "bytes",
         F.concat(F.lit("journal "), name).alias("source"),
+        F.col("admitted_ns").alias("rank"),
         F.concat(F.lit("connection "), F.col("conn")).alias("raw"),
         F.when(F.col("admissions") == 0, "closed, but never seen admitted").alias("bad"),
     )

@@ -1,40 +1,52 @@
 """Connection logs of any format and place -> the canonical connections, and the rows that can't be used, with why."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError, cause
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
-from turnstile.pipeline.inputs.connections import arrivals, split
+from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
+from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
-    "zeek": zeek.parse,
     "vpcflow": vpcflow.parse,
     "haproxy": haproxy.parse,
 }
-FORMATS = (*TEXT_FORMATS, "csv", "parquet", "journal")
+BYTES_PER_ROW = 12
+"""Of a compressed Parquet file; a line of text has some more."""
+FORMATS = ("zeek", *TEXT_FORMATS, "csv", "parquet", "journal")
 
 
 class Input(NamedTuple):
-    """A log that was read: its connections (ARRIVALS, cached), how many there are in `total`, when the first and the last were
-    opened (epoch microseconds), and how many rows were put aside, by reason.
+    """A log to be read: its ARRIVALS with `bad` and PLACE, and how large it may be.
 
-    `connections` and `bad` are whole rows (CONNECTIONS, and source, reason, raw), read again when they are asked for.
+    `connections` and `bad` are whole rows (CONNECTIONS, and source, reason, raw). Nothing is read before it is asked for.
     """
 
     arrived: DataFrame
     connections: DataFrame
+    bad: DataFrame
+    rows_about: int
+    paths: Sequence[str]
+    format: str
+    again: Callable[[], "Input"] | None = None
+    """Reads the log anew, with a look at every line of it beforehand: for when ANOTHER_LAYOUT was met."""
+
+
+class Contents(NamedTuple):
+    """What a log holds: how many connections, when the first and the last were opened (epoch microseconds), and how many rows
+    were put aside, by reason."""
+
     total: int
     first_us: int
     last_us: int
-    bad: DataFrame
-    bad_rows: int
     reasons: dict[str, int]
 
 
@@ -45,39 +57,58 @@ def load(
     *,
     columns: Mapping[str, str] | None = None,
     port: int | None = None,
+    thorough: bool = False,
 ) -> Input:
-    """Read, parse, keep and count. Raises PipelineError, one sentence, when there is nothing that can be used."""
-    try:
-        parsed = parse(spark, paths, format, columns=columns, port=port)
-        # Kept is only what a replay needs: making and keeping whole rows costs several times more than the replay.
-        kept = arrivals(parsed).persist(StorageLevel.MEMORY_AND_DISK)
-        counted = kept.groupBy("bad").agg(
-            F.count("*").alias("count"), F.min("opened_us").alias("first"), F.max("opened_us").alias("last")
+    """Look at a log's first lines and say how it is read. Raises PipelineError, one sentence, when it can't be."""
+    with explained(paths, format):
+        parsed = parse(spark, paths, format, columns=columns, port=port, thorough=thorough)
+        arrived = arrivals(parsed)
+        reading = split(whole(parsed))
+        again = None if thorough else partial(load, spark, paths, format, columns=columns, port=port, thorough=True)
+        return Input(arrived, reading.connections, reading.bad, _rows_about(parsed, format), paths, format, again)
+
+
+def contents(source: Input) -> Contents:
+    """Count a log, in a pass of its own. Raises PipelineError as `usable` does."""
+    with explained(source.paths, source.format):
+        summed = source.connections.agg(
+            F.count("*").alias("count"),
+            F.min(F.unix_micros("opened_at")).alias("first"),
+            F.max(F.unix_micros("opened_at")).alias("last"),
+        ).first()
+        tally = {row["reason"]: row["count"] for row in source.bad.groupBy("reason").count().collect()}
+    assert summed is not None  # an aggregate without keys is one row
+    if ANOTHER_LAYOUT in tally and source.again is not None:
+        return contents(source.again())
+    usable(summed["count"], tally, source)
+    return Contents(summed["count"], summed["first"], summed["last"], tally)
+
+
+def usable(total: int, reasons: Mapping[str, int], source: Input) -> None:
+    """Raises PipelineError when there is nothing in a log that can be used."""
+    where = ", ".join(source.paths)
+    if not total and not reasons:
+        raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
+    if not total:
+        reason, worst = max(reasons.items(), key=lambda item: item[1])
+        raise PipelineError(
+            f"None of the {sum(reasons.values())} rows of {where} can be used as {source.format}; {worst} of them: {reason}."
         )
-        rows = {row["bad"]: row for row in counted.collect()}
+
+
+@contextmanager
+def explained(paths: Sequence[str], format: str) -> Iterator[None]:
+    """Spark's exceptions as sentences about the log."""
+    try:
+        yield
     except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
         raise PipelineError(_why(error, paths, format)) from error
-    good = rows.pop(None, None)
-    tally = {reason: row["count"] for reason, row in rows.items()}
-    if not good and not tally:
-        raise PipelineError(f"There is nothing in {', '.join(paths)}: no file, or files without a row.")
-    if not good:
-        reason, worst = max(tally.items(), key=lambda item: item[1])
-        raise PipelineError(
-            f"None of the {sum(tally.values())} rows of {', '.join(paths)} can be used as {format}; {worst} of them: {reason}."
-        )
-    reading = split(parsed)
-    arrived = kept.where(F.col("bad").isNull()).drop("bad")
-    return Input(
-        arrived,
-        reading.connections,
-        good["count"],
-        good["first"],
-        good["last"],
-        reading.bad,
-        sum(tally.values()),
-        tally,
-    )
+
+
+def _rows_about(parsed: DataFrame, format: str) -> int:
+    """An estimate of a log's rows by its size, for sharing the work out."""
+    size = int(parsed._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+    return min(size, 1 << 50) // (BYTES_PER_ROW if format in ("parquet", "journal") else 4 * BYTES_PER_ROW)
 
 
 def parse(
@@ -87,10 +118,15 @@ def parse(
     *,
     columns: Mapping[str, str] | None = None,
     port: int | None = None,
+    thorough: bool = False,
 ) -> DataFrame:
-    """CONNECTIONS and raw and bad, one row per connection or unusable row. Raises PipelineError, AnalysisException."""
+    """COLUMNS, PLACE, raw and bad, one row per connection or unusable row. Raises PipelineError, AnalysisException."""
+    if port is not None and format in ("haproxy", "journal"):
+        raise PipelineError(f"--port is of no use with --format {format}: such a log doesn't say the server's port.")
     if format == "journal":
         return journal.parse(spark, paths)
+    if format == "zeek":
+        return zeek.parse(read_lines(spark, paths), port=port, thorough=thorough)
     if format in TEXT_FORMATS:
         return TEXT_FORMATS[format](read_lines(spark, paths), port=port)
     if format not in FORMATS:
@@ -99,18 +135,26 @@ def parse(
 
 
 def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """value and source (the file) of every line under files, folders and globs; compressed ones by their ending."""
+    """value, source (the file) and block of every line under files, folders and globs; compressed ones by their ending."""
     lines = spark.read.option("recursiveFileLookup", "true").text(list(paths))
-    return lines.select("value", F.col("_metadata.file_path").alias("source"))
+    return lines.select("value", *file_places())
 
 
-def _read_table(spark: SparkSession, paths: Sequence[str], format: str) -> DataFrame:
+def _read_table(spark: SparkSession, paths: Sequence[str], format: str) -> list[DataFrame]:
+    """One frame, or one for each order of the columns that CSV files have."""
     reader = spark.read.option("recursiveFileLookup", "true")
-    if format == "csv":
-        rows = reader.option("header", "true").option("mode", "PERMISSIVE").csv(list(paths))
-    else:
-        rows = reader.parquet(*paths)
-    return rows.select("*", F.col("_metadata.file_path").alias("source"))
+    if format == "parquet":
+        return [reader.parquet(*paths)]
+    csv = reader.option("header", "true").option("mode", "PERMISSIVE").option("enforceSchema", "false")
+    files = csv.csv(list(paths)).inputFiles()
+    if len(files) < 2:
+        return [csv.csv(list(paths))]
+    lines = spark.read.text(files).select("value", *file_places(), F.monotonically_increasing_id().alias("nth"))
+    first = lines.where("block = 0").groupBy("source").agg(F.min_by("value", "nth").alias("header")).collect()
+    by_header: dict[str, list[str]] = {}
+    for row in sorted(first):
+        by_header.setdefault(row["header"].strip(), []).append(row["source"])
+    return [csv.csv(mine) for mine in by_header.values()] or [csv.csv(list(paths))]
 
 
 def _why(error: Exception, paths: Sequence[str], format: str) -> str:

@@ -3,7 +3,9 @@
     version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes start end action log-status
 
 A record is what one 5-tuple did in one capture window, so a long connection is many records: those that follow each
-other within GAP_S are joined. Times are whole seconds. Without a port, the side with the higher port is the client.
+other within GAP_S are joined. Times are whole seconds: connections that
+begin in the same one are ordered by the client's address, then by its port.
+Without a port, the side with the higher port is the client.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -26,6 +28,7 @@ def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
     records = rows.select(
         *(F.get(cells, place).alias(name) for place, name in enumerate(FIELDS)),
         "source",
+        F.lit(0).cast("long").alias("rank"),
         F.col("value").alias("raw"),
         _fault(cells).alias("bad"),
     )
@@ -41,7 +44,7 @@ def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
     aside = records.where(F.col("bad").isNotNull()).unionByName(
         sided.where(F.col("bad").isNotNull()).drop("server_port")
     )
-    return conclude(joined).unionByName(conclude(aside.select(*_empty(), "source", "raw", "bad")))
+    return conclude(joined).unionByName(conclude(aside.select(*_empty(), "source", "rank", "raw", "bad")))
 
 
 def _fault(cells: Column) -> Column:
@@ -83,7 +86,7 @@ def _join(records: DataFrame) -> DataFrame:
         micros(F.col("start_s").cast("string")).alias("opened_at"),
         micros(F.col("end_s").cast("string")).alias("closed_at"),
         F.lit(None).cast("string").alias("listener"),
-        "bytes", "source", "raw", F.lit(None).cast("string").alias("bad"),
+        "bytes", "source", "raw", F.lit(None).cast("string").alias("bad"), F.col("srcport").try_cast("long").alias("rank"),
     )  # fmt: skip
 
 

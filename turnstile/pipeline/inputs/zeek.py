@@ -3,6 +3,8 @@
 A connection without a duration (a single packet) counts as closed when it was opened. Rows that aren't TCP are put aside.
 """
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -10,31 +12,52 @@ from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.connections import conclude, later, micros, only_port
 
 _FIELDS = ("ts", "id.orig_h", "id.orig_p", "id.resp_p", "proto", "duration", "orig_bytes", "resp_bytes")
+HEADER = "#fields"
+FIRST_LINES = 20
+ANOTHER_LAYOUT = "a header with other fields"
 _NEEDED = ("ts", "id.orig_h")
 
 
-def parse(lines: DataFrame, *, port: int | None = None) -> DataFrame:
-    """`lines` (value, source) -> connections with `raw` and `bad`. Raises PipelineError when it is no Zeek log."""
-    headers = lines.where(F.col("value").startswith("#fields")).select("source", "value").distinct().collect()
-    body = lines.where(~F.col("value").startswith("#") & (F.trim("value") != ""))
-    if not headers:
-        first = body.limit(1).collect()
-        if first and not first[0]["value"].lstrip().startswith("{"):
-            raise PipelineError(
-                f"{first[0]['source']} is not a Zeek conn.log: it has no #fields header and its lines are not JSON."
-            )
-        return _connections(_from_json(body), port)
-    by_header: dict[str, list[str]] = {}
-    for row in headers:
-        by_header.setdefault(row["value"], []).append(row["source"])
-    frames = [
-        _from_tsv(body.where(F.col("source").isin(sources)) if len(by_header) > 1 else body, header)
-        for header, sources in by_header.items()
-    ]
-    parsed = frames[0]
-    for frame in frames[1:]:
-        parsed = parsed.unionByName(frame)
-    return _connections(parsed, port)
+def parse(lines: DataFrame, *, port: int | None = None, thorough: bool = False) -> DataFrame:
+    """`lines` (value, source, block) -> connections with `raw` and `bad`. Raises PipelineError when it is no Zeek log.
+
+    The first lines say how all are read. A file may be several logs one after the other, and files may differ: a header with
+    other fields is told as ANOTHER_LAYOUT, and `thorough`, for which all lines are looked at first, reads each row by the
+    header before it.
+    """
+    body = lines.where(F.trim("value") != "")
+    if thorough:
+        return _connections(_thorough(body), port)
+    first = body.limit(FIRST_LINES).collect()
+    headers = [row["value"] for row in first if row["value"].startswith(HEADER)]
+    if not headers and first and not first[0]["value"].lstrip().startswith("{"):
+        raise PipelineError(
+            f"{first[0]['source']} is not a Zeek conn.log: it has no #fields header and its lines are not JSON."
+        )
+    return _connections(_from_tsv(body, headers[0]) if headers else _from_json(body), port)
+
+
+def _thorough(body: DataFrame) -> DataFrame:
+    """Each row by the header before it in its file; where there is none, as JSON."""
+    placed = body.withColumn("nth", F.monotonically_increasing_id())
+    found = placed.where(F.col("value").startswith(HEADER)).select("source", "block", "nth", "value").collect()
+    nothing = F.lit(False)
+    is_under: dict[str, Column] = {}
+    passed = F.lit(0)
+    for row in sorted(found):  # of each file in its order, so that a later header takes rows from all before it
+        is_later = (F.col("block") > row["block"]) | ((F.col("block") == row["block"]) & (F.col("nth") >= row["nth"]))
+        is_after = (F.col("source") == row["source"]) & is_later
+        is_under = {header: rows & ~is_after for header, rows in is_under.items()}
+        is_under[row["value"]] = is_under.get(row["value"], nothing) | is_after
+        passed = passed + is_after.cast("int")
+    rest = ~reduce(lambda one, other: one | other, is_under.values(), nothing)
+
+    def under(rows: Column) -> DataFrame:
+        """In order: what follows a header comes after what precedes it."""
+        return placed.where(rows).withColumn("block", F.col("block") + passed)
+
+    frames = [_from_tsv(under(rows), header) for header, rows in is_under.items()]
+    return reduce(DataFrame.unionByName, frames, _from_json(under(rest & ~F.col("value").startswith("#"))))
 
 
 def _from_tsv(body: DataFrame, header: str) -> DataFrame:
@@ -43,7 +66,8 @@ def _from_tsv(body: DataFrame, header: str) -> DataFrame:
     if missing:
         raise PipelineError(f"The Zeek log has no field {' and no field '.join(missing)}: is it a conn.log?")
     cells = F.split("value", "\t")
-    wrong = F.when(
+    is_other = F.col("value").startswith(HEADER) | F.ltrim("value").startswith("{")
+    wrong = F.when(is_other, ANOTHER_LAYOUT).when(
         F.size(cells) != len(names), F.concat(F.size(cells).cast("string"), F.lit(f" fields instead of {len(names)}"))
     )
 
@@ -53,7 +77,11 @@ def _from_tsv(body: DataFrame, header: str) -> DataFrame:
         cell = F.get(cells, names.index(name))
         return F.when(~cell.isin("-", "(empty)", ""), cell).alias(name)
 
-    return body.select(*(field(name) for name in _FIELDS), "source", F.col("value").alias("raw"), wrong.alias("bad"))
+    is_comment = F.col("value").startswith("#") & ~F.col("value").startswith(HEADER)
+    rows = body.where((F.col("value") != header) & ~is_comment)
+    return rows.select(
+        *(field(name) for name in _FIELDS), "source", "block", F.col("value").alias("raw"), wrong.alias("bad")
+    )
 
 
 def _from_json(body: DataFrame) -> DataFrame:
@@ -62,8 +90,11 @@ def _from_json(body: DataFrame) -> DataFrame:
     return body.select(
         *(row.getField(name).alias(name) for name in _FIELDS),
         "source",
+        "block",
         F.col("value").alias("raw"),
-        F.when(row.isNull() | ~F.rtrim("value").endswith("}"), "not a JSON object").alias("bad"),
+        F.when(F.col("value").startswith(HEADER), ANOTHER_LAYOUT)
+        .when(row.isNull() | ~F.rtrim("value").endswith("}"), "not a JSON object")
+        .alias("bad"),
     )
 
 
@@ -86,6 +117,6 @@ def _connections(fields: DataFrame, port: int | None) -> DataFrame:
         F.coalesce(later(opened_at, field("duration")), opened_at).alias("closed_at"),
         F.lit(None).cast("string").alias("listener"),
         (sent + received).alias("bytes"),
-        "source", "raw", bad.alias("bad"), field("id.resp_p").try_cast("int").alias("server_port"),
+        "source", "block", "raw", bad.alias("bad"), field("id.resp_p").try_cast("int").alias("server_port"),
     )  # fmt: skip
     return conclude(only_port(parsed, port))

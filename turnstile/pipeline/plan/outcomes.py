@@ -3,44 +3,68 @@
 What only limits addresses is replayed in parallel, many addresses in one task, all candidates in one pass. One address's
 replay is sequential by nature, so an address with half of all connections is half of the work of one task. A broker-wide
 cap alone is one sequential pass for all its values; a combination with a broker-wide limit is one sequential pass each,
-side by side. Only sums leave a task (task_sums.py).
+side by side. The log is read once for all of it (pieces.py), and only sums leave a task (task_sums.py).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy
 import pyarrow
-import pyarrow.compute
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
+from turnstile.pipeline.plan.pieces import PIECES, Rows, Slots, gather, in_order, spread
 from turnstile.pipeline.plan.task_sums import TELLS, Incident, Part, TaskSums
 
-ROWS_PER_TASK = 1_000_000
 Batches = Iterator[pyarrow.RecordBatch]
+Numbered = Sequence[tuple[int, Candidate]]
 
 
 def outcomes(
-    arrived: DataFrame, candidates: Sequence[Candidate], count: int, incident: Incident | None = None
+    arrived: DataFrame, candidates: Sequence[Candidate], tasks: int, incident: Incident | None = None
 ) -> DataFrame:
-    """TELLS of a log, added up over all tasks. `arrived`: `count` rows of ARRIVALS."""
+    """TELLS of a log. `arrived`: ARRIVALS. `tasks`: how many share the addresses."""
     numbered = list(enumerate(candidates))
     each = [(number, candidate) for number, candidate in numbered if candidate.is_per_ip]
     totals = [(number, candidate) for number, candidate in numbered if candidate.is_broker_cap_alone]
     rest = [pair for pair in numbered if pair not in each and pair not in totals]
-    # The order of the log decides between connections of one instant.
-    rows = arrived.withColumn("row", F.monotonically_increasing_id())
-    told = _by_address(rows, each, count, incident)
+    replays: list[Callable[[Rows, Incident | None], TaskSums]] = [_by_address(each)] * tasks
     if totals:
-        told = told.unionByName(_by_broker(rows, totals, incident))
-    if rest:
-        told = told.unionByName(_by_gate(rows, rest, incident))
-    return told.groupBy("what", "candidate", "name", "number").agg(F.sum("n").alias("n"))
+        replays.append(_by_broker(totals))
+    replays += [_by_gate(number, candidate) for number, candidate in rest]
+    slots = Slots(tasks, len(replays) - tasks)
+
+    def decide(batches: Batches) -> Batches:
+        first = next(batches, None)
+        while first is not None and not first.num_rows:
+            first = next(batches, None)
+        if first is None:
+            return
+        slot = first.column("slot")[0].as_py()
+        rows, bad = gather(_chained(first, batches))
+        if rows is not None:
+            yield replays[slot](rows, incident).batch()
+        if bad:
+            yield TaskSums.unusable(bad)
+
+    names = ("ip", "opened_us", "closed_us", *(("listener",) if rest else ()), "bad", *_places(arrived))
+    pieces = arrived.select(*names).mapInArrow(spread(slots), PIECES)
+    return pieces.repartitionById(slots.every, F.col("slot")).mapInArrow(decide, TELLS)
 
 
-def caps(candidate: Candidate, names: Sequence[str]) -> what_if.Array | None:
+def _places(arrived: DataFrame) -> tuple[str, ...]:
+    """The columns that say where in the log a row is, as far as there are such."""
+    return tuple(name for name in ("source", "block", "rank") if name in arrived.columns)
+
+
+def _chained(first: pyarrow.RecordBatch, rest: Batches) -> Batches:
+    yield first
+    yield from rest
+
+
+def caps(candidate: Candidate, names: what_if.Names) -> what_if.Array | None:
     """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
     limits = candidate.connection_limits()
     if limits.same_for_all_ips:
@@ -50,17 +74,9 @@ def caps(candidate: Candidate, names: Sequence[str]) -> what_if.Array | None:
     return numpy.fromiter((what_if.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
 
 
-def _by_address(
-    rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], count: int, incident: Incident | None
-) -> DataFrame:
-    parallelism = rows.sparkSession.sparkContext.defaultParallelism
-    tasks = max(parallelism, -(-count // ROWS_PER_TASK))
-
-    def decide(batches: Batches) -> Batches:
-        table = _sorted(batches, by_ip=True)
-        if table is None:
-            return
-        part = _part(table)
+def _by_address(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        part = _part(in_order(rows, numpy.lexsort((rows.opened_us, rows.ips))))
         tally = TaskSums(part, incident)
         levels, refused = what_if.by_address(
             part.ips, part.opened_us, part.closed_us, candidates, lambda candidate: caps(candidate, part.names)
@@ -69,18 +85,14 @@ def _by_address(
             tally.refused(number, indices)
             tally.affected(number, indices)
         tally.addresses(levels)
-        yield tally.batch()
+        return tally
 
-    spread = rows.select("ip", "opened_us", "closed_us", "row").repartition(tasks, "ip")
-    return spread.mapInArrow(decide, TELLS)
+    return decide
 
 
-def _by_broker(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incident: Incident | None) -> DataFrame:
-    def decide(batches: Batches) -> Batches:
-        table = _sorted(batches, by_ip=False)
-        if table is None:
-            return
-        part = _part(table)
+def _by_broker(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        part = _part(in_order(rows, numpy.argsort(rows.opened_us, kind="stable")))
         tally = TaskSums(part, incident)
         levels = what_if.levels(part.opened_us, part.closed_us)
         for number, candidate in candidates:
@@ -88,24 +100,20 @@ def _by_broker(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], inc
             tally.refused(number, indices)
             tally.affected(number, indices)
         tally.broker(levels)
-        yield tally.batch()
+        return tally
 
-    return rows.select("ip", "opened_us", "closed_us", "row").repartition(1).mapInArrow(decide, TELLS)
+    return decide
 
 
-def _by_gate(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incident: Incident | None) -> DataFrame:
-    by_number = dict(candidates)
-
-    def decide(rows: pyarrow.Table) -> pyarrow.Table:
-        number = rows["candidate"][0].as_py()
-        table = _sorted(rows.drop(["candidate"]).to_batches(), by_ip=False)
-        assert table is not None  # a group has rows
-        part = _part(table)
-        listeners = pyarrow.compute.dictionary_encode(table["listener"].combine_chunks())
+def _by_gate(number: int, candidate: Candidate) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        ordered = in_order(rows, numpy.argsort(rows.opened_us, kind="stable"))
+        part, listeners = _part(ordered), ordered.listeners
+        assert listeners is not None  # asked for whenever there is such a candidate
         refused: list[int] = []
         delayed: list[int] = []
         for each in what_if.whole(
-            by_number[number], part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
+            candidate, part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
             listeners.dictionary.to_pylist(),
         ):  # fmt: skip
             (refused if each.is_refused else delayed).append(each.row)
@@ -113,30 +121,10 @@ def _by_gate(rows: DataFrame, candidates: Sequence[tuple[int, Candidate]], incid
         tally.refused(number, numpy.array(refused, dtype="i8"))
         tally.delayed(number, numpy.array(delayed, dtype="i8"))
         tally.affected(number, numpy.array([*refused, *delayed], dtype="i8"))
-        return pyarrow.Table.from_batches([tally.batch()])
+        return tally
 
-    numbers = rows.sparkSession.createDataFrame([(number,) for number in by_number], "candidate int")
-    each = rows.select("ip", "opened_us", "closed_us", "listener", "row").crossJoin(F.broadcast(numbers))
-    return each.groupBy("candidate").applyInArrow(decide, TELLS)
+    return decide
 
 
-def _sorted(batches: Iterable[pyarrow.RecordBatch], *, by_ip: bool) -> pyarrow.Table | None:
-    """A partition as one table in order of arrival, with `ip` dictionary-coded; None when it is empty."""
-    every = list(batches)
-    if not sum(batch.num_rows for batch in every):
-        return None
-    table = pyarrow.Table.from_batches(every)
-    ips = pyarrow.compute.dictionary_encode(table["ip"].combine_chunks())
-    keys = [table["row"].to_numpy(), table["opened_us"].to_numpy()]
-    order = numpy.lexsort((*keys, ips.indices.to_numpy()) if by_ip else tuple(keys))
-    columns = {name: table[name] for name in table.column_names if name not in ("ip", "row")}
-    return pyarrow.table({"ip": pyarrow.chunked_array([ips]), **columns}).take(pyarrow.array(order)).combine_chunks()
-
-
-def _part(table: pyarrow.Table) -> Part:
-    ips = table["ip"].chunk(0)
-    closed_us = pyarrow.compute.fill_null(table["closed_us"], int(what_if.NEVER))
-    return Part(
-        ips.dictionary.to_pylist(), ips.indices.to_numpy(), table["opened_us"].to_numpy(), closed_us.to_numpy(),
-        int(what_if.NEVER),
-    )  # fmt: skip
+def _part(rows: Rows) -> Part:
+    return Part(rows.names, rows.ips, rows.opened_us, rows.closed_us, int(what_if.NEVER))

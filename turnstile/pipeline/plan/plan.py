@@ -5,15 +5,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow
+import pyarrow.compute
 
-from turnstile.pipeline.inputs.reading import Input
+from turnstile.pipeline.inputs.reading import Contents, Input, contents, explained, usable
+from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
 from turnstile.pipeline.plan.candidates import Candidate, paste
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.recommend import MAX_OVERRIDES, Greedy, Recommendation, Talker, recommend, talkers
-from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
+from turnstile.pipeline.plan.task_sums import MINUTE_US, NETWORKS, Incident
 
+ROWS_PER_TASK = 1_000_000
 HOT_SHARE = 0.25
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -24,10 +26,10 @@ class LogPeriod(NamedTuple):
     start: datetime
     end: datetime
 
-    def of(self, source: Input) -> Incident:
+    def of(self, log: Contents) -> Incident:
         """The same as tasks want it."""
         low, high = (int(each.timestamp() * 1_000_000) for each in (self.start, self.end))
-        return Incident(low, high, (source.last_us - source.first_us) / 1e6)
+        return Incident(low, high, (log.last_us - log.first_us) / 1e6)
 
 
 class LimitPlan(NamedTuple):
@@ -75,10 +77,21 @@ def plan(
     at_most_refused: float = 0.001,
     incident: LogPeriod | None = None,
 ) -> LimitPlan:
-    """Replay a log against every candidate, or against a ladder of per-IP caps when there is none."""
-    total = source.total
+    """Replay a log against every candidate, or against a ladder of per-IP caps when there is none.
+
+    The log is read once, and once more before that for an incident, which is compared with the log's whole span.
+    Raises PipelineError when nothing in it can be used.
+    """
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
-    told = Told(outcomes(source.arrived, chosen, total, incident.of(source) if incident else None))
+    compared = incident.of(contents(source)) if incident else None
+    tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
+    with explained(source.paths, source.format):
+        told = Told(outcomes(source.arrived, chosen, tasks, compared).toArrow())
+    reasons = told.by_name["unusable"]
+    if ANOTHER_LAYOUT in reasons and source.again is not None:
+        return plan(source.again(), candidates, at_most_refused=at_most_refused, incident=incident)
+    total = sum(told.by_number["level"].values())
+    usable(total, reasons, source)
     greedy = told.greedy()
     plain, best = recommend(told.by_number["level"], greedy, total, at_most=at_most_refused)
     peaks = told.by_number["peak"]
@@ -89,10 +102,10 @@ def plan(
     return LimitPlan(
         connections=total,
         ips=sum(peaks.values()),
-        bad_rows=source.bad_rows,
-        bad_reasons=source.reasons,
-        first=_at(source.first_us),
-        last=_at(source.last_us),
+        bad_rows=sum(reasons.values()),
+        bad_reasons=reasons,
+        first=_at(min(told.by_number["first"])),
+        last=_at(max(told.by_number["last"])),
         candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
         recommended=best,
         without_overrides=plain,
@@ -104,19 +117,21 @@ def plan(
 class Told:
     """The sums of a whole log: bounded by minutes, levels and the MOST addresses of each task, not by connections."""
 
-    def __init__(self, tells: DataFrame) -> None:
-        """Runs the replay. `tells` are TELLS, added up."""
-        # Networks are told by name so that those of several tasks count once; only their number matters from here on.
-        is_network = F.col("what") == "network"
-        rows = tells.groupBy("what", "candidate", F.when(~is_network, F.col("name")).alias("name"), "number").agg(
-            F.sum(F.when(is_network, 1).otherwise(F.col("n"))).alias("n")
-        )
+    def __init__(self, tells: pyarrow.Table) -> None:
+        """`tells`: TELLS of all tasks."""
         self.of_candidate: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.minutes: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.by_name: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self.by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._levels: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        for what, candidate, name, number, n in rows.collect():
+        summed = tells.group_by(["what", "candidate", "name", "number"]).aggregate([("n", "sum")])
+        is_network = pyarrow.compute.is_in(summed["what"], pyarrow.array(NETWORKS))
+        networks = summed.filter(is_network).group_by("candidate").aggregate([([], "count_all")])
+        for candidate, count in zip(networks["candidate"].to_pylist(), networks["count_all"].to_pylist(), strict=True):
+            self.of_candidate["network", candidate] = count
+        rest = summed.filter(pyarrow.compute.invert(is_network))
+        columns = (rest[name].to_pylist() for name in ("what", "candidate", "name", "number", "n_sum"))
+        for what, candidate, name, number, n in zip(*columns, strict=True):
             if what == "minute":
                 self.minutes[candidate][number] = n
             elif candidate is not None:

@@ -3,6 +3,7 @@ more. Exact, from every address's histogram of levels: under a cap of C those of
 """
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from turnstile.pipeline.plan.task_sums import MOST, middle
@@ -60,7 +61,8 @@ def recommend(
 
     `at_most` is a share, in [0, 1].
     """
-    allowed = int(at_most * total)
+    # As it is written: 0.29 of 100 connections is 29 of them, and 28.999... of them as binary fractions multiply.
+    allowed = int(Fraction(repr(at_most)) * total)
     alone = _smallest(counts, allowed)
     plain = Recommendation(alone, {}, _above(counts, alone) / total if total else 0.0)
     return plain, _with_overrides(counts, greedy[:MAX_OVERRIDES], allowed, total, plain)

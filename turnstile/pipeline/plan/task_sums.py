@@ -4,13 +4,17 @@ Every row is TELLS: `what` it is, of which candidate or address, and how many. R
 aggregation answers a plan. What is told about an address is whole, for an address is in one task only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
 
+from turnstile.pipeline.inputs.addresses import Addresses
+
 Array = numpy.ndarray[Any, Any]
+NETWORKS = ("network_v4", "network_v6")
+"""What the networks hit are told as: a /24 or a /64, as a number; one that several tasks tell of is one."""
 TELLS = "what string, candidate int, name string, number long, n long"
 MOST = 20
 """Addresses with the highest peaks that each task tells all about: at least those with the highest of the whole log."""
@@ -25,7 +29,7 @@ _SCHEMA = pyarrow.schema(
 class Part(NamedTuple):
     """Connections in the order they are replayed in. `ips` index `names`; closed_us is `never` for what never closed."""
 
-    names: Sequence[str]
+    names: Addresses
     ips: Array
     opened_us: Array
     closed_us: Array
@@ -33,7 +37,7 @@ class Part(NamedTuple):
 
     def name_of(self, row: int) -> str:
         """The address of a connection."""
-        return self.names[int(self.ips[row])]
+        return self.names[self.ips[row]]
 
 
 class Incident(NamedTuple):
@@ -55,6 +59,11 @@ class Incident(NamedTuple):
         quiet = numpy.bincount(part.ips[~inside], minlength=count)
         seconds = (self.high_us - self.low_us) / 1e6
         return during <= 3 * (quiet / max(1.0, self.span_s - seconds) * seconds)
+
+
+_NOTHING = Part(
+    Addresses(*numpy.zeros((2, 0), "u8")), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), 0
+)
 
 
 class TaskSums:
@@ -89,8 +98,8 @@ class TaskSums:
         ips = numpy.flatnonzero(numpy.bincount(self._part.ips[indices], minlength=len(self._part.names)))
         if len(ips):
             self._tell("ips", candidate, n=[len(ips)])
-            networks = sorted({network(self._part.names[ip]) for ip in ips.tolist()})
-            self._tell("network", candidate, name=networks, n=numpy.ones(len(networks), "i8"))
+            for what, networks in zip(NETWORKS, self._part.names.networks(ips), strict=True):
+                self._tell(what, candidate, number=networks, n=numpy.ones(len(networks), "i8"))
 
     def broker(self, levels: Array) -> None:
         """The most connections open at once, all addresses together."""
@@ -102,6 +111,8 @@ class TaskSums:
         The part is in order of address: connections of each are side by side.
         """
         part = self._part
+        for what, instant in (("first", part.opened_us.min()), ("last", part.opened_us.max())):
+            self._tell(what, number=[instant], n=[1])
         starts = numpy.flatnonzero(numpy.concatenate(([True], part.ips[1:] != part.ips[:-1])))
         ends = numpy.append(starts[1:], len(levels))
         peaks = numpy.maximum.reduceat(levels, starts)
@@ -116,6 +127,13 @@ class TaskSums:
         greedy.sort(key=lambda each: (-peaks[each], part.name_of(int(starts[each]))))
         for each in greedy[:MOST]:
             self._greedy(slice(starts[each], ends[each]), levels)
+
+    @staticmethod
+    def unusable(reasons: Mapping[str, int]) -> pyarrow.RecordBatch:
+        """Rows of the log that can't be used, by reason."""
+        sums = TaskSums(_NOTHING)
+        sums._tell("unusable", name=list(reasons), n=list(reasons.values()))
+        return sums.batch()
 
     def batch(self) -> pyarrow.RecordBatch:
         """All that was told."""
@@ -152,13 +170,6 @@ class TaskSums:
         ]
         cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
         self._tables.append(pyarrow.Table.from_arrays(cast, schema=_SCHEMA))
-
-
-def network(ip: str) -> str:
-    """The /24 of an IPv4 address, the first four groups of an IPv6 one."""
-    if ":" in ip:
-        return ":".join(ip.split(":")[:4]) + "::/64"
-    return ip.rpartition(".")[0] + ".0/24"
 
 
 def middle(counts: Iterable[tuple[int, int]]) -> int | None:

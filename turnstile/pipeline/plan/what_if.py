@@ -13,7 +13,7 @@ says what every cap does.
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy
 
@@ -22,6 +22,16 @@ from shards.limits.rate import DEFAULT_WINDOW, Rate
 from turnstile.pipeline.plan.candidates import Candidate
 
 Array = numpy.ndarray[Any, Any]
+
+
+class Names(Protocol):
+    """Addresses by number."""
+
+    def __getitem__(self, place: int, /) -> str: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+
 NEVER = numpy.iinfo("i8").max
 """closed_us of a connection that is open at the end of the log."""
 RATE_REFUSED = 0
@@ -170,7 +180,7 @@ def whole(
     opened_us: Array,
     closed_us: Array,
     ips: Array,
-    ip_names: Sequence[str],
+    ip_names: Names,
     listeners: Array,
     names: Sequence[str],
 ) -> Iterator[Decision]:

@@ -1,0 +1,99 @@
+"""Client addresses as numbers: parsed once for each distinct spelling, by the C library's own rules.
+
+A1  an address is 128 bits, in two numbers; an IPv4 address is its v4-mapped IPv6 address, so both spellings are one client
+A2  a text that is no address is none: no guess, no pattern that nearly fits ("10.0.0.256", "10.0.0", ":")
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+Array = numpy.ndarray[Any, Any]
+MAPPED = 0xFFFF
+"""Bits 32 to 47 of an IPv4 address as v4-mapped IPv6; above them are zeros."""
+NOT_AN_ADDRESS = "the client address is not an IP address"
+_KNOWN_AT_MOST = 1_000_000
+_known: dict[str, tuple[int, int] | None] = {}
+"""Of this worker process: spelling -> address. A log has few addresses beside its rows, and tasks follow each other."""
+
+
+def parse(text: str) -> tuple[int, int] | None:
+    """(high, low) 64 bits of an address in any spelling, its zone left out; None for what is no address."""
+    plain = text.strip().partition("%")[0]
+    try:
+        if ":" not in plain:
+            return 0, MAPPED << 32 | int.from_bytes(socket.inet_pton(socket.AF_INET, plain))
+        high, low = struct.unpack(">QQ", socket.inet_pton(socket.AF_INET6, plain))
+    except (OSError, ValueError):
+        return None
+    return high, low
+
+
+def name(high: int, low: int) -> str:
+    """The spelling that limits are keyed by."""
+    if high == 0 and low >> 32 == MAPPED:
+        return str(IPv4Address(low & 0xFFFFFFFF))
+    return str(IPv6Address(high << 64 | low))
+
+
+def numbers(texts: pyarrow.Array) -> tuple[Array, Array, Array]:
+    """high and low (unsigned) of each text, and whether it is an address at all. Null is none."""
+    coded = pyarrow.compute.dictionary_encode(texts)
+    distinct = coded.dictionary.to_pylist()
+    if len(_known) > _KNOWN_AT_MOST:
+        _known.clear()
+    parsed = [known if (known := _known.get(text, ...)) is not ... else _parsed(text) for text in distinct]
+    found = numpy.array([(*each, 1) if each else (0, 0, 0) for each in parsed] + [(0, 0, 0)], dtype="u8")
+    codes = pyarrow.compute.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
+    high, low, is_address = (column[codes] for column in found.T)
+    return high, low, is_address.astype(bool)
+
+
+def _parsed(text: str) -> tuple[int, int] | None:
+    found = _known[text] = parse(text)
+    return found
+
+
+class Addresses:
+    """Distinct addresses, spelled when they are asked for."""
+
+    def __init__(self, high: Array, low: Array) -> None:
+        self.high, self.low = high, low
+
+    @classmethod
+    def of(cls, high: Array, low: Array) -> tuple[Addresses, Array]:
+        """The distinct ones of many, in order of their bits, and the place of each of the many among them."""
+        if not high.any():
+            distinct, codes = numpy.unique(low, return_inverse=True)
+            return cls(numpy.zeros(len(distinct), "u8"), distinct), codes
+        order = numpy.lexsort((low, high))
+        is_new = numpy.ones(len(order), dtype=bool)
+        is_new[1:] = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
+        codes = numpy.empty(len(order), dtype="i8")
+        codes[order] = numpy.cumsum(is_new) - 1
+        return cls(high[order][is_new], low[order][is_new]), codes
+
+    def __iter__(self) -> Iterator[str]:
+        return map(name, self.high.tolist(), self.low.tolist())
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, place: int) -> str:
+        """The spelling of one."""
+        return name(int(self.high[place]), int(self.low[place]))
+
+    def networks(self, places: Array) -> tuple[Array, Array]:
+        """Distinct networks among the addresses at `places`: /24s of IPv4 ones, /64s of IPv6 ones, as numbers."""
+        high, low = self.high[places], self.low[places]
+        is_v4 = (high == 0) & (low >> numpy.uint64(32) == MAPPED)
+        v4 = numpy.unique((low[is_v4] & numpy.uint64(0xFFFFFFFF)) >> numpy.uint64(8))
+        return v4.astype("i8"), numpy.unique(high[~is_v4]).view("i8")

@@ -1,0 +1,194 @@
+"""A log's way to the tasks that replay it, in one pass: columns of numbers in pieces, not rows of strings.
+
+A task that reads the log gives each address to one replay by a hash of its bits, and sends a run of rows to each as one
+binary value: the shuffle moves some thousand values instead of a row for each connection. Rows that can't be used are
+counted on the way.
+
+P1  every usable connection is in exactly one piece for each replay that needs it
+P2  the order of a log decides between connections of one instant: by file, and by place in the file. A log that has no
+    such order (`rank` instead of a place) is ordered by rank, then by when a connection closed
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, numbers
+from turnstile.pipeline.plan.what_if import NEVER
+
+Array = numpy.ndarray[Any, Any]
+Batches = Iterator[pyarrow.RecordBatch]
+PIECES = "slot int, source string, block long, nth long, rows binary, reason string, n long"
+ROWS_AT_ONCE = 1_000_000
+_SCHEMA = pyarrow.schema(
+    [("slot", pyarrow.int32()), ("source", pyarrow.string()), ("block", pyarrow.int64()), ("nth", pyarrow.int64()),
+     ("rows", pyarrow.binary()), ("reason", pyarrow.string()), ("n", pyarrow.int64())]
+)  # fmt: skip
+
+
+class Slots(NamedTuple):
+    """Replays, by number: `by_address` of them have a share of the addresses each, `whole` more have all."""
+
+    by_address: int
+    whole: int
+
+    @property
+    def every(self) -> int:
+        """How many there are."""
+        return self.by_address + self.whole
+
+
+class Rows(NamedTuple):
+    """What a replay was given, in the log's order: distinct addresses, and columns with a number for each connection."""
+
+    names: Addresses
+    ips: Array
+    opened_us: Array
+    closed_us: Array
+    listeners: pyarrow.DictionaryArray | None
+
+
+def spread(slots: Slots) -> Callable[[Batches], Batches]:
+    """For `mapInArrow`: a partition of ARRIVALS -> PIECES."""
+
+    def cut(batches: Batches) -> Batches:
+        bad: Counter[str] = Counter()
+        for nth, run in enumerate(_runs(batches)):
+            usable = _usable(run, bad)
+            if usable.num_rows:
+                yield _pieces(usable, slots, nth)
+        if bad:
+            yield _batch(len(bad), {"slot": [0] * len(bad), "reason": list(bad), "n": list(bad.values())})
+
+    return cut
+
+
+def gather(batches: Batches) -> tuple[Rows | None, Counter[str]]:
+    """What a replay was sent: its rows (None without any), and how many rows of the log can't be used, by reason."""
+    table = pyarrow.Table.from_batches(list(batches), _SCHEMA)
+    facts = table.filter(pyarrow.compute.is_valid(table["reason"]))
+    bad: Counter[str] = Counter()
+    for reason, n in zip(facts["reason"].to_pylist(), facts["n"].to_pylist(), strict=True):
+        bad[reason] += n
+    pieces = table.filter(pyarrow.compute.is_valid(table["rows"]))
+    if not pieces.num_rows:
+        return None, bad
+    pieces = pieces.sort_by([(name, "ascending") for name in ("source", "block", "nth")])
+    blobs = [each for chunk in pieces["rows"].chunks for each in chunk]
+    whole = pyarrow.concat_tables([pyarrow.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs])
+    names, ips = Addresses.of(whole["high"].to_numpy(), whole["low"].to_numpy())
+    opened_us, closed_us = whole["opened_us"].to_numpy(), whole["closed_us"].to_numpy()
+    listeners = whole["listener"].unify_dictionaries().combine_chunks() if "listener" in whole.column_names else None
+    rows = Rows(names, ips, opened_us, closed_us, listeners)
+    if "rank" in whole.column_names:
+        rows = in_order(rows, numpy.lexsort((closed_us, whole["rank"].to_numpy(), ips, opened_us)))
+    return rows, bad
+
+
+def in_order(rows: Rows, order: Array) -> Rows:
+    """The same connections in another order."""
+    listeners = None if rows.listeners is None else rows.listeners.take(pyarrow.array(order))
+    return Rows(rows.names, rows.ips[order], rows.opened_us[order], rows.closed_us[order], listeners)
+
+
+def _runs(batches: Batches) -> Iterator[pyarrow.Table]:
+    """Runs of rows of one stretch of one file, of at most about ROWS_AT_ONCE rows."""
+    held: list[pyarrow.RecordBatch] = []
+    for batch in batches:
+        for part in _stretches(batch):
+            if held and (_stretch(held[0], 0) != _stretch(part, 0) or sum(map(len, held)) >= ROWS_AT_ONCE):
+                yield pyarrow.Table.from_batches(held)
+                held = []
+            held.append(part)
+    if held:
+        yield pyarrow.Table.from_batches(held)
+
+
+def _stretches(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    """A batch, cut where another stretch or file begins."""
+    if not batch.num_rows:
+        return
+    is_new = numpy.zeros(batch.num_rows, dtype=bool)
+    for name in ("source", "block"):
+        if name in batch.schema.names:
+            column = batch.column(name)
+            changes = pyarrow.compute.not_equal(column.slice(1), column.slice(0, len(column) - 1))
+            is_new[1:] |= pyarrow.compute.fill_null(changes, False).to_numpy(zero_copy_only=False)
+    starts = [0, *numpy.flatnonzero(is_new).tolist(), batch.num_rows]
+    for start, end in pairwise(starts):
+        if end > start:
+            yield batch.slice(start, end - start)
+
+
+def _stretch(rows: Any, row: int) -> tuple[str | None, int | None]:
+    """(file, where its stretch begins) of a row."""
+    names = rows.schema.names
+    return tuple(rows[name][row].as_py() if name in names else None for name in ("source", "block"))  # type: ignore[return-value]
+
+
+def _usable(run: pyarrow.Table, bad: Counter[str]) -> pyarrow.Table:
+    """The usable rows, with `high` and `low` for `ip`; the others are counted in `bad`."""
+    if run["bad"].null_count < len(run):
+        for each in run["bad"].drop_null().value_counts().to_pylist():
+            bad[each["values"]] += each["counts"]
+        run = run.filter(pyarrow.compute.is_null(run["bad"]))
+    high, low, is_address = numbers(run["ip"].combine_chunks())
+    columns = {name: run[name] for name in run.column_names if name not in ("ip", "bad")}
+    usable = pyarrow.table({"high": high, "low": low, **columns})
+    if is_address.all():
+        return usable
+    bad[NOT_AN_ADDRESS] += int(numpy.count_nonzero(~is_address))
+    return usable.filter(pyarrow.array(is_address))
+
+
+def _pieces(run: pyarrow.Table, slots: Slots, nth: int) -> pyarrow.RecordBatch:
+    source, block = _stretch(run, 0)
+    columns = {name: run[name] for name in run.column_names if name not in ("source", "block")}
+    columns["closed_us"] = pyarrow.compute.fill_null(run["closed_us"], int(NEVER))
+    if "listener" in columns:
+        columns["listener"] = run["listener"].combine_chunks().dictionary_encode()
+    rows = pyarrow.table(columns)
+    slot = _slot(rows["high"].to_numpy(), rows["low"].to_numpy(), slots.by_address)
+    order = numpy.argsort(slot, kind="stable")
+    bounds = numpy.searchsorted(slot[order], numpy.arange(slots.by_address + 1))
+    apart = rows.take(pyarrow.array(order)) if slots.by_address > 1 else rows
+    given = [(each, apart.slice(bounds[each], bounds[each + 1] - bounds[each])) for each in range(slots.by_address)]
+    given += [(each, rows) for each in range(slots.by_address, slots.every)]
+    given = [(each, part) for each, part in given if part.num_rows]
+    every = len(given)
+    return _batch(
+        every,
+        {"slot": [each for each, _ in given], "source": [source] * every, "block": [block] * every, "nth": [nth] * every,
+         "rows": [_blob(part) for _, part in given]},
+    )  # fmt: skip
+
+
+def _slot(high: Array, low: Array, count: int) -> Array:
+    """The replay of each address: addresses that are neighbours go to different ones."""
+    mixed = (high ^ low) * numpy.uint64(0x9E3779B97F4A7C15)
+    return (
+        (mixed ^ (mixed >> numpy.uint64(29))) * numpy.uint64(0xBF58476D1CE4E5B9) >> numpy.uint64(33)
+    ) % numpy.uint64(count)
+
+
+def _blob(rows: pyarrow.Table) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    blob: bytes = sink.getvalue().to_pybytes()
+    return blob
+
+
+def _batch(count: int, columns: dict[str, Sequence[Any]]) -> pyarrow.RecordBatch:
+    arrays = [
+        pyarrow.array(columns[field.name], field.type) if field.name in columns else pyarrow.nulls(count, field.type)
+        for field in _SCHEMA
+    ]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
