@@ -4,9 +4,9 @@ python scripts/bench_pipeline.py                        1 and 10 million connect
 python scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
 python scripts/bench_pipeline.py --write                puts the table into docs/benchmarks.md
 
-Each figure is taken in a process of its own, so that none counts what another has left behind. Starting Spark is timed with
-the plan, not with the audit; making the log and the journal is not timed. Memory is what the process and all below it have
-resident at most. The row of DuckDB needs `pip install duckdb`: nothing else does, so it is no dependency of the project.
+Each figure is taken in a process of its own, so that none counts what another has left behind. Plan and audit are timed with
+their start; making the log and the journal is not timed. Memory is what the process and all below it have resident at most.
+The row of DuckDB needs `pip install duckdb`: nothing else does, so it is no dependency of the project.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,12 +32,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import make_connlog  # noqa: E402  found once the line above has run
+import make_journal  # noqa: E402
 
-from broker.journal.spool_columns import SCHEMA  # noqa: E402
 from scripts.bench import machine, table  # noqa: E402
 from turnstile.pipeline import session  # noqa: E402
-from turnstile.pipeline.audit import audit  # noqa: E402
-from turnstile.pipeline.events import journal_events  # noqa: E402
 from turnstile.pipeline.inputs import reading  # noqa: E402
 from turnstile.pipeline.plan import plan  # noqa: E402
 from turnstile.pipeline.plan.candidates import Candidate  # noqa: E402
@@ -140,10 +139,21 @@ def duckdb_script(folder: Path) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def spark_audit(folder: Path) -> Iterator[Callable[[], str]]:
-    """All checks."""
-    with session.session(app="turnstile bench-pipeline") as spark:
-        yield lambda: audit.audit(journal_events.read(spark, [folder / "journal"]).journal()).verdict
+def audit_of_caps(folder: Path) -> Iterator[Callable[[], str]]:
+    """All checks of a journal with caps alone, from the start of the command on."""
+    yield partial(_audited, folder / "journal")
+
+
+@contextmanager
+def audit_of_tokens(folder: Path) -> Iterator[Callable[[], str]]:
+    """The same with every move of tokens and every unit of rates."""
+    yield partial(_audited, folder / "journal-with-tokens")
+
+
+def _audited(journal: Path) -> str:
+    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", "audit", str(journal), "--json"]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+    return f"{answer['verdict']}: {answer['events']:,} events"
 
 
 @contextmanager
@@ -206,7 +216,8 @@ MEASURES = {
     "pandas, counting only": pandas_sweep,
     f"DuckDB and a loop, {len(CAPS)} caps": duckdb_script,
     f"plan, {len(CAPS)} caps": spark_plan,
-    "audit": spark_audit,
+    "audit, caps": audit_of_caps,
+    "audit, caps, grants and rates": audit_of_tokens,
 }
 
 
@@ -233,56 +244,6 @@ def make_log(folder: Path, connections: int) -> Path:
     return folder / "log"
 
 
-def make_journal(folder: Path, log: Path) -> Path:
-    """The journal of one broker with four shards that admitted all of the log, with a cap that is never reached."""
-    journal = folder / "journal"
-    journal.mkdir()
-    seq = [0] * 4
-    _part(journal / "config.parquet", 1, seq, kind=["config"], mono_ns=numpy.array([1]), version=numpy.array([1]),
-          detail=['{"full":true,"changes":[["setting","/kafka_connections_max_per_ip","1000000"]]}'])  # fmt: skip
-    first = 0
-    for number, path in enumerate(sorted(log.glob("*.parquet"))):
-        table = pyarrow.parquet.read_table(path)
-        count = table.num_rows
-        ips = pyarrow.compute.cast(table["ip"], pyarrow.string()).combine_chunks()
-        opened, closed = (table[name].cast("i8").to_numpy() * 1000 for name in ("opened_at", "closed_at"))
-        conn = numpy.arange(first + 1, first + count + 1)
-        first += count
-        at_ns = numpy.concatenate([opened, numpy.maximum(closed, opened + 1)])
-        both = pyarrow.concat_arrays([ips, ips])
-        kinds = pyarrow.concat_arrays([pyarrow.repeat(kind, count) for kind in ("admitted", "closed")])
-        version = numpy.concatenate([numpy.ones(count, "i8"), numpy.zeros(count, "i8")])
-        _part(journal / f"part-{number:05d}.parquet", 2 * count, seq, kind=kinds, mono_ns=at_ns, ip=both,
-              conn=numpy.concatenate([conn, conn]), version=version)  # fmt: skip
-    return journal
-
-
-def _part(path: Path, count: int, seq: list[int], **given: Any) -> None:
-    """One part; connections go to the shards in turn, and every shard's events are numbered."""
-    conn = given.get("conn", numpy.zeros(count, "i8"))
-    shard = conn % 4
-    numbers = numpy.zeros(count, "i8")
-    for each in range(4):
-        mine = numpy.flatnonzero(shard == each)
-        numbers[mine] = seq[each] + numpy.arange(len(mine))
-        seq[each] += len(mine)
-    constant = {"broker": 0, "epoch": 1, "listener": "EXTERNAL"}
-    columns = {}
-    for field in SCHEMA:
-        kind = pyarrow.string() if pyarrow.types.is_dictionary(field.type) else field.type
-        if field.name in given:
-            columns[field.name] = pyarrow.array(given[field.name]).cast(kind)
-        elif field.name in constant:
-            columns[field.name] = pyarrow.repeat(constant[field.name], count).cast(kind)
-        elif field.name == "ts":
-            columns[field.name] = pyarrow.array(given["mono_ns"] // 1000).cast(kind)
-        elif field.name in ("seq", "shard"):
-            columns[field.name] = pyarrow.array(numbers if field.name == "seq" else shard).cast(kind)
-        else:
-            columns[field.name] = pyarrow.nulls(count, kind)
-    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="zstd", compression_level=1)
-
-
 def main() -> int:
     """Arguments in, a table out; 1 when something could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -300,7 +261,9 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="turnstile-bench-", dir=given.work))
         try:
             print(f"making {size:,} connections ...", file=sys.stderr, flush=True)
-            make_journal(folder, make_log(folder, size))
+            log = make_log(folder, size)
+            make_journal.make_journal(folder / "journal", log, tokens=False)
+            make_journal.make_journal(folder / "journal-with-tokens", log, tokens=True)
             for what in MEASURES:
                 print(f"measuring {what} ...", file=sys.stderr, flush=True)
                 try:

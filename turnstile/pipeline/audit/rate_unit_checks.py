@@ -14,8 +14,9 @@ After a gap a home's windows are not known any more, and what it recorded later 
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy
@@ -29,7 +30,7 @@ from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, first_gaps
-from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.timeline import Timeline, VersionLimits
 
 SHOWN = 10
 INCARNATION = ("broker", "shard", "epoch")
@@ -179,31 +180,50 @@ def _replayed(
     rows: pyarrow.Table, window: str, timeline: Timeline, until: int | None, begun: Sequence[Start]
 ) -> list[dict[str, Any]]:
     """Rows of UNITS of one address, or of a broker's listeners, at one home."""
-    exempt = timeline.inter_broker
     home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
-    found: list[dict[str, Any]] = []
     broker = rows["broker"][0].as_py()
-    events: list[tuple[int, int, dict[str, Any], dict[str, Any] | None]] = [
-        (seq, version, _of(detail, window), None) for seq, version, detail in begun
+    quotas_of: dict[int, _Quotas] = {}
+    found: list[dict[str, Any]] = []
+    events: list[tuple[int, int, dict[str, Any], int]] = [
+        (seq, version, _of(detail, window), -1) for seq, version, detail in begun
     ]
-    events += [(row["seq"], row["version"] or 0, _detail(row), row) for row in rows.to_pylist()]
-    for seq, version, detail, row in sorted(events, key=lambda event: event[0]):
+    seqs, versions = arrays.numbers(rows, "seq").tolist(), arrays.numbers(rows, "version").tolist()
+    events += zip(seqs, versions, _details(rows), range(rows.num_rows), strict=True)
+    for seq, version, detail, place in sorted(events, key=itemgetter(0)):
         if until is not None and seq >= until:
             break
-        limits = timeline.limits(version, broker)
-
-        def quotas(key: str, limits: Any = limits) -> RateQuotas:
-            kind, _, name = key.partition(":")
-            if kind == "ip":
-                return RateQuotas(_quota(limits.rate("ip", name)))
-            return RateQuotas(_quota(limits.rate(kind, name)), _quota(limits.rate("broker", "")), name in exempt)
-
-        beyond = home.event(detail, quotas, Window(*limits.limits.window))
-        if beyond and row is not None:
+        quotas = quotas_of.get(version)
+        if quotas is None:
+            quotas = quotas_of[version] = _Quotas(timeline.limits(version, broker), timeline.inter_broker)
+        beyond = home.event(detail, quotas.of, quotas.window)
+        if beyond and place >= 0:
+            row = rows.slice(place, 1).to_pylist()[0]
             same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "at_ns", "version", "pool")}
             of = {"kind": row["pool"].partition(":")[0], "to": row["peer"], "units": row["tokens"], "beyond": beyond}
             found.append({**same, **of})
     return found
+
+
+class _Quotas:
+    """What a version says of rates, each asked once."""
+
+    def __init__(self, limits: VersionLimits, exempt: Sequence[str]) -> None:
+        self.window = Window(*limits.limits.window)
+        self._limits = limits
+        self._exempt = exempt
+        self._known: dict[str, RateQuotas] = {}
+
+    def of(self, key: str) -> RateQuotas:
+        """The quotas of `ip:ADDRESS` or `listener:NAME`."""
+        found = self._known.get(key)
+        if found is None:
+            kind, _, name = key.partition(":")
+            own = _quota(self._limits.rate(kind, name))
+            found = RateQuotas(own)
+            if kind != "ip":
+                found = RateQuotas(own, _quota(self._limits.rate("broker", "")), name in self._exempt)
+            self._known[key] = found
+        return found
 
 
 def _of(detail: dict[str, Any], window: str) -> dict[str, Any]:
@@ -215,18 +235,22 @@ def _window_of(pool: str) -> str:
     return "listener:" if pool.startswith("listener:") else pool
 
 
-def _detail(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of CHANGES as its home journaled it."""
-    peer = {"to" if row["is_grant"] else "from": row["peer"]}
-    more = {"violated": True} if row["is_violated"] else {}
-    return {
-        "pool": row["pool"],
-        "tokens": row["tokens"],
-        "at_ms": row["at_ms"],
-        "charged": row["is_charged"],
-        **peer,
-        **more,
-    }
+def _details(rows: pyarrow.Table) -> Iterator[dict[str, Any]]:
+    """Rows of CHANGES as their home journaled them."""
+    names = ("pool", "tokens", "at_ms", "peer", "is_grant", "is_violated", "is_charged")
+    for pool, tokens, at_ms, peer, is_grant, is_violated, is_charged in zip(
+        *(rows[name].to_pylist() for name in names), strict=True
+    ):
+        detail = {
+            "pool": pool,
+            "tokens": tokens,
+            "at_ms": at_ms,
+            "charged": is_charged,
+            "to" if is_grant else "from": peer,
+        }
+        if is_violated:
+            detail["violated"] = True
+        yield detail
 
 
 def _quota(rate: float) -> float | None:
