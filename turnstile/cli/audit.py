@@ -26,10 +26,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("journal", type=click.Path(path_type=Path))
+@click.option(
+    "--html",
+    "html_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the verdict as a page here.",
+)
 @json_option
 @spark_options
 @click.pass_context
-def audit(ctx: click.Context, journal: Path, as_json: bool, on: SparkOptions) -> None:
+def audit(ctx: click.Context, journal: Path, html_path: Path | None, as_json: bool, on: SparkOptions) -> None:
     """Prove from a JOURNAL (or a data directory) that no limit was exceeded.
 
     Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
@@ -51,6 +57,10 @@ def audit(ctx: click.Context, journal: Path, as_json: bool, on: SparkOptions) ->
 
             with spark_session(on, folders, "audit") as spark:
                 result = run(read(spark, folders, until_ns=until_ns).journal(), _say)
+        if html_path is not None:
+            from turnstile.pipeline.audit.audit_page import page
+
+            html_path.write_text(page(result, name=str(journal)), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:

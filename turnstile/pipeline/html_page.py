@@ -10,9 +10,32 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
-COLOURS = ("#2563a8", "#d1495b", "#3a7d44", "#e0a030", "#7b4fa3", "#1f9e9e", "#8a5a44", "#6b7280")
+COLOURS = ("#2563a8", "#d1495b", "#e08a1e", "#7b4fa3", "#8a5a44", "#c2418f", "#5b8def", "#6b7280")
+"""None is green, which would say that all is well."""
+COLOUR_OF = {
+    "admitted": "#2563a8",
+    "ip_cap": "#d1495b",
+    "broker_cap": "#8f2436",
+    "listener_cap": "#e08a1e",
+    "user_cap": "#e0a030",
+    "ip_rate": "#7b4fa3",
+    "core_rate": "#c2418f",
+    "fd_limit": "#8a5a44",
+    "shard_unavailable": "#6b7280",
+}
+"""What has a colour of its own on every page: connections that got in, and the reasons of refusals."""
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 40
+TIME_STEPS_S = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    *(60 * n for n in (1, 2, 5, 10, 15, 30)),
+    *(3600 * n for n in (1, 2, 3, 6, 12, 24, 48)),
+)
 NOTHING = '<p class="none">Nothing of this kind happened.</p>'
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5d6875; --line: #d7dce2; --page: #fff; --card: #f6f7f9 }
@@ -22,19 +45,22 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 900px; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin: 0; overflow-wrap: anywhere } h2 { font-size: 1.1rem; margin: 2.2rem 0 .2rem }
 p { margin: .2rem 0 .6rem; color: var(--soft) } .none { font-style: italic }
-svg { width: 100%; height: auto; display: block } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
+svg { width: 100%; min-width: 620px; height: auto; display: block } caption { text-align: left; color: var(--soft);
+  font-size: 13px; padding: .2rem 0 } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: 13px; color: var(--soft) }
 .legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -1px }
 .scroll { overflow-x: auto; margin-bottom: .8rem } table { border-collapse: collapse; font-size: 13px; width: 100% }
 th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums }
+tbody th { color: inherit; font-weight: inherit } .text th, .text td { text-align: left; white-space: normal }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
 th { color: var(--soft); font-weight: 600 }
 pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
-Points = Sequence[tuple[float, float]]
+Points = Sequence[tuple[float, float | None]]
+"""(x, value) in order of x; None: nothing from there to the next."""
 
 
 def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
@@ -51,27 +77,34 @@ def section(title: str, words: str, *bodies: str) -> str:
     return f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p>{''.join(bodies)}</section>"
 
 
-def table(rows: Sequence[Sequence[object]]) -> str:
-    """The first row is the heading; the first column is text, the others are numbers."""
+def table(rows: Sequence[Sequence[object]], *, caption: str = "", is_text: bool = False) -> str:
+    """The first row is the heading, the first column names each row; the others are numbers, or with `is_text` text."""
     if len(rows) < 2:
         return NOTHING
-    head = "".join(f"<th>{escape(str(cell))}</th>" for cell in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    head = "".join(f'<th scope="col">{escape(str(cell))}</th>' for cell in rows[0])
+    body = "".join(
+        f'<tr><th scope="row">{escape(str(row[0]))}</th>'
+        + "".join(f"<td>{escape(str(cell))}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows[1:]
+    )
+    named = f"<caption>{escape(caption)}</caption>" if caption else ""
+    kind = ' class="text"' if is_text else ""
+    return f'<div class="scroll"><table{kind}>{named}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def lines(
     series: Mapping[str, Points], *, y: str, marks: Sequence[tuple[float, str]] = (), stepped: bool = False
 ) -> str:
     """Curves over time (x: epoch seconds, UTC). `marks`: vertical lines with a name each."""
-    drawn = {name: points for name, points in series.items() if points}
+    drawn = {name: points for name, points in series.items() if any(value is not None for _, value in points)}
     if not drawn:
         return NOTHING
     xs = [x for points in drawn.values() for x, _ in points]
     low, high = min(xs), max(xs)
     if high == low:
         low, high = low - 30, high + 30
-    top = _nice(max(value for points in drawn.values() for _, value in points))
+    top = _nice(max(value for points in drawn.values() for _, value in points if value is not None))
 
     def at(x: float, value: float) -> tuple[float, float]:
         return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT), _height(value, top)
@@ -81,9 +114,12 @@ def lines(
         place = at(x, 0)[0]
         ends = f'x1="{place:.1f}" x2="{place:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
         parts.append(f'<line class="mark" {ends}><title>{escape(name)}</title></line>')
-    for number, points in enumerate(drawn.values()):
-        parts.append(_curve([at(x, value) for x, value in points], COLOURS[number % len(COLOURS)], stepped))
-    return _legend(list(drawn)) + _svg(parts, HEIGHT)
+    for number, (name, points) in enumerate(drawn.items()):
+        for run, until in _runs(points):
+            places = [at(x, value) for x, value in run]
+            places += [(at(until, 0)[0], places[-1][1])] if stepped and until is not None else []
+            parts.append(_curve(places, _colour(name, number), stepped))
+    return _legend(list(drawn)) + _svg(parts, HEIGHT, f"{y} over time: {', '.join(drawn)}")
 
 
 def bars(items: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> str:
@@ -104,7 +140,7 @@ def bars(items: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> s
             f'<rect x="{left}" y="{y}" width="{max(1.0, length):.1f}" height="{row - 7}" rx="2" fill="{COLOURS[0]}"/>'
         )
         parts.append(f'<text x="{left + max(1.0, length) + 6:.1f}" y="{y + 13}">{_short(value)}{escape(unit)}</text>')
-    return _svg(parts, 30 + row * len(items))
+    return _svg(parts, 30 + row * len(items), f"bars by {label}")
 
 
 def histogram(bins: Sequence[tuple[float, float, float]], *, x: str, y: str = "connections") -> str:
@@ -125,16 +161,35 @@ def histogram(bins: Sequence[tuple[float, float, float]], *, x: str, y: str = "c
         if number % every == 0:
             parts.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_short(low)}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x)}</text>')
-    return _svg(parts, HEIGHT)
+    return _svg(parts, HEIGHT, f"{y} by {x}")
 
 
-def _svg(parts: Sequence[str], height: float) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img">{"".join(parts)}</svg>'
+def _svg(parts: Sequence[str], height: float, name: str) -> str:
+    """A picture with a name for who can't see it; on a narrow screen it scrolls."""
+    drawn = f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}">{"".join(parts)}</svg>'
+    return f'<div class="scroll">{drawn}</div>'
+
+
+def _colour(name: str, number: int) -> str:
+    return COLOUR_OF.get(name, COLOURS[number % len(COLOURS)])
+
+
+def _runs(points: Points) -> list[tuple[list[tuple[float, float]], float | None]]:
+    """Runs of points without a None between, each with where it ends, None for the last."""
+    runs: list[tuple[list[tuple[float, float]], float | None]] = []
+    run: list[tuple[float, float]] = []
+    for x, value in points:
+        if value is not None:
+            run.append((x, value))
+        elif run:
+            runs.append((run, x))
+            run = []
+    return [*runs, (run, None)] if run else runs
 
 
 def _legend(names: Sequence[str]) -> str:
     items = (
-        f'<span><i style="background:{COLOURS[number % len(COLOURS)]}"></i>{escape(name)}</span>'
+        f'<span><i style="background:{_colour(name, number)}"></i>{escape(name)}</span>'
         for number, name in enumerate(names)
     )
     return f'<div class="legend">{"".join(items)}</div>'
@@ -167,13 +222,17 @@ def _y_axis(top: float, label: str) -> str:
 
 
 def _time_axis(low: float, high: float) -> str:
+    """Round instants, at most 8 of them."""
     span = high - low
-    form = "%H:%M:%S" if span < 1800 else "%H:%M" if span < 2 * 86_400 else "%b %d"
+    step = next(
+        (each for each in TIME_STEPS_S if span / each <= 7), TIME_STEPS_S[-1] * math.ceil(span / TIME_STEPS_S[-1] / 7)
+    )
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%b %d"
     parts = []
-    for number in range(7):
-        x = LEFT + number / 6 * (WIDTH - LEFT - RIGHT)
-        when = datetime.fromtimestamp(low + span * number / 6, UTC).strftime(form)
-        anchor = "start" if number == 0 else "end" if number == 6 else "middle"
+    for number in range(math.ceil(low / step), math.floor(high / step) + 1):
+        x = LEFT + (number * step - low) / span * (WIDTH - LEFT - RIGHT)
+        when = datetime.fromtimestamp(number * step, UTC).strftime(form)
+        anchor = "start" if x < LEFT + 20 else "end" if x > WIDTH - RIGHT - 20 else "middle"
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}">{when}</text>')
     day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%d")
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">UTC, from {day}</text>')

@@ -150,6 +150,17 @@ class Timeline:
         versions = self.periods[period].versions
         return max(self.limits(version, broker).cap(kind, key, **self._stopping) for version in versions)
 
+    def changed(self, version: int) -> list[str]:
+        """What a version sets that the one before it set otherwise, as `name old -> new`; empty where that one isn't known."""
+        before, state = self._states.get(version - 1), self._states.get(version, {})
+        if before is None:
+            return []
+        return [
+            f"{key.removeprefix('/')} {_shown(before.get((kind, key)))} -> {_shown(state.get((kind, key)))}"
+            for kind, key in sorted({*before, *state})
+            if before.get((kind, key)) != state.get((kind, key))
+        ]
+
     def unsettled(self, at_ns: int, version: int) -> list[int]:
         """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
         lowest = max((each for acknowledged_ns, each in self.acknowledged if acknowledged_ns < at_ns), default=None)
@@ -248,6 +259,13 @@ class Timeline:
         return VersionLimits(
             ConnectionLimits(found), _ip_quotas(state), None if inter_broker is None else str(inter_broker), len(names)
         )
+
+
+def _shown(value: Any) -> str:
+    """A setting's text, or a quota's numbers; `none` where nothing is set."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={number:g}" for name, number in sorted(value.items()))
+    return "none" if value is None else str(value)
 
 
 def _listener_names(listeners: str) -> list[str]:

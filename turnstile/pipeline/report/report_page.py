@@ -57,7 +57,7 @@ def _decided(built: Built, step: str) -> str:
     words = "Connections by what became of them. Dashed lines: configuration changes and lost shards."
     more = [[f"and {len(built.marks) - MARKS} more", ""]] if len(built.marks) > MARKS else []
     shown = [[text, _when(at)] for at, text in built.marks[:MARKS]]
-    marked = table([["change", "at (UTC)"], *shown, *more]) if built.marks else ""
+    marked = table([["change", "at (UTC)"], *shown, *more], caption="What changed") if built.marks else ""
     return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
 
 
@@ -65,28 +65,29 @@ def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
     ips, networks = rows["refused_ips"], rows["refused_networks"]
     if not ips:
         return section("Refused clients", "Addresses and networks.", NOTHING)
-    heading = ["address", "reason", "refused", "admitted", "refused share"]
+    heading = ["address", "reasons", "refused", "admitted", "refused share"]
     cells = [
-        [row["ip"], row["reason"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
+        [row["ip"], row["reasons"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
         for row in ips
     ]
     return section(
         "Refused clients",
         "The addresses refused most, and their networks.",
         bars([(row["ip"], row["refused"]) for row in ips[:12]], label="address"),
-        table([heading, *cells]),
+        table([heading, *cells], caption="Addresses refused most"),
         table(
             [
                 ["network", "addresses", "refused"],
                 *([row["network"], row["addresses"], f"{row['refused']:,}"] for row in networks),
-            ]
+            ],
+            caption="Their networks",
         ),
     )
 
 
 def _open(built: Built) -> str:
-    series = _series(built.rows["open_per_ip"], "ip", "open")
-    sharing: dict[frozenset[tuple[float, float]], list[str]] = {}
+    series = _levels(built.rows["open_per_ip"], built.bucket_s)
+    sharing: dict[frozenset[tuple[float, float | None]], list[str]] = {}
     for ip, steps in built.caps.items():
         sharing.setdefault(frozenset(steps), []).append(ip)
     shared = {_cap_of(ips, of_all=len(sharing) == 1): built.caps[ips[0]] for ips in sharing.values()}
@@ -94,6 +95,17 @@ def _open(built: Built) -> str:
     return section(
         "Open connections against the cap", words, lines({**series, **shared}, y="open connections", stepped=True)
     )
+
+
+def _levels(rows: Rows, bucket_s: float) -> dict[str, list[tuple[float, float | None]]]:
+    """The most open in each step of time, and after it as many as it left, until something happens again."""
+    found: dict[str, list[tuple[float, float | None]]] = {}
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        points = found.setdefault(row["ip"] or "-", [])
+        points.append((float(row["at"]), float(row["open"])))
+        if after is None or after["ip"] != row["ip"] or after["at"] > row["at"] + bucket_s:
+            points.append((float(row["at"]) + bucket_s, float(row["left"])))
+    return found
 
 
 def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
@@ -120,16 +132,15 @@ def _throttled(rows: Rows) -> str:
         "Throttle time",
         "By user and client id, in seconds.",
         bars(named, label="user, client id", unit=" s"),
-        table([heading, *cells]) if cells else "",
+        table([heading, *cells], caption="Throttled clients") if cells else "",
     )
 
 
 def _reconnects(rows: Rows) -> str:
-    heading = ["address", "behaviour", "refused", "median gap ms", "gaps grow"]
+    heading = ["address", "refused", "median gap ms", "gaps grow"]
     cells = [
         [
             row["ip"],
-            row["behaviour"],
             f"{row['refused']:,}",
             _number(row["median_gap_ms"]),
             f"{_number(row['growth'])}x" if row["growth"] else "-",
@@ -137,9 +148,10 @@ def _reconnects(rows: Rows) -> str:
         for row in rows
     ]
     words = (
-        "The time between the refusals of one address, and how it grows: clients that back off, and clients that don't."
+        "The time between the refusals of one address, and by how much it is longer in their second half than in the first: a "
+        "client that backs off doubles it again and again, one that doesn't stays at 1x."
     )
-    return section("What refused clients do next", words, table([heading, *cells]))
+    return section("What refused clients do next", words, table([heading, *cells], caption="Between refusals"))
 
 
 def _distribution(rows: Rows, x: str) -> str:

@@ -23,6 +23,7 @@ from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 BUCKETS = 240
 TOP = 20
 SHOWN_IPS = 6
+MARKS = 200
 _BIN_BASE = 2.0
 
 
@@ -32,7 +33,7 @@ class Built(NamedTuple):
     tables: dict[str, DataFrame]
     rows: dict[str, list[dict[str, Any]]]
     marks: list[tuple[float, str]]
-    caps: dict[str, list[tuple[float, float]]]
+    caps: dict[str, list[tuple[float, float | None]]]
     bucket_s: float
     summary: dict[str, Any]
     unreadable: list[str]
@@ -54,13 +55,14 @@ def build(journal: JournalEvents) -> Built:
     assert facts is not None  # an aggregate without keys is one row
     span = (facts["last"] or 0) - (facts["first"] or 0)
     bucket_s = max(1.0, round(span / BUCKETS))
-    timeline = _survey(events).timeline()
+    seen = _survey(events)
+    timeline, offset_ns = seen.timeline(), facts["offset_ns"] or 0
     tables = {name: make(events, bucket_s) for name, make in TABLES.items()}
     rows = {name: [row.asDict() for row in frame.collect()] for name, frame in tables.items()}
     summary = {name: facts[name] for name in ("events", "first", "last", "admitted", "refused", "throttled")}
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
     return Built(
-        tables, rows, _marks(events), _caps(timeline, shown, facts["offset_ns"] or 0, facts), bucket_s, summary,
+        tables, rows, _marks(seen, timeline, offset_ns), _caps(timeline, shown, offset_ns, facts), bucket_s, summary,
         [part.sentence for part in journal.unreadable],
     )  # fmt: skip
 
@@ -87,16 +89,25 @@ def decisions(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def refused_ips(events: DataFrame, bucket_s: float) -> DataFrame:
-    """The TOP addresses refused most: ip, reason (the most frequent), refused, admitted, refused_share."""
+    """The TOP addresses refused most: ip, reasons (each with how often, the most frequent first), refused, admitted,
+    refused_share."""
     decided = events.where(F.col("kind").isin("admitted", "refused"))
-    counts = decided.groupBy("ip").agg(
-        F.mode("reason").alias("reason"),
+    by_reason = decided.groupBy("ip", "reason").agg(
         F.count_if(F.col("kind") == "refused").alias("refused"),
         F.count_if(F.col("kind") == "admitted").alias("admitted"),
     )
+    told = F.when(F.col("refused") > 0, F.struct((-F.col("refused")).alias("order"), "reason", "refused"))
+    ordered = F.array_sort(F.collect_list(told))
+    counts = by_reason.groupBy("ip").agg(
+        F.array_join(
+            F.transform(ordered, lambda each: F.concat_ws(" ", each["reason"], each["refused"].cast("string"))), ", "
+        ).alias("reasons"),
+        F.sum("refused").alias("refused"),
+        F.sum("admitted").alias("admitted"),
+    )
     share = (F.col("refused") / (F.col("refused") + F.col("admitted"))).alias("refused_share")
     top = counts.where(F.col("refused") > 0).orderBy(F.desc("refused"), "ip").limit(TOP)
-    return top.select("ip", "reason", "refused", "admitted", share)
+    return top.select("ip", "reasons", "refused", "admitted", share)
 
 
 def refused_networks(events: DataFrame, bucket_s: float) -> DataFrame:
@@ -110,7 +121,8 @@ def refused_networks(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
-    """ip, at, open: the most open at once in each step of time, for the SHOWN_IPS addresses open for the most time in all.
+    """ip, at, open, left: the most open at once in each step of time, and how many when it is over, for the SHOWN_IPS addresses
+    open for the most time in all.
 
     Connections of a process that died count until its last event, as in the audit.
     """
@@ -128,11 +140,12 @@ def open_per_ip(events: DataFrame, bucket_s: float) -> DataFrame:
     placed = steps.withColumn("at", F.floor((F.col("at_ns") / 1000 + offset) / 1e6 / bucket_s) * bucket_s)
     per_bucket = placed.groupBy("ip", "at").agg(F.sum("change").alias("net"))
     before = Window.partitionBy("ip").orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
-    carry = per_bucket.withColumn("carry", F.coalesce(F.sum("net").over(before), F.lit(0))).drop("net")
+    carry = per_bucket.withColumn("carry", F.coalesce(F.sum("net").over(before), F.lit(0)))
     inside = Window.partitionBy("ip", "at").orderBy("at_ns", "change").rowsBetween(Window.unboundedPreceding, 0)
     peaks = placed.withColumn("run", F.sum("change").over(inside)).groupBy("ip", "at").agg(F.max("run").alias("peak"))
     open_now = (F.col("carry") + F.greatest("peak", F.lit(0))).alias("open")
-    return peaks.join(carry, ["ip", "at"], how="inner").select("ip", "at", open_now).orderBy("ip", "at")
+    left = (F.col("carry") + F.col("net")).alias("left")
+    return peaks.join(carry, ["ip", "at"], how="inner").select("ip", "at", open_now, left).orderBy("ip", "at")
 
 
 def latency(events: DataFrame, bucket_s: float) -> DataFrame:
@@ -179,11 +192,8 @@ def paths(events: DataFrame, bucket_s: float) -> DataFrame:
 
 
 def reconnects(events: DataFrame, bucket_s: float) -> DataFrame:
-    """The TOP refused addresses: ip, refused, median_gap_ms and growth of the gaps between refusals, behaviour.
-
-    `backs off`: gaps in the second half of its refusals are over twice those of the first; `hammers`: the median gap is
-    under 100 ms; else `steady`.
-    """
+    """The TOP refused addresses: ip, refused, median_gap_ms between its refusals, and growth: the median gap of the second half
+    of them over that of the first."""
     refused = events.where(F.col("kind") == "refused")
     in_order = Window.partitionBy("ip").orderBy("mono_ns", "seq")
     gap = (F.col("mono_ns") - F.lag("mono_ns").over(in_order)) / 1e6
@@ -196,14 +206,8 @@ def reconnects(events: DataFrame, bucket_s: float) -> DataFrame:
         F.percentile_approx(F.when(F.col("half") == 2, F.col("gap_ms")), F.lit(0.5)).alias("late"),
     )
     growth = F.try_divide("late", "early")
-    behaviour = (
-        F.when(F.col("refused") < 4, "too few to tell")
-        .when(growth > 2, "backs off")
-        .when(F.col("median_gap_ms") < 100, "hammers")
-        .otherwise("steady")
-    )
     top = sums.orderBy(F.desc("refused"), "ip").limit(TOP)
-    return top.select("ip", "refused", "median_gap_ms", growth.alias("growth"), behaviour.alias("behaviour"))
+    return top.select("ip", "refused", "median_gap_ms", growth.alias("growth"))
 
 
 TABLES: dict[str, Callable[[DataFrame, float], DataFrame]] = {
@@ -242,29 +246,31 @@ def _bins(rows: DataFrame, value: Column, *, least: float) -> DataFrame:
     return counted.select(low, high, "count").orderBy("low_ms")
 
 
-def _marks(events: DataFrame) -> list[tuple[float, str]]:
-    """When a configuration version was first in force, and which shards were lost."""
-    configs = events.where((F.col("kind") == "config") & F.col("version").isNotNull())
-    first = (
-        configs.groupBy("version").agg(F.min(F.unix_micros("ts") / 1e6).alias("at")).orderBy("at").limit(200).collect()
-    )
-    lost = events.where(F.col("kind") == "shard_lost").orderBy("ts").limit(200)
-    gone = lost.select(
-        (F.unix_micros("ts") / 1e6).alias("at"), F.get_json_object("detail", "$.shard").alias("shard")
-    ).collect()
-    versions = [(row["at"], f"configuration version {row['version']}") for row in first[1:]]
-    return sorted([*versions, *((row["at"], f"shard {row['shard']} lost") for row in gone)])
+def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float, str]]:
+    """When each change came into force, with what it changed, and which shards were lost; the first MARKS of each."""
+    first: dict[int, int] = {}
+    for told in seen.told:
+        if told.kind == "config":
+            first.setdefault(told.version, told.at_ns)
+    changes = [
+        (first[version], ", ".join(timeline.changed(version))) for version in timeline.versions if version in first
+    ]
+    gone = [(at_ns, f"shard {shard} of broker {broker} lost") for (broker, shard, _), at_ns in seen.lost.items()]
+    shown = [*[each for each in changes if each[1]][:MARKS], *sorted(gone)[:MARKS]]
+    return sorted(((at_ns + offset_ns) / 1e9, text) for at_ns, text in shown)
 
 
-def _caps(timeline: Timeline, ips: list[str], offset_ns: int, facts: Any) -> dict[str, list[tuple[float, float]]]:
-    """The cap of each address over time, as steps, where it has one."""
-    caps: dict[str, list[tuple[float, float]]] = {}
+def _caps(
+    timeline: Timeline, ips: list[str], offset_ns: int, facts: Any
+) -> dict[str, list[tuple[float, float | None]]]:
+    """The cap of each address over time, as steps; None from where there is none."""
+    caps: dict[str, list[tuple[float, float | None]]] = {}
     for ip in ips:
-        steps = [
-            (max(facts["first"], (period.start_ns + offset_ns) / 1e9), float(timeline.allowed(number, 0, "ip", ip)))
-            for number, period in enumerate(timeline.periods)
-        ]
-        limited = [(at, cap) for at, cap in steps if cap < min(UNLIMITED, 2**31 - 1)]
-        if limited:
-            caps[ip] = [*limited, (facts["last"], limited[-1][1])]
+        steps: list[tuple[float, float | None]] = []
+        for number, period in enumerate(timeline.periods):
+            cap = timeline.allowed(number, 0, "ip", ip)
+            at = max(facts["first"], (period.start_ns + offset_ns) / 1e9)
+            steps.append((at, float(cap) if cap < min(UNLIMITED, 2**31 - 1) else None))
+        if any(cap is not None for _, cap in steps):
+            caps[ip] = [*steps, (facts["last"], steps[-1][1])]
     return caps
