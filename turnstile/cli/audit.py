@@ -41,15 +41,17 @@ def audit(ctx: click.Context, journal: Path, html_path: Path | None, as_json: bo
     Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
     unknown, because events or the configuration are missing, or the audit could not be done.
 
-    A journal of some million events is read here; a larger one, or any with --master, by Spark.
+    A journal of some million events is read here; a larger one, or any with --master or --conf, by Spark.
     """
+    if html_path is not None and not html_path.absolute().parent.is_dir():
+        raise click.UsageError(f"--html: there is no folder {html_path.absolute().parent}.")
+    _say("reading")
     with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.verdict import EXIT_CODE
         from turnstile.pipeline.events.journal import here
 
-        _say("reading")
-        small = here(folders, until_ns=until_ns) if on.master is None else None
+        small = here(folders, until_ns=until_ns) if on.master is None and not on.conf else None
         if small is not None:
             result = run(small, _say)
         else:

@@ -77,6 +77,7 @@ def test_unknown_is_exit_code_2(tmp_path: Path) -> None:
         (["report", "x", "--html", "nowhere/r.html"], 1, "there is no folder nowhere"),
         (["plan", "--input", "x", "--format", "csv", "--html", "nowhere/p.html"], 1, "there is no folder nowhere"),
         (["plan", "--input", "x", "--format", "csv", "--conf", "memory=1g"], 2, "not of the form spark."),
+        (["audit", "x", "--html", "no/such/folder/page.html"], 2, "there is no folder"),
     ],
 )
 def test_wrong_use_is_one_sentence(arguments: list[str], code: int, sentence: str) -> None:
