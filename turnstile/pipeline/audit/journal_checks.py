@@ -137,7 +137,9 @@ class _Known(NamedTuple):
         if self.live and process.epoch == self.newest[process[:2]]:
             return True
         its = self.up.get(process[:3])
-        return process.epoch < coordinator if its is None else its not in self.ended and its[2] < coordinator
+        if its is None:  # ended while it started, before the coordinator heard of it
+            return process[:3] not in self.serving
+        return its not in self.ended and its[2] < coordinator
 
 
 def _processes(seen: Survey, *, live: bool) -> list[Fault]:
