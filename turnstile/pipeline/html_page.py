@@ -17,7 +17,6 @@ COLOUR_OF = {
     "ip_cap": "#d1495b",
     "broker_cap": "#8f2436",
     "listener_cap": "#e08a1e",
-    "user_cap": "#e0a030",
     "ip_rate": "#7b4fa3",
     "core_rate": "#c2418f",
     "fd_limit": "#8a5a44",

@@ -15,14 +15,15 @@ def begun_and_ended(events: list[Event], shards: int) -> list[Event]:
     for event in sorted(events, key=lambda event: event["mono_ns"]):
         of.setdefault((event["broker"], event["shard"], event["epoch"]), []).append(event)
     newest = {place[:2]: place for place in sorted(of)}
+    end_ns = max((event["mono_ns"] for event in events), default=0)
     for place, mine in of.items():
         detail = {**dict(zip(("broker", "shard", "epoch"), place, strict=True)), "shards": shards}
         if mine[0]["kind"] != "shard_up":
             mine.insert(0, {**_place(mine[0]), "kind": "shard_up"})
         mine[0]["detail"] = json.dumps(detail)
         if newest[place[:2]] == place:
-            mine += _closes(mine)
-            mine.append({**_place(mine[-1]), "kind": "ended", "mono_ns": max(e["mono_ns"] for e in mine)})
+            mine += _closes(mine, end_ns)
+            mine.append({**_place(mine[-1]), "kind": "ended", "mono_ns": end_ns})
         made += mine
     return made
 
@@ -42,12 +43,18 @@ def seen_by_the_coordinator(events: Iterable[Event], *, losses: bool = False) ->
     return made
 
 
-def _closes(mine: list[Event]) -> list[Event]:
-    """A process that ends in order closes what it has."""
+def _closes(mine: list[Event], end_ns: int) -> list[Event]:
+    """A process that ends in order, with its broker, closes what it has."""
     closed = {event["conn"] for event in mine if event["kind"] == "closed"}
     same = ("conn", "ip", "port", "listener")
     return [
-        {**_place(mine[-1]), "kind": "closed", "reason": "shutdown", **{name: event[name] for name in same}}
+        {
+            **_place(mine[-1]),
+            "mono_ns": end_ns,
+            "kind": "closed",
+            "reason": "shutdown",
+            **{name: event[name] for name in same},
+        }
         for event in mine
         if event["kind"] == "admitted" and event["conn"] not in closed
     ]

@@ -20,9 +20,10 @@ from turnstile.pipeline.audit import (
 from turnstile.pipeline.audit.connections import Admissions, Ends, paired
 from turnstile.pipeline.audit.moves import moves
 from turnstile.pipeline.audit.verdict import FINDINGS, UNKNOWN, AuditResult, Check
+from turnstile.pipeline.events.digest import DIGEST, digest, once, sound
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.survey import DIGEST, Survey, digest, once, sound, survey
+from turnstile.pipeline.events.survey import Survey, survey
 
 
 def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> AuditResult:

@@ -223,20 +223,26 @@ def _judge(
         "unsure": (never & after_gap) | ((closes == 0) & has_ended),
     }
     at_ns = numpy.where(closes > 0, closed_ns, admitted_ns)
-    found = [pyarrow.Table.from_pylist([{"what": "all", "count": table.num_rows}], _FOUND)]
-    for what, mask in masks.items():
-        when = admitted_ns if what == "stale" else at_ns
-        places, counts = arrays.first_of_each(numpy.flatnonzero(mask), arrays.numbers(table, "broker"), when, SHOWN)
-        picked = table.take(pyarrow.array(places))
-        same = {name: picked[name] for name in (*INCARNATION, "conn", "ip", "version", "admissions", "closes")}
-        found.append(
-            arrays.table_of(
-                _FOUND,
-                what=[what] * len(places),
-                at_ns=when[places],
-                acknowledged=acknowledged[places],
-                count=counts,
-                **same,
-            )
-        )
-    return pyarrow.concat_tables(found)
+    found = [
+        _found(what, table, mask, admitted_ns if what == "stale" else at_ns, acknowledged)
+        for what, mask in masks.items()
+    ]
+    return pyarrow.concat_tables(
+        [pyarrow.Table.from_pylist([{"what": "all", "count": table.num_rows}], _FOUND), *found]
+    )
+
+
+def _found(
+    what: str, table: pyarrow.Table, mask: arrays.Array, at_ns: arrays.Array, acknowledged: arrays.Array
+) -> pyarrow.Table:
+    """_FOUND of the connections that are it, the first of each broker."""
+    places, counts = arrays.first_of_each(numpy.flatnonzero(mask), arrays.numbers(table, "broker"), at_ns, SHOWN)
+    picked = table.take(pyarrow.array(places))
+    return arrays.table_of(
+        _FOUND,
+        what=[what] * len(places),
+        at_ns=at_ns[places],
+        acknowledged=acknowledged[places],
+        count=counts,
+        **{name: picked[name] for name in (*INCARNATION, "conn", "ip", "version", "admissions", "closes")},
+    )

@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.audit.connections import Ends, paired
+from turnstile.pipeline.events.digest import DIGEST, digest
 from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.journal_events import JournalEvents
 from turnstile.pipeline.events.spark_rows import RowsOnSpark
 from turnstile.pipeline.events.spark_sweep import changes
-from turnstile.pipeline.events.survey import DIGEST, Survey, digest, survey
+from turnstile.pipeline.events.survey import Survey, survey
 from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 
 BUCKETS = 240

@@ -1,0 +1,100 @@
+"""What a refusal names, a setting or quota, its value and a version, was in force: that version sets that limit to that value for
+the address, it was stored before, and no newer one had been acknowledged when the connection arrived."""
+
+from typing import Any
+
+import numpy
+import pyarrow
+
+from shards.limits.quota_entities import CONNECTION_RATE
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.timeline import Timeline, VersionLimits
+
+CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
+"""Reason -> kind of pool. No setting refuses by a listener's cap: `max.connections` lets wait (KIP-402)."""
+BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "ip_rate", "core_rate")
+FOUND = pyarrow.schema(
+    [
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("epoch", "conn")),
+        ("ip", pyarrow.string()),
+        ("at_ns", pyarrow.int64()),
+        ("reason", pyarrow.string()),
+        ("limit", pyarrow.string()),
+        ("limit_value", pyarrow.float64()),
+        ("version", pyarrow.int64()),
+        ("why", pyarrow.string()),
+        ("refusals", pyarrow.int64()),
+    ]
+)
+INCARNATION = ("broker", "shard", "epoch")
+
+
+def held_ns(table: pyarrow.Table) -> arrays.Array:
+    """From when a connection arrived to when it was refused or let in."""
+    held: arrays.Array = (arrays.numbers(table, "held_ms") * 1_000_000).astype("i8")
+    return held
+
+
+def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
+    """FOUND: refusals that name a limit, a value or a version that was not in force; the first of each that are alike."""
+    table = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", BY_LIMITS)))
+    at_ns, version = arrays.numbers(table, "mono_ns"), arrays.numbers(table, "version")
+    stored = arrays.looked_up([version], lambda key: timeline.stored.get(key[0], 0))
+    passed = arrays.looked_up(
+        [version],
+        lambda key: min((at for at, each in timeline.acknowledged if each > key[0] > 0), default=sweep.NEVER),
+    )
+    early, late = at_ns < stored, at_ns - held_ns(table) > passed
+    names = [arrays.codes(table, name)[0] for name in ("ip", "reason", "limit")]
+    value = arrays.numbers(table, "limit_value", null=-1)
+    order, starts = arrays.grouped(arrays.numbers(table, "broker"), *names, value, version, early, late, at_ns)
+    # `at_ns` only orders those that are alike.
+    starts = arrays.begins(
+        *(key[order] for key in (arrays.numbers(table, "broker"), *names, value, version, early, late))
+    )
+    sizes = numpy.diff(numpy.append(starts, len(order)))
+    columns = [*INCARNATION, "conn", "ip", "reason", "limit", "limit_value", "version"]
+    rows = table.take(pyarrow.array(order[starts])).select(columns).to_pylist()
+    found = []
+    for row, place, refusals in zip(rows, order[starts], sizes, strict=True):
+        row["why"] = _misnamed(row, timeline, early=bool(early[place]), late=bool(late[place]))
+        if row["why"]:
+            found.append({**row, "at_ns": int(at_ns[place]), "refusals": int(refusals)})
+    return pyarrow.Table.from_pylist(found, FOUND)
+
+
+def _misnamed(row: dict[str, Any], timeline: Timeline, *, early: bool, late: bool) -> str:
+    """What is wrong with what a refusal names; "" for nothing, or when what its version says is not known."""
+    version = row["version"]
+    if not version:
+        return "it names no version"
+    if version not in timeline.versions:
+        return ""
+    if early:
+        return "that version was stored later"
+    if late:
+        return "a newer version had been acknowledged when the connection arrived"
+    limits = timeline.limits(version, row["broker"])
+    said = row["limit"], row["limit_value"]
+    expected = refusing(limits, row["reason"], row["ip"])
+    if said == expected or (expected is None and row["reason"] in ("ip_rate", "core_rate") and not row["limit_value"]):
+        return ""  # the rate of a connection that was held, or waited, may have been removed meanwhile
+    if expected is None:
+        return "that version sets no such limit"
+    return f"that version says {expected[0]}={expected[1]:g}"
+
+
+def refusing(limits: VersionLimits, reason: str, ip: str) -> tuple[str, float] | None:
+    """(setting or quota, its value) that refuses an address for a reason under a version; None: none does."""
+    if reason in CAPS:
+        rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(f"ip:{ip}")
+        return None if rule.cap is None else (rule.name, float(rule.cap))
+    if reason == "ip_rate":
+        rate = limits.rate("ip", ip)
+        return None if rate == float("inf") else (CONNECTION_RATE, rate)
+    if reason == "core_rate":
+        core = limits.limits.core_rate_of(ip)
+        return None if core.rate is None else (core.name, core.rate)
+    return None
