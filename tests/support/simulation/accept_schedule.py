@@ -79,7 +79,7 @@ class AcceptSchedule:
         if self.rates and draw.random() < 0.3:
             fixed["setting", "/turnstile.ip.rate.recheck"] = "true"
         if self.rates and draw.random() < 0.2:
-            fixed["setting", "/kafka_connection_rate_limit"] = "50"
+            fixed["setting", "/kafka_connection_rate_limit"] = "5"
         return fixed
 
     def _state(self) -> Records:

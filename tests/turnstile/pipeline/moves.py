@@ -46,8 +46,9 @@ class Planned(Schedule):
 
     def __init__(self, seed: int, rules: list[Rules]) -> None:
         super().__init__(seed)
-        self.changes = self.forced = 0.0
+        self.changes = self.forced = self.races = 0.0
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0
+        self.world.judges_order = False  # which asks for schedules without crashes
         self.ips, self.listener = list(IPS), LISTENER
         self.rules = rules
         self.phases: list[list[Event]] = []
