@@ -107,6 +107,7 @@ class ShardProcess:
         self.subscriber = Subscriber(self.context.image, self._enforce)
         self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(self.context.image).of)
         self._configured = trio.Event()
+        self._ending = False
         self._requests: RequestMemory | None = None  # from the first listener on
         self.mesh: Mesh  # from here on: made in `serve`
         self.turns: Turns
@@ -172,6 +173,7 @@ class ShardProcess:
                             say_ready(ready)
                             async for _ in signals:
                                 break
+                            self._ending = True
                             self.context.poller.touch()
                             self.acceptors.close()
                             await self.connections.stop()
@@ -266,7 +268,12 @@ class ShardProcess:
         return self.mesh.call(peer, method, *args)
 
     def _send(self, peer: int, message: tuple[Any, ...]) -> None:
-        self.mesh.send(peer, message)
+        """A message about tokens or rates. None from SIGTERM on: to the other shards this one is as good as dead.
+
+        The tokens of the connections that it closes would let in those that wait on shards which SIGTERM has not reached.
+        """
+        if not self._ending:
+            self.mesh.send(peer, message)
 
     def _start_soon(self, function: Callable[..., Any], *args: Any) -> None:
         self._meshing.start_soon(function, *args)
