@@ -94,9 +94,19 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
     address = folder / "address"
     environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
     with (folder / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=stderr, stderr=stderr, env=environment, preexec_fn=_ignore_interrupt
-        )
+        # Blocked, as between fork and `_ignore_interrupt` a Ctrl-C would end the child with a traceback.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=stderr,
+                stderr=stderr,
+                env=environment,
+                preexec_fn=_ignore_interrupt,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     jvm = Jvm(process, folder)
     try:
         while not address.exists():
@@ -134,3 +144,4 @@ def _last_words(said: str) -> str:
 def _ignore_interrupt() -> None:
     """Ctrl-C reaches the whole foreground group; the driver decides what it means for the JVM."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

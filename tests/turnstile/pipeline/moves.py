@@ -198,6 +198,9 @@ def never_given_back(broker: Simulated, place: int) -> bool:
         return False
     pool, slack = broker.random.choice(sorted(every.items()))
     grants = [each for _, each in broker.events[:place] if _is_of(each, pool, event.shard)]
+    home = grants[-1][1:3]
+    if not any(each[1:3] == home and each.kind != "lost" for _, each in broker.events[place + 1 :]):
+        return False  # the home may have died before
     back = grants[-1]._replace(kind="reclaim", what={"pool": pool, "from": event.shard, "tokens": slack + 1})
     again = back._replace(kind="grant", what={"pool": pool, "to": event.shard, "tokens": slack + 1, "reported": True})
     return broker.insert(place, back, again)
