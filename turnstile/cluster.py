@@ -1,8 +1,8 @@
 """A cluster for a Python program: started by `with`, asked and changed while it runs, gone at the end.
 
 C1  When `start` returns, every shard accepts connections; when a change returns, it is enforced on every shard.
-C2  When `stop` returns, no process of the cluster is left, and no file unless `data_dir` was given. If this process is
-    killed, the cluster ends too: it reads the end of its standard input.
+C2  When `stop` returns, or `start` raises, no process of the cluster is left, and no file unless `data_dir` was given. If
+    this process is killed, the cluster ends too.
 C3  `refusals` and `throttled` count from the last `reset` on, or from the start.
 
 The cluster is the one that `turnstile up` starts, in processes of its own; nothing of it runs in this one.
@@ -10,28 +10,20 @@ The cluster is the one that `turnstile up` starts, in processes of its own; noth
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from turnstile.admin_client import AdminClient, AdminError
+from turnstile.cluster_process import ClusterError, ClusterProcess
 from turnstile.settings import as_entity, as_setting, as_text
 
-_STOP_WITHIN_S = 15.0
 _RESTART_WITHIN_S = 10.0
-
-
-class ClusterError(Exception):
-    """The cluster did not start, or is not running; `str()` says why."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +66,18 @@ class Cluster:
     ) -> None:
         self._quotas = dict(quotas or {})
         self._users = dict(users or {})
-        self._command = [sys.executable, "-P", "-m", "turnstile.cli.main", "up", "--json", "--end-with-stdin"]
-        # -P: a folder of the caller's that is called broker or shards is not ours.
-        self._command += ["--brokers", str(brokers), "--shards", str(shards), "--admin-port", "0"]
-        chosen = [word for listener in listeners for word in ("--listener", listener)]
-        self._command += chosen or ["--port", "0"]
+        self._options = ["--brokers", str(brokers), "--shards", str(shards), "--admin-port", "0"]
+        chosen = [word for listener in _texts(listeners) for word in ("--listener", listener)]
+        self._options += chosen or ["--port", "0"]
         for name, value in (limits or {}).items():
-            self._command += ["--set", f"{as_setting(name)}={as_text(value)}"]
-        for name, count in (topics if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)).items():
-            self._command += ["--topic", f"{name}:{count}"]
+            if value is not None:
+                self._options += ["--set", f"{as_setting(name)}={as_text(value)}"]
+        for name, count in (topics if isinstance(topics, Mapping) else dict.fromkeys(_texts(topics), 1)).items():
+            self._options += ["--topic", f"{name}:{count}"]
+        self._keeps_data = data_dir is not None
         if data_dir is not None:
-            self._command += ["--data-dir", os.fspath(data_dir)]
-        self._process: subprocess.Popen[str] | None = None
-        self._errors: IO[str]
+            self._options += ["--data-dir", os.fspath(data_dir)]
+        self._process: ClusterProcess | None = None
         self._admin: AdminClient
         self._before: dict[str, int] = {}
         self._listeners: dict[str, list[str]] = {}
@@ -99,41 +90,26 @@ class Cluster:
         """Returns when the cluster answers. Raises ClusterError, AdminError for a quota or user that can't be."""
         if self._process is not None:
             return self
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        started = _json(line)
-        if "admin" not in started:
-            why = _json(line + self._process.stdout.read()).get("error")
-            self._process.kill()
-            said = self._end()
-            raise ClusterError(why or said or "the cluster ended before it answered")
-        self.data_dir = Path(started["data_dir"])
-        self._admin = AdminClient(started["admin"], who="turnstile.Cluster")
+        self._process = ClusterProcess(self._options, keeps_data=self._keeps_data)
+        told = self._process.told
+        self.data_dir = Path(told["data_dir"])
+        self._admin = AdminClient(told["admin"], who="turnstile.Cluster")
         self._listeners = {}
-        for each in started["listeners"]:
+        for each in told["listeners"]:
             self._listeners.setdefault(each["name"], []).append(each["address"])
         try:
             self._add_quotas_and_users()
+            self._before = self._counted()
         except BaseException:
             self.stop()
             raise
-        self._before = self._counted()
         return self
 
     def stop(self) -> None:
-        """Ends the cluster, in order; kills it if that takes too long."""
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(_STOP_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._end()
+        """Ends the cluster, in order; kills it if that takes too long. In a fork of the program it does nothing."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
 
     def __enter__(self) -> Cluster:
         return self.start()
@@ -142,22 +118,6 @@ class Cluster:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def _end(self) -> str:
-        """Waits until the cluster has ended; returns what it said."""
-        process, self._process = self._process, None
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-        said = self._said()
-        self._errors.close()
-        return said
-
-    def _said(self) -> str:
-        """What the cluster wrote to its standard error, without the name of the command."""
-        self._errors.seek(0)
-        return self._errors.read().strip().removeprefix("turnstile: ")
 
     # Where it is
 
@@ -178,11 +138,17 @@ class Cluster:
         self._running()
         return self._admin
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the cluster was started and has not ended."""
+        return self._process is not None and self._process.ended() is None
+
     def _running(self) -> None:
         if self._process is None:
             raise ClusterError("the cluster is not running: start it, or use it in a `with` block")
-        if self._process.poll() is not None:
-            raise ClusterError(f"the cluster has ended: {self._said() or f'exit code {self._process.returncode}'}")
+        why = self._process.ended()
+        if why is not None:
+            raise ClusterError(f"the cluster has ended: {why}")
 
     # Change it
 
@@ -302,13 +268,9 @@ class Cluster:
         return self.bootstrap
 
 
-def _json(text: str) -> dict[str, Any]:
-    """The object in a text, {} for what is no JSON."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def _texts(given: Iterable[str]) -> list[str]:
+    """A text by itself is one name, not a name for each of its letters."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 __all__ = ["AdminError", "Cluster", "ClusterError", "Refusals", "Throttled"]

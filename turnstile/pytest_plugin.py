@@ -46,7 +46,13 @@ def turnstile_cluster(turnstile_options: dict[str, Any]) -> Iterator[Cluster]:
 
 @pytest.fixture
 def turnstile(request: pytest.FixtureRequest, turnstile_cluster: Cluster) -> Cluster:
-    """The session's cluster as it was when it started, with the limits and quotas of the test's marks."""
+    """The session's cluster as it was when it started, with the limits and quotas of the test's marks.
+
+    If a test before has ended the cluster, another is started.
+    """
+    if not turnstile_cluster.is_running:
+        turnstile_cluster.stop()
+        turnstile_cluster.start()
     turnstile_cluster.reset()
     for mark in reversed([*request.node.iter_markers("limits")]):  # the closest is set last, and wins
         turnstile_cluster.set(*mark.args, **mark.kwargs)
@@ -60,10 +66,10 @@ def turnstile(request: pytest.FixtureRequest, turnstile_cluster: Cluster) -> Clu
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds a section to the report of a test that has failed."""
+    """Adds a section to the report of a test that has failed, in itself or in a fixture that uses `turnstile`."""
     report = yield
     cluster = item.stash.get(_USED, None)
-    if report.when == "call" and report.failed and cluster is not None:
+    if report.failed and cluster is not None:
         report.sections.append(("turnstile", _account(cluster)))
     return report
 

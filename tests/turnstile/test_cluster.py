@@ -19,6 +19,7 @@ from harness import admitted, connect, until
 
 import turnstile
 from turnstile.cli.load import load
+from turnstile.cluster_process import ClusterProcess
 from turnstile.load import comparison
 
 HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "trio", "confluent_kafka", "click", "rich"}
@@ -150,9 +151,11 @@ def test_a_killed_shard_is_back_when_kill_shard_returns(cluster):
 def test_what_it_was_started_with_holds_again_after_a_reset():
     quotas = {"user=alice,client-id=<default>": {"producer_byte_rate": 1000.0}}
     with turnstile.Cluster(
-        limits={"per_ip": 3}, quotas=quotas, topics=["a"], users={"alice": "secret"}, listeners=["S=127.0.0.1:0,sasl"]
-    ) as cluster:
+        limits={"per_ip": 3, "slots": None}, quotas=quotas, topics="orders", users={"alice": "secret"},
+        listeners="S=127.0.0.1:0,sasl",
+    ) as cluster:  # fmt: skip
         assert cluster.bootstrap == cluster.bootstrap_of("s")
+        assert cluster.admin.get("/v1/cluster")["topics"] == {"orders": 1}
         started = [cluster.admin.get(path) for path in ("/v1/quotas", "/v1/users")]
         cluster.set(per_ip=9)
         cluster.quota("user=alice,client-id=<default>", producer_byte_rate=None)
@@ -163,7 +166,7 @@ def test_what_it_was_started_with_holds_again_after_a_reset():
 
 
 def test_what_cannot_start_says_why_and_leaves_nothing():
-    with pytest.raises(turnstile.ClusterError, match="kafka_connections_max_per_ip"):
+    with pytest.raises(turnstile.ClusterError, match=r"^kafka_connections_max_per_ip cannot be '-1'.*\.$"):
         turnstile.Cluster(limits={"per_ip": -1}).start()
     cluster = turnstile.Cluster(quotas={"ip=nowhere": {"connection_creation_rate": 1}})
     with pytest.raises(turnstile.AdminError, match="not a valid IP"):
@@ -177,9 +180,61 @@ def test_killed_from_outside_it_says_so():
     with turnstile.Cluster(shards=1) as cluster:
         pid = cluster.admin.get("/v1/cluster")["pid"]
         os.kill(pid, signal.SIGTERM)
-        assert cluster._process is not None and cluster._process.wait(10) == 0
+        until(lambda: not cluster.is_running, what="the cluster has ended")
         with pytest.raises(turnstile.ClusterError, match="has ended"):
             cluster.set(per_ip=1)
+
+
+def test_an_interrupted_start_leaves_no_process(monkeypatch):
+    def interrupted(process):
+        started.append(process._popen)
+        raise KeyboardInterrupt
+
+    started: list[subprocess.Popen[str]] = []
+    monkeypatch.setattr(ClusterProcess, "_first_word", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        turnstile.Cluster().start()
+    assert len(started) == 1 and started[0].returncode is not None
+
+
+def test_killed_it_leaves_no_file():
+    with turnstile.Cluster(shards=1) as cluster:
+        os.kill(cluster.admin.get("/v1/cluster")["pid"], signal.SIGKILL)
+    assert not cluster.data_dir.exists()
+
+
+def test_neither_the_environment_nor_a_fork_nor_ctrl_c_changes_or_ends_it(tmp_path: Path):
+    (tmp_path / "broker.py").write_text("raise SystemExit('a module of the user')")
+    program = """
+import os, signal, turnstile
+with turnstile.Cluster(shards=1) as cluster:
+    if os.fork() == 0:
+        assert cluster.bootstrap and cluster.connections() == 0
+        cluster.stop()
+        os._exit(0)
+    assert os.wait()[1] == 0
+    try:
+        os.killpg(0, signal.SIGINT)
+        signal.pause()
+    except KeyboardInterrupt:
+        cluster.set(per_ip=1)
+    print(cluster.data_dir.parent)
+"""
+    environment = {
+        "PYTHONPATH": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "TURNSTILE_UP_DATA_DIR": "/nowhere",
+        "TURNSTILE_UP_DETACH": "1",
+        "TURNSTILE_ADMIN_TOKEN": "secret",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path)), done.stderr
 
 
 def test_it_ends_with_the_program_that_started_it(tmp_path: Path):

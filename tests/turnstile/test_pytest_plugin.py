@@ -112,15 +112,28 @@ def test_fails(turnstile):
 def test_fails_without(request):
     assert False
 
+def test_ends_the_cluster(turnstile):
+    turnstile.stop()
+
 def test_passes(turnstile):
     assert admitted(turnstile, 2) == 2
+
+@pytest.fixture
+def clients(turnstile):
+    assert admitted(turnstile, 4) == 4
+
+def test_its_fixture_fails(clients):
+    pass
 """
     done = run(tmp_path, suite, "-p", "no:randomly")
     assert done.returncode == 1
     sections = re.findall(r"^-+ turnstile -+\n(.*?)(?=^[-_=]{5})", done.stdout, re.MULTILINE | re.DOTALL)
-    assert len(sections) == 1, done.stdout
-    assert "2 connections admitted" in sections[0] and "3 refused" in sections[0]
-    assert "refused 127.1.0.1: ip_cap 3" in sections[0]
+    assert "2 passed, 1 error" in re.sub(r"\d failed, ", "", done.stdout), (
+        "another cluster is started for the next test"
+    )
+    assert len(sections) == 2, done.stdout
+    for section, refused in zip(sections, (2, 3), strict=True):  # pytest shows the fixture's first
+        assert "2 connections admitted" in section and f"refused 127.1.0.1: ip_cap {refused}" in section
 
 
 def test_a_mark_that_cannot_be_is_an_error_of_one_sentence(tmp_path: Path) -> None:

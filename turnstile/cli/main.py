@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -72,15 +73,31 @@ def turnstile() -> None:
     """
 
 
+def _import_ours() -> None:
+    """The packages `broker` and `shards` that were installed with this one, not modules of these names on PYTHONPATH."""
+    home = str(Path(__file__).parents[2])
+    sys.path.insert(0, home)
+    try:
+        for name in ("broker", "shards"):
+            import_module(name)
+    finally:
+        sys.path.remove(home)
+
+
 def main() -> None:
     """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130."""
+    _import_ours()
     from shards.limits.errors import TurnstileError
+    from turnstile.cli.output import CommandFailed, show_json
 
     try:
         code = turnstile.main(prog_name="turnstile", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as fault:
-        fault.show()
+        if "--json" in sys.argv and not isinstance(fault, CommandFailed):
+            show_json({"error": fault.format_message()})
+        else:
+            fault.show()
         sys.exit(fault.exit_code)
     except TurnstileError as fault:
         click.echo(f"turnstile: {fault}", err=True)

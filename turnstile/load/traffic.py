@@ -64,7 +64,7 @@ class Clients:
 
     def _start(self, order: dict[str, object]) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "turnstile.load.traffic_client", json.dumps(order)],
+            [sys.executable, "-P", "-m", "turnstile.load.traffic_client", json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

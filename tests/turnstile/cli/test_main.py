@@ -50,6 +50,13 @@ def test_a_command_that_is_none_is_wrong_usage():
     assert wrong.returncode == 2 and "No such command" in wrong.stderr
 
 
+def test_wrong_usage_is_json_where_json_was_asked_for(tmp_path):
+    (tmp_path / "broker.py").write_text("raise SystemExit('a module of the user')")
+    wrong = run("up", "--shards", "0", "--json", PYTHONPATH=str(tmp_path))
+    assert (wrong.returncode, wrong.stderr) == (2, "")
+    assert json.loads(wrong.stdout) == {"error": "Invalid value for '--shards': 0 is not in the range 1<=x<=64."}
+
+
 @pytest.mark.parametrize("command", ["audit", "report"])
 def test_a_journal_that_is_not_there_is_wrong_usage_and_no_verdict(command, tmp_path):
     missing = run(command, str(tmp_path / "nowhere"))

@@ -1,0 +1,111 @@
+"""The processes of a `turnstile.Cluster`: `turnstile up` as a child of the program, from its first word to its end.
+
+P1  When the constructor has raised, and when `stop` returns, no process of the cluster is left, and no temporary folder.
+P2  The cluster ends with the program, however that ends: it reads the end of its standard input. Ctrl-C in a terminal
+    reaches the program alone: the cluster answers until the program stops it.
+P3  A cluster is what its options say: the variables of `turnstile up` (TURNSTILE_UP_*) do not count.
+P4  A fork of the program can ask the cluster, and does not end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_STOP_WITHIN_S = 15.0
+_REMOVED_WITHIN_S = 5.0
+
+
+class ClusterError(Exception):
+    """The cluster did not start, or is not running; `str()` says why."""
+
+
+class ClusterProcess:
+    """A cluster that has started. `told` is what `turnstile up --json` said: `admin`, `listeners`, `data_dir`, ..."""
+
+    def __init__(self, options: Sequence[str], *, keeps_data: bool) -> None:
+        """`options` of `turnstile up`; returns when every shard accepts connections. Raises ClusterError."""
+        self._keeps_data = keeps_data
+        self._owner = os.getpid()
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
+        # -P: a folder of the caller's that is called broker or shards is not ours.
+        command = [sys.executable, "-P", "-m", "turnstile.cli.main", "up", "--json", "--end-with-stdin", *options]
+        self._popen = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=_environment(),
+            process_group=0,
+        )  # fmt: skip
+        self.told: dict[str, Any] = {}
+        try:
+            self.told = self._first_word()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _first_word(self) -> dict[str, Any]:
+        """What was started. Raises ClusterError where nothing was."""
+        assert self._popen.stdout is not None
+        line = self._popen.stdout.readline()
+        started = _json(line)
+        if "admin" not in started:
+            why = _json(line + self._popen.stdout.read()).get("error")
+            self._popen.wait()
+            raise ClusterError(why or self._said() or "the cluster ended before it answered")
+        return started
+
+    def ended(self) -> str | None:
+        """Why the cluster has ended; None while it runs. A fork of the program cannot know, and gets None."""
+        if os.getpid() != self._owner or self._popen.poll() is None:
+            return None
+        return self._said() or f"exit code {self._popen.returncode}"
+
+    def stop(self) -> None:
+        """Ends the cluster, in order; kills it if that takes too long. In a fork of the program it does nothing."""
+        if os.getpid() != self._owner:
+            return
+        self._popen.send_signal(signal.SIGTERM)
+        try:
+            self._popen.wait(_STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        for stream in (self._popen.stdin, self._popen.stdout, self._errors):
+            assert stream is not None
+            stream.close()
+        if self.told and not self._keeps_data:
+            _remove(Path(self.told["data_dir"]))
+
+    def _said(self) -> str:
+        """What the cluster wrote to its standard error, without the name of the command."""
+        self._errors.seek(0)
+        return self._errors.read().strip().removeprefix("turnstile: ")
+
+
+def _remove(folder: Path) -> None:
+    """The temporary folder of a cluster that was killed; its last processes may still write while they end."""
+    deadline = time.monotonic() + _REMOVED_WITHIN_S
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.005)
+
+
+def _environment() -> dict[str, str]:
+    own = ("TURNSTILE_UP_", "TURNSTILE_ADMIN_TOKEN")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+
+
+def _json(text: str) -> dict[str, Any]:
+    """The object in a text, {} for what is no JSON."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
