@@ -62,7 +62,9 @@ def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> N
 @config.command("export")
 @with_cluster
 def export(cluster: AdminClient, as_json: bool) -> None:
-    """Write a running cluster's set-up as a file for `turnstile up --config`; passwords are not known, users are left out.
+    """Write a running cluster's set-up as a file for `turnstile up --config`.
+
+    Comments name what it leaves out: users, whose passwords are not known, and what single brokers have of their own.
 
     \b
     turnstile config export > turnstile.toml
@@ -74,10 +76,10 @@ def export(cluster: AdminClient, as_json: bool) -> None:
     quotas = cluster.get("/v1/quotas")["quotas"]
     if as_json:
         show_json({"cluster": about, "limits": settings, "quota": quotas})
-    else:
-        click.echo(
-            write(about, settings, quotas, [user["name"] for user in cluster.get("/v1/users")["users"]]), nl=False
-        )
+        return
+    users = [user["name"] for user in cluster.get("/v1/users")["users"]]
+    overrides = cluster.get("/v1/cluster_config/broker_overrides")["overrides"]
+    click.echo(write(about, settings, quotas, users, overrides), nl=False)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

@@ -66,7 +66,7 @@ class ConfigFile:
 def read(path: Path) -> ConfigFile:
     """A .properties file as Kafka's, any other as TOML. Raises ConfigFileInvalid."""
     try:
-        text = path.read_text()
+        text = path.read_text("utf-8")
         return _properties(text) if path.suffix == ".properties" else _toml(tomllib.loads(text))
     except OSError as fault:
         raise ConfigFileInvalid(f"{path}: {fault.strerror}") from None
@@ -112,9 +112,17 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def write(
-    about: Mapping[str, Any], settings: Mapping[str, Any], quotas: Sequence[Mapping[str, Any]], users: Sequence[str]
+    about: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    quotas: Sequence[Mapping[str, Any]],
+    users: Sequence[str],
+    overrides: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it."""
+    """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it.
+
+    What the file has no place for is in comments: users, whose passwords are not known, and `overrides`, the settings that
+    single brokers have of their own, by broker.
+    """
     tables = {
         "cluster": {name: about[name] for name in ("brokers", "shards")},
         "listeners": {
@@ -128,6 +136,11 @@ def write(
     lines = []
     for table, rows in tables.items():
         lines += [f"[{table}]", *(f"{_toml_text(name)} = {_toml_text(value)}" for name, value in rows.items()), ""]
+    for broker, own in overrides.items():
+        lines += [
+            f"# broker {broker} has {_toml_text(name)} = {_toml_text(value)} of its own" for name, value in own.items()
+        ]
+        lines += [""]
     if users:
         lines += [f"# [users] has no password to write: {', '.join(map(_toml_text, users))}", ""]
     for row in quotas:
@@ -138,8 +151,9 @@ def write(
 
 
 def _toml_text(value: Any) -> str:
-    """A text, number, truth or list, which TOML writes as JSON does."""
-    return json.dumps(value)
+    """A text, number, truth or list, which TOML writes as JSON does, but for the escapes of what is not ASCII."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(each if " " <= each <= "~" else f"\\U{ord(each):08x}" for each in text)
 
 
 # ---- server.properties

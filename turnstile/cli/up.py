@@ -49,7 +49,7 @@ class _Listener(click.ParamType["ListenerSpec"]):
         from shards.config.cluster_plan import ListenerSpec
 
         match = re.fullmatch(
-            r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[A-Za-z0-9_.=/-]+)*)", str(value)
+            r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[^,]+)*)", str(value)
         )
         if match is None or int(match[3]) > 65535:
             self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
@@ -57,7 +57,13 @@ class _Listener(click.ParamType["ListenerSpec"]):
         unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(("cert=", "key="))]
         if unknown:
             self.fail(f"{unknown[0]!r} is no option of a listener: sasl, tls, cert=FILE, key=FILE", param, ctx)
-        return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), options)
+        return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), tuple(map(_from_anywhere, options)))
+
+
+def _from_anywhere(option: str) -> str:
+    """A listener's option with the full path of its file, as `config export` may write it for another directory."""
+    name, equals, path = option.partition("=")
+    return f"{name}={Path(path).absolute()}" if equals else option
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> ConfigFile:
@@ -154,7 +160,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
     from broker.process import launch
-    from shards.config.changes import ConfigState, quotas_delta, static_settings
+    from shards.config.changes import ConfigState, quotas_delta, static_settings, users_delta
     from shards.config.cluster_plan import ListenerSpec
     from shards.limits.errors import ConfigInvalid, TurnstileError
 
@@ -172,6 +178,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     try:
         static_settings(settings)
         quotas_delta(ConfigState(brokers, {}), file.quotas)
+        users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
     asked = launch.Asked(

@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 from harness import running
 
-from turnstile.cli.config_file import ConfigFileInvalid, read
+from turnstile.cli.config_file import ConfigFileInvalid, read, write
 from turnstile.cli.main import turnstile
+from turnstile.cli.up import _Listener
 
 WHOLE = """
 [cluster]
@@ -106,6 +107,8 @@ def test_server_properties_as_far_as_it_goes(tmp_path: Path) -> None:
         ("[[quota]]\nip = 'x'\nconnection_creation_rate = 5\n", "not a valid IP"),
         ("[listeners]\nX = 'nowhere'\n", "is not NAME=host:port"),
         ("[topics]\n'a b' = 1\n", "is not a topic name"),
+        ("[users]\n'' = 'x'\n", "must have a name"),
+        ("[listeners]\nX = '127.0.0.1:0,tls,key=a b,file=c'\n", "'file=c' is no option of a listener"),
     ],
 )
 def test_what_cannot_be_started_is_wrong_usage(tmp_path: Path, text: str, sentence: str) -> None:
@@ -118,6 +121,22 @@ def test_each_option_has_a_variable() -> None:
     assert result.exit_code == 2 and "99 is not in the range" in result.output
     result = CliRunner().invoke(turnstile, ["up"], env={"TURNSTILE_UP_TOPIC": "a:1 b:x"})
     assert result.exit_code == 2 and "'x' is not a number of partitions" in " ".join(result.output.split())
+
+
+def test_an_export_reads_back_whatever_clients_chose_as_names_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    names = ['quo"te', "back\\slash", "caf\u00e9 \U0001f600", "tab\t and \x7f", "\x9b31m"]
+    about = {"brokers": 2, "shards": 1, "topics": {}, "listeners": []}
+    quotas = [{"entity": {"client-id": name}, "values": {"producer_byte_rate": 5.0}} for name in names]
+    exported = write(about, {}, quotas, names, {"1": {"max.connections": 3}})
+    again = read(toml(tmp_path, exported))
+    assert [entity["client-id"] for entity, _ in again.quotas] == names and exported.replace("\n", "").isprintable()
+    assert '# broker 1 has "max.connections" = 3 of its own\n' in exported and "# [users]" in exported
+
+
+def test_a_certificate_is_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = _Listener().convert("T=127.0.0.1:0,tls,cert=of me/a.pem,key=/b.pem", None, None)
+    assert spec.options == ("tls", f"cert={tmp_path}/of me/a.pem", "key=/b.pem")
 
 
 def test_a_cluster_is_what_its_file_says_and_its_export_says_the_same(tmp_path: Path) -> None:
