@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from anyio import CancelScope
+from anyio import CancelScope, get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
 from turnstile.cluster import Cluster, Refusals, Throttled
@@ -29,6 +30,7 @@ class AsyncCluster:
     def __init__(self, **options: Any) -> None:
         """As `Cluster`."""
         self.sync = Cluster(**options)
+        self._lock = Lock()  # a stop waits until the start in another thread has ended
 
     async def __aenter__(self) -> AsyncCluster:
         await self.start()
@@ -40,15 +42,30 @@ class AsyncCluster:
         await self.stop()
 
     async def start(self) -> AsyncCluster:
-        """See Cluster.start. A start that is cancelled leaves no process."""
-        with CancelScope(shield=True):
-            await _waited(self.sync.start)
+        """See Cluster.start. A start that is cancelled leaves no process.
+
+        A cancellation of trio or anyio waits for it. One of asyncio itself does not, and a thread undoes the start.
+        """
+        try:
+            with CancelScope(shield=True):
+                await _waited(self._start)
+        except get_cancelled_exc_class():
+            Thread(target=self._stop).start()
+            raise
         return self
 
     async def stop(self) -> None:
         """See Cluster.stop; it is not cut short by a cancellation."""
         with CancelScope(shield=True):
-            await _waited(self.sync.stop)
+            await _waited(self._stop)
+
+    def _start(self) -> None:
+        with self._lock:
+            self.sync.start()
+
+    def _stop(self) -> None:
+        with self._lock:
+            self.sync.stop()
 
     @property
     def bootstrap(self) -> str:

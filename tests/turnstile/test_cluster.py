@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -270,6 +271,27 @@ def test_the_same_in_an_event_loop(run):
     pids: list[int] = []
     run(use)
     assert len(pids) == 1 and not Path(f"/proc/{pids[0]}").exists()
+
+
+def test_a_start_that_asyncio_cancels_is_undone(monkeypatch):
+    def first_word(process):
+        started.append(process._popen)
+        begun.set()
+        return real(process)
+
+    async def use():
+        task = asyncio.create_task(turnstile.AsyncCluster(shards=1).start())
+        await asyncio.to_thread(begun.wait, 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    started: list[subprocess.Popen[str]] = []
+    begun = threading.Event()
+    real = ClusterProcess._first_word
+    monkeypatch.setattr(ClusterProcess, "_first_word", first_word)
+    asyncio.run(use())
+    until(lambda: started[0].returncode is not None, what="the cluster has ended")
 
 
 def test_a_suite_for_testcontainers_changes_its_import():
