@@ -53,7 +53,7 @@ svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(
 th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums }
 tbody th { color: inherit; font-weight: inherit } .text th, .text td { text-align: left; white-space: normal }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: break-word }
 th { color: var(--soft); font-weight: 600 }
 pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 """

@@ -156,7 +156,7 @@ class Timeline:
         if before is None:
             return []
         return [
-            f"{key.removeprefix('/')} {_shown(before.get((kind, key)))} -> {_shown(state.get((kind, key)))}"
+            f"{_named(kind, key)} {_shown(before.get((kind, key)))} -> {_shown(state.get((kind, key)))}"
             for kind, key in sorted({*before, *state})
             if before.get((kind, key)) != state.get((kind, key))
         ]
@@ -259,6 +259,13 @@ class Timeline:
         return VersionLimits(
             ConnectionLimits(found), _ip_quotas(state), None if inter_broker is None else str(inter_broker), len(names)
         )
+
+
+def _named(kind: str, key: str) -> str:
+    """A setting's name, or a quota's entity as `turnstile quota` takes it: `ip=<default>`."""
+    if kind != "quota":
+        return key.removeprefix("/")
+    return ", ".join(f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key))
 
 
 def _shown(value: Any) -> str:
