@@ -197,7 +197,7 @@ class Acceptors:
             self._rates.observe(name, total, now_ms=self._context.now_ms())
 
     def _recorded(self, kind: str, detail: dict[str, Any], version: int) -> None:
-        self._context.journal.add(kind, detail=detail, version=version)
+        self._context.journal.moved(kind, detail, version)
 
     def _blocked(self, listener: str, until_ms: int) -> None:
         admission = self._admissions.get(listener)

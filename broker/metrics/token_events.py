@@ -40,4 +40,4 @@ class TokenEvents:
             self._add("reclaim", {"from": peer, "tokens": sum(lost.values()), "lost": lost})
 
     def _add(self, kind: str, detail: Mapping[str, Any]) -> None:
-        self._journal.add(kind, detail=detail, version=self._version())
+        self._journal.moved(kind, detail, self._version())

@@ -44,6 +44,28 @@ def test_every_column_comes_back(tmp_path: Path) -> None:
     assert admitted["mono_ns"] <= refused["mono_ns"] <= config["mono_ns"]
 
 
+def test_moved_is_add_with_nothing_but_a_detail(tmp_path: Path) -> None:
+    detail = {
+        "pool": 'rate:listener:"é',
+        "to": 1,
+        "tokens": -1,
+        "at_ms": 1 << 40,
+        "charged": False,
+        "lost": {"ip:::1": 2},
+    }
+    journal = JournalWriter(tmp_path, 0, 0, 1)
+    journal.moved("grant", detail, 3)
+    journal.add("grant", detail=detail, version=3)
+    journal.moved("reclaim", detail, 4)
+    journal.close()
+    moved, added, reclaimed = reader.events(tmp_path)
+    differing = ("seq", "ts", "mono_ns")
+    assert {name: moved[name] for name in moved if name not in differing} == {
+        name: added[name] for name in added if name not in differing
+    }
+    assert (reclaimed["kind"], reclaimed["version"], json.loads(reclaimed["detail"])) == ("reclaim", 4, detail)
+
+
 def test_seq_is_gapless_over_segments(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
     for number in range(10):

@@ -104,7 +104,7 @@ class Journal(Ignore):
         self._desk.counts["refused_" + reason, listener] += 1
         self._desk.world.refused(self._desk.node, port, reason, limit, value, version)
 
-    def add(self, kind: str, *, detail: dict[str, Any], version: int) -> None:
+    def moved(self, kind: str, detail: dict[str, Any], version: int) -> None:
         self._desk.world.recorded(self._desk.node, kind, detail, version)
 
 
