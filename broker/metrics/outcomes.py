@@ -8,6 +8,7 @@ O2  `admitted` is journaled after the connection's tokens are taken, `closed` be
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
@@ -26,8 +27,10 @@ class Refusal(NamedTuple):
     version: int
 
 
+@lru_cache(maxsize=256)
 def refusal_by_pool(refused: Refused) -> Refusal:
-    """A pool's cap refused the connection, or the pool's home did not answer."""
+    """A pool's cap refused the connection, or the pool's home did not answer. Cached: an address that goes on connecting at
+    its cap gets the same refusal each time."""
     kind = refused.pool.partition(":")[0]
     reason = "shard_unavailable" if refused.unavailable else f"{kind}_cap"
     return Refusal(reason, refused.rule.name, refused.rule.cap or 0, refused.version)
