@@ -91,14 +91,20 @@ class Admission:
             return
         number = next(self._numbers)
         pools = (*self._slot_pools, "ip:" + ip)
-        pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
         if not self.direct:
+            pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
             pending.forced = self.forced
             self.advance(pending, Event.PASSED)
             return
         # The same as advance(pending, Event.UNRATED), without the detour where there is nothing to wait for.
         tokens = self._tokens
-        decision = tokens.take(pools, pending)
+        taken = tokens.take_at_hand(pools)
+        if taken == len(pools):
+            self._outcomes.admitted(number, ip, port, tokens.version, 0.0)
+            self._open(fd, number, ip, port, pools)
+            return
+        pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
+        decision = tokens.take_rest(pools, taken, pending)
         if decision is ADMITTED:
             self._outcomes.admitted(number, ip, port, tokens.version, 0.0)
             self._open(fd, number, ip, port, pools)

@@ -156,7 +156,8 @@ class StepActions:
             pending.suspended = False
             decision = self._tokens.resume(more, pending)
         else:
-            decision = self._tokens.take_more(pending.take_tokens_off(), more, pending)
+            held = pending.take_tokens_off()
+            decision = self._tokens.take_rest(held + more, len(held), pending)
         return self._taken(pending, self._but_forced(pending), decision)
 
     def all_tokens(self, pending: PendingConnection) -> Event | None:

@@ -116,26 +116,49 @@ class Tokens:
         must not call back."""
         self._waiting.on_wait = told
 
-    def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush()."""
+    def take_at_hand(self, pools: tuple[str, ...]) -> int:
+        """A token of each pool, in this order, up to the first that has none at hand. Returns how many were taken: all, and
+        the connection is admitted, or fewer, and take_rest() follows at once."""
         known = self._table.pools
+        table = self._table
+        taken = len(pools)
         away = 0
         for key in pools:
             pool = known.get(key)
             if pool is None or pool.in_use >= pool.limit:
-                return self._take_slowly(pools, pools.index(key), away, waiter)
+                taken = pools.index(key)
+                break
             pool.in_use = in_use = pool.in_use + 1
             if in_use > pool.peak:
                 pool.peak = in_use
             away += pool.away
-        table = self._table
-        table.in_use += len(pools)
+        else:
+            if away:
+                self.decided_cached += 1
+            else:
+                self.decided_home += 1
+        table.in_use += taken
         if away:
             table.away_in_use += away
-            self.decided_cached += 1
-        else:
-            self.decided_home += 1
-        return ADMITTED
+        return taken
+
+    def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush()."""
+        taken = self.take_at_hand(pools)
+        return ADMITTED if taken == len(pools) else self.take_rest(pools, taken, waiter)
+
+    def take_rest(self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A connection that has just taken a token of each of pools[:taken], and has not waited since, takes the others. As
+        take(); admitted it holds a token of each of its pools, refused it holds none."""
+        index, refused = self._waiting.climb(pools, taken)
+        if refused is not None:
+            self._waiting.give_back(pools[:index])
+            self.refused += 1
+        elif index < len(pools):
+            self._waiting.wait(pools, index, waiter)
+            return None
+        self.decided_home += 1
+        return refused or ADMITTED
 
     def release(self, pools: tuple[str, ...]) -> None:
         """Gives back what an admitted connection took: the same pools."""
@@ -167,12 +190,7 @@ class Tokens:
         """A suspended connection goes on and takes a token of each of `more`, too, and first of its earlier pools again
         if a change revoked them. As take(); admitted it holds a token of each of its pools, refused it holds none."""
         pools, held = self._waiting.resume(waiter)
-        return self._climb(pools + more, len(pools) if held else 0, waiter)
-
-    def take_more(self, held: tuple[str, ...], more: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """A connection that just took a token of each of `held`, and has not waited since, takes one of each of `more`, too. As
-        take(); admitted it holds a token of each of its pools, refused it holds none."""
-        return self._climb(held + more, len(held), waiter)
+        return self.take_rest(pools + more, len(pools) if held else 0, waiter)
 
     def force(self, key: str) -> None:
         """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
@@ -295,26 +313,6 @@ class Tokens:
         return describe(self._table, self._ledger, self.version, limit)
 
     # Steps
-
-    def _take_slowly(
-        self, pools: tuple[str, ...], start: int, away: int, waiter: TokenWaiter
-    ) -> Admitted | Refused | None:
-        """As take(), from the first pool on that has nothing at hand; start tokens are taken, `away` of them cached."""
-        self._table.in_use += start
-        self._table.away_in_use += away
-        return self._climb(pools, start, waiter)
-
-    def _climb(self, pools: tuple[str, ...], start: int, waiter: TokenWaiter) -> Admitted | Refused | None:
-        """A connection that holds pools[:start] takes the others."""
-        index, refused = self._waiting.climb(pools, start)
-        if refused is not None:
-            self._waiting.give_back(pools[:index])
-            self.refused += 1
-        elif index < len(pools):
-            self._waiting.wait(pools, index, waiter)
-            return None
-        self.decided_home += 1
-        return refused or ADMITTED
 
     def _tell(self, attempt: Attempt) -> None:
         if attempt.decision is not None and self._waiting.told(attempt):

@@ -91,6 +91,12 @@ class Tokens(Answers):
         self.held, self.rules = [], {}
         self.suspended, self.resumed = {}, {}
 
+    def take_at_hand(self, pools):
+        if " ".join(pools) in self.answers:
+            return 0
+        self.take(pools, None)
+        return len(pools)
+
     def take(self, pools, waiter):
         decision = self.ask("take", " ".join(pools), waiter, ADMITTED)
         if decision is ADMITTED:
@@ -116,9 +122,11 @@ class Tokens(Answers):
             self.release(self.resumed[waiter])
         return decision
 
-    def take_more(self, held, more, waiter):
-        self.suspend(held, waiter)
-        return self.resume(more, waiter)
+    def take_rest(self, pools, taken, waiter):
+        if not taken:
+            return self.take(pools, waiter)
+        self.suspend(pools[:taken], waiter)
+        return self.resume(pools[taken:], waiter)
 
     def cancel(self, waiter):
         if waiter in self.suspended:

@@ -298,19 +298,32 @@ def test_a_suspended_connection_that_is_refused_or_cancelled_holds_nothing(shard
         shard.said()
 
 
+def test_taking_at_hand_stops_at_the_first_pool_that_has_nothing(shard: Shard) -> None:
+    waiter = RecordingTokenWaiter()
+    assert shard.tokens.take((HERE, "broker"), waiter) is ADMITTED
+    assert shard.tokens.take_at_hand((HERE, "broker")) == 2
+    assert shard.tokens.totals().in_use == 4
+    assert shard.tokens.take_at_hand(("broker", HERE)) == 1
+    assert shard.tokens.totals().in_use == 5
+    assert isinstance(shard.tokens.take_rest(("broker", HERE), 1, waiter), Refused)
+    assert shard.tokens.totals().in_use == 4
+    assert shard.tokens.take_at_hand((AWAY,)) == 0
+    assert shard.said() == []
+
+
 def test_a_connection_that_takes_more_holds_all_of_its_tokens_or_none(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     assert shard.tokens.take((HERE,), waiter) is ADMITTED
-    assert shard.tokens.take_more((HERE,), ("broker",), waiter) is ADMITTED
+    assert shard.tokens.take_rest((HERE, "broker"), 1, waiter) is ADMITTED
     shard.tokens.release((HERE, "broker"))
     shard.said()
     shard.rules["broker"] = CapRule(0, "kafka_connections_max")
     shard.tokens.apply(1, lambda: None)
     assert shard.tokens.take((HERE,), waiter) is ADMITTED
-    assert isinstance(shard.tokens.take_more((HERE,), ("broker",), waiter), Refused)
+    assert isinstance(shard.tokens.take_rest((HERE, "broker"), 1, waiter), Refused)
     assert shard.tokens.totals().in_use == 0
     assert shard.tokens.take((HERE,), waiter) is ADMITTED
-    assert shard.tokens.take_more((HERE,), (AWAY,), waiter) is None
+    assert shard.tokens.take_rest((HERE, AWAY), 1, waiter) is None
     assert shard.tokens.totals().in_use == 1
     shard.tokens.cancel(waiter)
     assert shard.tokens.totals().in_use == 0
