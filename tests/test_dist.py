@@ -30,6 +30,7 @@ def test_has_every_file_of_the_packages_and_no_other_name_at_the_top(wheel: Path
         check=True,
     ).stdout.split()
     assert names == {name for name in tracked if (ROOT / name).exists()}
+    assert "turnstile/py.typed" in names, "type checkers of other projects read the annotations"
 
 
 def test_runs_from_its_own_files(wheel: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option
 from turnstile.cli.output import CommandFailed
+from turnstile.cli.param_type import ParamType
 
 if TYPE_CHECKING:
     from turnstile.load.expectations import Expectation
@@ -22,7 +23,7 @@ _RECONNECT_FOR_S = 10.0
 _EXPECTATION_MISSED = 99
 
 
-class _Hold(click.ParamType[float]):
+class _Hold(ParamType[float]):
     name = "seconds|end"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:

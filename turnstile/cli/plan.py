@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from turnstile.cli.cluster_command import json_option
+from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import SparkOptions, check_writable, failing_in_one_sentence, spark_options, spark_starting
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
 
-class _Numbers(click.ParamType[list[int]]):
+class _Numbers(ParamType[list[int]]):
     name = "N,N,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
@@ -27,7 +28,7 @@ class _Numbers(click.ParamType[list[int]]):
             self.fail(f"{value!r} is not a list of whole numbers such as 5,10,20", param, ctx)
 
 
-class _Mapping(click.ParamType[dict[str, str]]):
+class _Mapping(ParamType[dict[str, str]]):
     name = "NAME=COLUMN,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
@@ -39,7 +40,7 @@ class _Mapping(click.ParamType[dict[str, str]]):
         return {name.strip(): column.strip() for name, _, column in pairs}
 
 
-class _Window(click.ParamType[tuple[datetime, datetime]]):
+class _Window(ParamType[tuple[datetime, datetime]]):
     name = "START/END"
 
     def convert(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from turnstile.cli.output import CommandFailed, InputMissing
+from turnstile.cli.param_type import ParamType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ class SparkOptions(NamedTuple):
         return self.master is None or self.master.startswith("local")
 
 
-class _Setting(click.ParamType[tuple[str, str]]):
+class _Setting(ParamType[tuple[str, str]]):
     name = "NAME=VALUE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:

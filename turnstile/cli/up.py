@@ -12,6 +12,7 @@ import click
 
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
+from turnstile.cli.param_type import ParamType
 
 if TYPE_CHECKING:
     from shards.config.cluster_plan import ListenerSpec
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Setting(click.ParamType[tuple[str, str]]):
+class _Setting(ParamType[tuple[str, str]]):
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
@@ -30,7 +31,7 @@ class _Setting(click.ParamType[tuple[str, str]]):
         return name.strip(), text
 
 
-class _Topic(click.ParamType[tuple[str, int]]):
+class _Topic(ParamType[tuple[str, int]]):
     name = "name[:partitions]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
@@ -42,7 +43,7 @@ class _Topic(click.ParamType[tuple[str, int]]):
         return name, int(partitions or 1)
 
 
-class _Listener(click.ParamType["ListenerSpec"]):
+class _Listener(ParamType["ListenerSpec"]):
     name = "NAME=host:port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenerSpec:
@@ -202,7 +203,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         raise CommandFailed(str(fault)) from None
 
 
-def _converted(texts: list[str], kind: click.ParamType[T]) -> tuple[T, ...]:
+def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:
     """Texts of the file as the command line would take them."""
     return tuple(kind.convert(text, None, None) for text in texts)
 

@@ -6,8 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+from turnstile.cli.param_type import ParamType
 
 PROGRAM = [sys.executable, "-c", "from turnstile.cli.main import main; main()"]
 
@@ -35,6 +39,12 @@ def test_ctrl_c_is_one_quiet_line(words):
 
 def test_the_version_is_the_distributions():
     assert run("--version").stdout.startswith("turnstile, version 0.")
+
+
+def test_types_of_options_need_no_release_of_click_that_has_them():
+    for name in ("up", "load", "plan", "spark_job"):
+        source = Path(import_module(f"turnstile.cli.{name}").__file__).read_text()
+        assert "(click.ParamType" not in source and ParamType[int] is ParamType
 
 
 def test_every_command_has_help_that_names_it():
