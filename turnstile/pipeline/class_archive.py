@@ -62,4 +62,5 @@ if __name__ == "__main__":
     try:
         make(jvm.class_archive())
     except (PipelineError, OSError) as fault:
-        sys.exit(f"No class-data archive, Spark jobs start slower: {fault}")
+        # The set-up goes on: nothing but the start of Spark jobs depends on the archive, and without a JDK there are none.
+        print(f"No class-data archive, Spark jobs start slower: {fault}", file=sys.stderr)

@@ -69,3 +69,10 @@ def test_a_failure_of_spark_is_one_sentence(error: Exception, words: str) -> Non
 
 def test_a_failure_of_the_product_is_not_made_a_sentence() -> None:
     assert sentence(ZeroDivisionError("a defect")) is None
+
+
+def test_without_a_jdk_the_set_up_says_that_no_archive_was_made_and_goes_on():
+    command = [sys.executable, "-m", "turnstile.pipeline.class_archive"]
+    done = subprocess.run(command, env={**os.environ, "PATH": "", "JAVA_HOME": ""}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("No class-data archive, Spark jobs start slower: Spark needs Java 17")
