@@ -112,6 +112,10 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     try:
         expectations = [parse(text) for text in expected]
         chosen = _scenario(scenario, options)
+        groups = [group.name for group in chosen.groups]
+        for each in expectations:
+            if each.group is not None and each.group not in groups:
+                raise ValueError(f"{each.text!r}: {each.group} is none of the groups {', '.join(groups)}")
     except (SpecInvalid, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
     if apply and not chosen.suggested:

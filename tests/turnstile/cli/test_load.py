@@ -40,6 +40,11 @@ def test_wrong_usage_is_exit_code_2_and_a_sentence(arguments, says):
     assert says in said(*arguments, code=2)
 
 
+def test_a_group_that_the_scenario_has_not_is_said_before_anything_runs():
+    told = said("--scenario", "nat", "--expect", "ofice.p99<50ms", code=2)
+    assert "ofice is none of the groups office, data centre" in " ".join(told.split())
+
+
 def test_nothing_listens_is_exit_code_1_and_a_sentence():
     assert "Nothing answers at 127.0.0.1:1: Connection refused" in said("--bootstrap", "127.0.0.1:1", code=1)
 
