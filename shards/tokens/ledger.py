@@ -56,6 +56,7 @@ class Ledger:
         self._contended: dict[str, Contention] = {}
         self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of)
         self._arrivals = 0
+        self._probed: list[str] = []  # pools of which a probe was answered in this pass
 
     def pool_of(self, key: str) -> HomePool:
         """A pool that is at home here, known from now on."""
@@ -144,13 +145,13 @@ class Ledger:
 
     def probed(self, peer: int, number: int) -> None:
         """A shard's answer to `probe`: all that it had sent before has arrived."""
-        self._confirmed(self.refusals.probes.answered(peer, number))
+        self._probed += self.refusals.probes.answered(peer, number)
 
     def lost(self, peer: int) -> None:
         """The links to a shard broke: what it was granted stays out, its borrows are void, its answers are waited for."""
         self.grants.doubt(peer)
         self._forget_borrows(peer)
-        self._confirmed(self.refusals.probes.lost(peer))
+        self._probed += self.refusals.probes.lost(peer)
         for key in list(self._contended):
             self._settle(self.pool_of(key))
 
@@ -182,7 +183,7 @@ class Ledger:
             self._answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
         for key in dict.fromkeys((*lost, *self._contended)):
             self._settle(self.pool_of(key))
-        self._confirmed(self.refusals.probes.lost(peer))
+        self._probed += self.refusals.probes.lost(peer)
 
     def _forget_borrows(self, peer: int) -> None:
         for contention in self._contended.values():
@@ -221,7 +222,15 @@ class Ledger:
         return False
 
     def confirm(self) -> None:
-        """Ends the pass: asks for the probe that refusals need, unless one is under way."""
+        """Ends the pass, after this shard has read what it sent to itself: refuses the connections that an answered probe
+        covers, and asks for the probe that refusals need, unless one is under way."""
+        probed, self._probed = self._probed, []
+        for key in probed:
+            contention = self._contended.get(key)
+            if contention is not None:
+                pool = self.pool_of(key)
+                self.refusals.confirmed(pool, contention)
+                self._settle(pool)  # later connections need the next probe
         self.refusals.confirm()
 
     # What follows from a change
@@ -292,16 +301,6 @@ class Ledger:
         if not contention.awaiting:
             pool.enter(HomePoolMode.TIGHT)
             self.revoking.pop(pool.key, None)
-
-    def _confirmed(self, keys: list[str]) -> None:
-        """All holders have answered a probe of these pools: refuses the connections that it covers; later ones need the
-        next probe."""
-        for key in keys:
-            contention = self._contended.get(key)
-            if contention is not None:
-                pool = self.pool_of(key)
-                self.refusals.confirmed(pool, contention)
-                self._settle(pool)
 
     # Numbers
 

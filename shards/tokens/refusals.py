@@ -3,11 +3,13 @@
 R1  A connection is refused only after a probe: every holder with tokens was tight before the probe was sent, and it and
     every shard of which connections wait have answered it since. Take the instant the probe was sent: a token not in
     use then was on its way home, has arrived before the answers, and went to a connection that had arrived before that
-    instant and had not gone away when its shard answered; and still no token is free. So all of the cap was in use
-    then, by open connections or by connections granted a token ahead. A connection that arrived later is not covered
-    by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a refusal is
-    cheap in a storm.
-R2  A pool of which no other shard has tokens needs no probe, once the home has read the grants to itself.
+    instant and had not left when its shard answered; and still no token is free. So all of the cap was in use then, by
+    open connections or by connections granted a token ahead. One of these that leaves after its shard has answered
+    (its client goes away, or its deadline passes) used its token until it left. A connection that arrived later is not
+    covered by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a
+    refusal is cheap in a storm.
+R2  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own connections that
+    leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
 R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
 """
 
@@ -63,7 +65,7 @@ class Refusals:
             self.probes.begin(self._cover)
 
     def confirmed(self, pool: HomePool, contention: Contention) -> None:
-        """All holders have answered the probe: refuses the connections that it covers."""
+        """All shards that the probe asked have answered: at the end of the pass, refuses the connections that it covers."""
         covered, contention.covered = contention.covered, 0
         if covered and self._may_refuse(pool):
             self._refuse(pool, contention, covered)

@@ -1,10 +1,18 @@
 """What has to be true of tokens, told one story at a time. The first four are how the design's ancestor fails."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
-from simulation.crossing import late_report, vanished_client
+from simulation.crossing import (
+    client_left,
+    deadline_passed,
+    late_report,
+    left_after_the_answer,
+    left_at_home,
+    vanished_client,
+)
+from simulation.world import SimulatedConnection
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
@@ -186,6 +194,46 @@ def test_a_token_on_its_way_home_is_not_in_use(cluster: SimulatedCluster) -> Non
 def test_a_token_granted_to_a_client_that_went_away_is_not_in_use() -> None:
     late = vanished_client()
     assert admitted(late)
+
+
+def test_a_token_granted_to_a_client_of_the_home_that_went_away_is_not_in_use() -> None:
+    late = left_at_home()
+    assert admitted(late)
+
+
+@pytest.mark.parametrize("granted_first", [True, False])
+@pytest.mark.parametrize("leave", [client_left, deadline_passed])
+def test_a_connection_that_left_after_the_probe_was_answered_used_its_token_until_then(
+    leave: Callable[[SimulatedCluster, SimulatedConnection], None], granted_first: bool
+) -> None:
+    """Client gone and deadline passed are the same withdrawal to the home, so both give the same right to refuse."""
+    first, second = left_after_the_answer(leave, granted_first=granted_first)
+    assert not admitted(first)
+    assert refused(second)
+
+
+@pytest.mark.parametrize("leave", [client_left, deadline_passed])
+@pytest.mark.parametrize("at_home", [True, False])
+def test_a_connection_that_waited_in_vain_used_nothing(
+    cluster: SimulatedCluster, leave: Callable[[SimulatedCluster, SimulatedConnection], None], at_home: bool
+) -> None:
+    """The oracle counts it neither then nor when its shard is granted a token later."""
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    shard = home if at_home else (away + 1) % world.shards
+    cluster.set_cap(1)
+    opened = cluster.open(1, on=away)
+    gone = cluster.arrive(on=shard)
+    world.end_pass(shard)
+    if not at_home:
+        world.deliver(shard, home)
+        world.end_pass(home)
+    leave(cluster, gone)  # before the holder has answered the home
+    cluster.run()
+    world.close(opened[0])
+    world.end_pass(away)
+    late = cluster.try_open(shard)  # before the token has come home, so it is granted
+    assert admitted(late)
+    assert gone.past == []
 
 
 def test_a_change_is_done_after_every_home_has_heard_and_revoked() -> None:

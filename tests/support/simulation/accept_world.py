@@ -353,6 +353,7 @@ class AcceptWorld(World):
             return
         require(reason != "shard_unavailable" or not self.calm, "3", "no answer of a rate's home")
         self.tell("   ", "connection", number, reason)
+        self._leave(connection)
         self._end(connection, "refused")
 
     calm = False

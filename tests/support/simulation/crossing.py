@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from simulation.cluster import PER_IP, SimulatedCluster
-from simulation.world import SimulatedConnection
+from simulation.world import DEADLINE_S, SimulatedConnection
 
 from shards.limits.caps import CapRule
 
@@ -35,6 +37,89 @@ def vanished_client() -> SimulatedConnection:
     carry((home, away), (away, home))  # the first answer to the probe
     carry((third, home))  # the withdrawal
     carry((home, third), (third, home))  # the second answer to the probe, before the grant is read
+    cluster.run()
+    cluster.finish()
+    return late
+
+
+def client_left(cluster: SimulatedCluster, connection: SimulatedConnection) -> None:
+    """The client of a connection that waits goes away."""
+    cluster.world.cancel(connection)
+
+
+def deadline_passed(cluster: SimulatedCluster, connection: SimulatedConnection) -> None:
+    """A connection that waits gets no answer within the deadline, and is refused as unavailable."""
+    world, shard = cluster.world, connection.node.shard
+    world.tick(shard)
+    world.now_s += DEADLINE_S
+    world.tick(shard)
+
+
+def left_after_the_answer(
+    leave: Callable[[SimulatedCluster, SimulatedConnection], None], *, granted_first: bool
+) -> tuple[SimulatedConnection, SimulatedConnection]:
+    """The only token is on its way home when the probe begins. It goes to the first of two connections, which stops waiting
+    after its shard has answered the probe and before that shard reads the grant. `granted_first`: the home grants it
+    before the connection leaves, else after. Returns both connections; raises Violation if the oracle objects."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+
+    def carry(source: int, target: int) -> None:
+        world.deliver(source, target)
+        world.end_pass(target)
+
+    cluster.set_cap(1)
+    opened = cluster.open(1, on=away)
+    first = cluster.arrive(on=third)
+    world.end_pass(third)
+    carry(third, home)  # the borrow
+    carry(home, away)  # what is reclaimed for it: nothing is cached
+    world.close(opened[0])
+    world.end_pass(away)  # the token, after the answer to that
+    second = cluster.arrive(on=home)
+    carry(away, home)  # the answer: the probe begins
+    carry(home, third)
+    if granted_first:
+        carry(away, home)
+    leave(cluster, first)
+    world.end_pass(third)
+    if not granted_first:
+        carry(away, home)
+    carry(third, home)  # the answer to the probe; the withdrawal is still under way
+    carry(home, away)
+    carry(away, home)
+    cluster.run()
+    cluster.finish()
+    return first, second
+
+
+def left_at_home() -> SimulatedConnection:
+    """As left_after_the_answer, but the first connection is one of the home's own, and leaves in the pass in which the home
+    grants it the token and reads the last answer. Returns the other; raises Violation if that one is refused."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(1)
+    opened = cluster.open(1, on=away)
+    gone = cluster.arrive(on=home)
+    world.end_pass(home)
+    world.deliver(home, away)  # what is reclaimed: nothing is cached
+    world.end_pass(away)
+    world.close(opened[0])
+    world.end_pass(away)  # the token, after the answer to that
+    late = cluster.arrive(on=third)
+    world.end_pass(third)
+    for source in (third, away):  # the borrow, and the answer: the probe begins
+        world.deliver(source, home)
+        world.end_pass(home)
+    for target in (third, away):
+        world.deliver(home, target)
+        world.end_pass(target)
+    for source in (third, away, away):  # an answer, the token, the other answer
+        world.deliver(source, home)
+    client_left(cluster, gone)
+    world.end_pass(home)
     cluster.run()
     cluster.finish()
     return late

@@ -224,7 +224,13 @@ class Oracle:
     def look_back(self) -> None:
         """3: for each refusal there was an instant since its arrival at which its cap was in use: by connections that
         were open, or in flight with that token, or that had asked by then and got it later. A connection that waited in
-        vain used nothing."""
+        vain used nothing.
+
+        A connection that left while its token was on the way, or that was granted one before its home had heard of
+        that, used it until it left (World._leave). Whether its client went away or its deadline passed is the same to
+        the home, which reads the same withdrawal, and a home that refuses on the strength of that grant can't know
+        of either. Connections of the home's own shard have no such allowance.
+        """
         intervals: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for connection in self.world.everybody:
             end = connection.ended if connection.ended is not None else self.world.instant + 1

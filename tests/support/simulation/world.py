@@ -120,7 +120,7 @@ class Node:
         self.changing: set[int] = set()  # the same, in this pass
         self.pushed: deque[int] = deque()
         self.connections: dict[SimulatedConnection, None] = {}  # pending, suspended or open here
-        # Of each pool: connections that went away while the home believed that they wait, since when, and until when.
+        # Of each pool: connections that left while the home believed that they wait, since when, and until when.
         self.vanished: dict[str, list[tuple[SimulatedConnection, int, int]]] = {}
         self.knows: dict[int, dict[int, int]] = {}  # of each home, the passes of other shards that it had heard of
         self.knew: dict[int, dict[int, int]] = {}  # the same, when the last pass ended
@@ -531,6 +531,8 @@ class World:
                 self.open[pool] = self.open.get(pool, 0) + 1
             self.books.admitted(connection.node, connection.number, connection.pools)
         else:
+            if decision.unavailable:
+                self._leave(connection)
             self._end(connection, "refused")
         self.on_settled(connection)
 
@@ -560,17 +562,21 @@ class World:
         self.instant += 1
         self.tell("cancel", connection.node.shard, "connection", connection.number)
         self.follow(connection)
-        for pool, (
-            since,
-            *_,
-        ) in connection.asked.items():  # a token that is granted to it all the same was its own so long
-            link = self.links.get((self.home(pool), connection.node.shard))
-            if link is not None and link.tokens.get(pool):
-                connection.past.append((pool, since, self.instant))
-            else:
-                connection.node.vanished.setdefault(pool, []).append((connection, since, self.instant))
+        self._leave(connection)
         self._end(connection, "cancelled")
         connection.node.tokens.cancel(connection)
+
+    def _leave(self, connection: SimulatedConnection) -> None:
+        """A connection stops waiting before its home hears of that: a token that is granted to it all the same was its
+        own until now. At home that is known at once."""
+        node = connection.node
+        for pool, (since, *_) in connection.asked.items():
+            home = self.home(pool)
+            link = self.links.get((home, node.shard))
+            if link is not None and link.tokens.get(pool):
+                connection.past.append((pool, since, self.instant))
+            elif home != node.shard:
+                node.vanished.setdefault(pool, []).append((connection, since, self.instant))
 
     def _end(self, connection: SimulatedConnection, state: str) -> None:
         if connection.state == "open":
