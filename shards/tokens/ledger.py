@@ -224,13 +224,8 @@ class Ledger:
     def confirm(self) -> None:
         """Ends the pass, after this shard has read what it sent to itself: refuses the connections that an answered probe
         covers, and asks for the probe that refusals need, unless one is under way."""
-        probed, self._probed = self._probed, []
-        for key in probed:
-            contention = self._contended.get(key)
-            if contention is not None:
-                pool = self.pool_of(key)
-                self.refusals.confirmed(pool, contention)
-                self._settle(pool)  # later connections need the next probe
+        if self._probed:
+            self._refuse_probed()
         self.refusals.confirm()
 
     # What follows from a change
@@ -301,6 +296,16 @@ class Ledger:
         if not contention.awaiting:
             pool.enter(HomePoolMode.TIGHT)
             self.revoking.pop(pool.key, None)
+
+    def _refuse_probed(self) -> None:
+        """Refuses the connections that an answered probe covers; later ones need the next probe."""
+        probed, self._probed = self._probed, []
+        for key in probed:
+            contention = self._contended.get(key)
+            if contention is not None:
+                pool = self.pool_of(key)
+                self.refusals.confirmed(pool, contention)
+                self._settle(pool)
 
     # Numbers
 
