@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from simulation.books import Books
 
@@ -531,8 +531,6 @@ class World:
                 self.open[pool] = self.open.get(pool, 0) + 1
             self.books.admitted(connection.node, connection.number, connection.pools)
         else:
-            if decision.unavailable:
-                self._leave(connection)
             self._end(connection, "refused")
         self.on_settled(connection)
 
@@ -599,7 +597,13 @@ class World:
                     connection.late = until, self.now_s
                 elif self.now_s >= connection.late[1] + DEADLINE_S and not node.rule_of(pool).wait:
                     connection.overdue = until
+        waited = self.snapshot_of(node).in_flight if any(each.asked for each in node.connections) else {}
         node.tokens.tick(self.now_s)
+        if waited:
+            still = self.snapshot_of(node).in_flight
+            for connection, (_, pool) in waited.items():
+                if pool is not None and still[connection][1] is None:  # its deadline has passed
+                    self._leave(cast(SimulatedConnection, connection))
 
     def end_pass(self, shard: int) -> None:
         """A shard ends a pass of its loop."""
