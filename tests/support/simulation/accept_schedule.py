@@ -67,6 +67,8 @@ class AcceptSchedule:
         for _ in range(self.passes):
             self._something()
         self._come_to_rest()
+        for desk in world.desks.values():
+            desk.acceptors.close()  # gives its spare descriptors back: a process runs thousands of schedules
 
     # Configurations
 
