@@ -225,6 +225,9 @@ class Tokens:
         what keeps a change of something else from visiting every pool.
         """
         self.version = self._ledger.refusals.version = self._waiting.version = version
+        for home in filter(self._peers.is_dead, range(self.shards)):
+            for pool in self._cache.pools_of(home):  # granted under a later version, maybe, of another rule
+                self._waiting.discard(pool)
         self._change_rules(changed)
         self._peers.post_all(("sync", version))
         self._applied.append((version, done))
@@ -340,8 +343,6 @@ class Tokens:
             if isinstance(pool, HomePool):
                 self._ledger.enforce(pool)
             elif isinstance(pool, HolderPool):
-                if self._peers.is_dead(pool.home):
-                    self._waiting.discard(pool)
                 self._waiting.serve(pool)
 
     def _answer_probe(self, peer: int, number: int) -> None:

@@ -236,6 +236,39 @@ def test_a_connection_that_waited_in_vain_used_nothing(
     assert gone.past == []
 
 
+def test_tokens_of_a_version_that_a_shard_skipped_are_not_spent_after_their_home_died(
+    cluster: SimulatedCluster,
+) -> None:
+    """The rule is the same before and after for the holder: only its home, which died, knew of the one between."""
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    cluster.set_cap(2)
+    world.push({cluster.pool: CapRule(None, "")})
+    world.apply(home)
+    world.end_pass(home)
+    opened = [cluster.arrive(on=away) for _ in range(5)]
+    for source, target in ((home, away), (away, home), (home, away)):
+        world.end_pass(source)
+        while world.links[source, target].events:
+            world.deliver(source, target)
+        world.end_pass(target)
+    assert all(map(admitted, opened))
+    for connection in opened:
+        world.close(connection)
+    world.crash(home, eof_first=False)
+    for node in world.nodes:
+        while node.alive and world.links[home, node.shard].events:
+            world.deliver(home, node.shard)
+        world.end_pass(node.shard)
+    assert cluster.cached() >= 5
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for node in world.nodes:
+        if node.alive:
+            world.apply(node.shard, skip=True)
+    cluster.run()
+    assert cluster.cached() == 0
+    cluster.restart(home)
+
+
 def test_a_change_is_done_after_every_home_has_heard_and_revoked() -> None:
     late_report()
 
