@@ -129,6 +129,8 @@ def figures(pair: Pair, rounds: int) -> Iterator[Figure]:
             before, after = pair.before(), pair.after()
         runs.append((before, after))
     for name in runs[0][0]:
+        if any(name not in side for pair_of_runs in runs for side in pair_of_runs):
+            continue  # a figure that one side does not have, or does not always have
         ratios = sorted(after[name] / before[name] for before, after in runs if before[name])
         yield Figure(
             name,
