@@ -72,7 +72,7 @@ def test_a_producer_is_told_how_long_it_is_throttled(tool, topic, client_id):
 def test_a_consumer_is_told_how_long_it_is_throttled(tool, topic, client_id):
     create(tool.bootstrap, topic)
     filler = Producer({"bootstrap.servers": tool.bootstrap})
-    for _ in range(60):
+    for _ in range(70):
         filler.produce(topic, b"x" * 10_000, partition=0)
         assert filler.flush(30) == 0  # a batch each: one that is larger than the whole window would never come
     limit(tool, client_id, "consumer_byte_rate=50000")
@@ -81,16 +81,15 @@ def test_a_consumer_is_told_how_long_it_is_throttled(tool, topic, client_id):
     consumer = Consumer({"bootstrap.servers": tool.bootstrap, "client.id": client_id, **settings})
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[object] = []
-    while not throttles.told_s:
+    while max(throttles.told_s, default=0.0) <= 0.1:  # the first may be of a few ms, by where the burst ends
         values += [message for message in consumer.consume(1, timeout=0.1) if not message.error()]
-    assert len(values) < 60
+    assert len(values) < 70
     tool("kafka-configs", "--alter", "--delete-config", "consumer_byte_rate", *_client(client_id))
-    while len(values) < 60:
+    while len(values) < 70:
         values += [message for message in consumer.consume(1, timeout=30) if not message.error()]
         assert values, "nothing came within 30 s"
     consumer.close()
-    assert [message.offset() for message in values] == list(range(60)), "each record once, in order"
-    assert max(throttles.told_s) > 0.1
+    assert [message.offset() for message in values] == list(range(70)), "each record once, in order"
 
 
 @pytest.fixture(scope="session")
