@@ -30,6 +30,7 @@ MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 LEAST_JAVA = 17
 POLL_S = 0.02
 END_S = 60.0
+REMOVE_S = 5.0
 
 
 class Jvm(NamedTuple):
@@ -57,7 +58,17 @@ class Jvm(NamedTuple):
             self.process.kill()
             raise
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove(self.folder)
+
+
+def remove(folder: Path) -> None:
+    """Removes a JVM's folder, although what it started may write there for a moment longer."""
+    until_s = time.monotonic() + REMOVE_S
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        if time.monotonic() > until_s:
+            return
+        time.sleep(POLL_S)
 
 
 def is_submitted() -> bool:
@@ -93,10 +104,11 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
     command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     address = folder / "address"
     environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
-    with (folder / "stderr").open("wb") as stderr:
-        # Blocked, as between fork and `_ignore_interrupt` a Ctrl-C would end the child with a traceback.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+    # Blocked, as between fork and `_ignore_interrupt` a Ctrl-C would end the child with a traceback; and until there is a Jvm
+    # that ends what was started.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with (folder / "stderr").open("wb") as stderr:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -105,9 +117,12 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
                 env=environment,
                 preexec_fn=_ignore_interrupt,
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    jvm = Jvm(process, folder)
+        jvm = Jvm(process, folder)
+    except BaseException:
+        remove(folder)
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         while not address.exists():
             if process.poll() is not None:

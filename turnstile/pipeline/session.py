@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -97,9 +98,16 @@ def starting(
     for what fails in Spark inside.
     """
     jvm.check_java()
-    begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
+    # A Ctrl-C waits until the block below ends what was begun.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     gently = False
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield begun
         gently = True
     except Exception as error:
