@@ -14,6 +14,7 @@ from turnstile.cli.cluster_command import json_option
 from turnstile.cli.output import VerdictUnknown
 from turnstile.cli.spark_job import (
     SparkOptions,
+    check_writable,
     failing_in_one_sentence,
     prepared_journal,
     spark_options,
@@ -43,8 +44,7 @@ def audit(ctx: click.Context, journal: Path, html_path: Path | None, as_json: bo
 
     A journal of some million events is read here; a larger one, or any with --master or --conf, by Spark.
     """
-    if html_path is not None and not html_path.absolute().parent.is_dir():
-        raise click.UsageError(f"--html: there is no folder {html_path.absolute().parent}.")
+    check_writable(html_path, VerdictUnknown)
     _say("reading")
     with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):
         from turnstile.pipeline.audit.audit import audit as run

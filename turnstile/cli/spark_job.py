@@ -119,15 +119,15 @@ def _size(inputs: Sequence[str | Path]) -> int:
     return total
 
 
-def check_writable(path: Path | None) -> None:
-    """Raises CommandFailed when a file can't be written there: before the job, not after it."""
+def check_writable(path: Path | None, failure: type[CommandFailed] = CommandFailed) -> None:
+    """Raises `failure` when a file can't be written there: before the job, not after it."""
     if path is None or "://" in str(path):
         return
     folder = path.parent
     if not folder.is_dir():
-        raise CommandFailed(f"{path} can't be written: there is no folder {folder}.")
+        raise failure(f"{path} can't be written: there is no folder {folder}.")
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise CommandFailed(f"{path} can't be written: no permission.")
+        raise failure(f"{path} can't be written: no permission.")
 
 
 def journal_folder(path: Path) -> Path:

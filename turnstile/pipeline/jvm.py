@@ -30,7 +30,6 @@ MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 LEAST_JAVA = 17
 POLL_S = 0.02
 END_S = 60.0
-REMOVE_S = 5.0
 
 
 class Jvm(NamedTuple):
@@ -58,17 +57,7 @@ class Jvm(NamedTuple):
             self.process.kill()
             raise
         finally:
-            remove(self.folder)
-
-
-def remove(folder: Path) -> None:
-    """Removes a JVM's folder, although what it started may write there for a moment longer."""
-    until_s = time.monotonic() + REMOVE_S
-    while folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > until_s:
-            return
-        time.sleep(POLL_S)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def is_submitted() -> bool:
@@ -92,7 +81,11 @@ def class_archive() -> Path:
 
 
 def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, str]]:
-    """A JVM with `conf`, and the variables by which pyspark finds it. Raises PipelineError when it does not start."""
+    """A JVM with `conf`, and the variables by which pyspark finds it. Raises PipelineError when it does not start.
+
+    Called with SIGINT blocked (`session.starting` blocks it): between fork and `_ignore_interrupt` a Ctrl-C would end the child
+    with a traceback.
+    """
     folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
     options = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", "-Xlog:disable", java_options, conf.get(OPTIONS, "")]
     if MAKE_ARCHIVE not in conf.get(OPTIONS, ""):
@@ -104,9 +97,6 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
     command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     address = folder / "address"
     environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
-    # Blocked, as between fork and `_ignore_interrupt` a Ctrl-C would end the child with a traceback; and until there is a Jvm
-    # that ends what was started.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with (folder / "stderr").open("wb") as stderr:
             process = subprocess.Popen(
@@ -117,12 +107,10 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
                 env=environment,
                 preexec_fn=_ignore_interrupt,
             )
-        jvm = Jvm(process, folder)
-    except BaseException:
-        remove(folder)
-        raise
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise PipelineError(f"Spark's JVM can't be started: {error.filename}: {error.strerror}.") from None
+    jvm = Jvm(process, folder)
     try:
         while not address.exists():
             if process.poll() is not None:

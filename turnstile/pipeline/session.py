@@ -98,7 +98,7 @@ def starting(
     for what fails in Spark inside.
     """
     jvm.check_java()
-    # A Ctrl-C waits until the block below ends what was begun.
+    # A Ctrl-C waits until the block below ends what was begun; in the thread that starts the JVM it stays blocked.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})

@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnstile.pipeline.errors import sentence
+from turnstile.pipeline import jvm
+from turnstile.pipeline.errors import PipelineError, sentence
 
 COMMAND = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
 ROOT = Path(__file__).parents[3]
@@ -43,6 +45,16 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
     assert (process.returncode, said.strip()) == (130, "turnstile: interrupted")
     assert list(temporary.iterdir()) == []
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if str(temporary) in _command(pid)]
+
+
+def test_a_spark_that_is_not_there_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(PipelineError, match="/nowhere/bin/spark-submit: No such file"):
+        jvm.launch({}, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def _command(process: Path) -> str:
