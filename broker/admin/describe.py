@@ -20,6 +20,7 @@ from typing import Any
 
 import trio
 
+from broker.admin.describe_disk import describe_disk
 from broker.admin.describe_settings import SettingsView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
@@ -73,7 +74,10 @@ class Admin:
         """Where the cluster lives: its supervisor, this coordinator, its data, its listeners and its topics."""
         own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
         topics = {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()}
-        return {**own, **self._about, "topics": topics}
+        return {**own, **self._about, "topics": topics, "disk": self._disk()}
+
+    def _disk(self) -> dict[str, Any] | None:
+        return None if self._data_dir is None else describe_disk(self._data_dir, self.coordinator.state)
 
     async def damaged(self) -> list[dict[str, Any]]:
         """The files that were set aside, by path below the data directory: their sizes in bytes. Looked for in a thread,
@@ -233,7 +237,8 @@ class Admin:
         gauges = await self.coordinator.ask_all("describe_gauges")
         inter_broker = values["inter.broker.listener.name"]
         uptime_s = time.monotonic() - self._started_s
-        return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker)
+        disk = self._disk()
+        return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker, disk=disk)
 
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:

@@ -131,9 +131,10 @@ def exposition(
     uptime_s: float,
     *,
     inter_broker: str | None = None,
+    disk: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The whole page, as of now. `window_s`: what rates and averages are over; `inter_broker`: the listener whose
-    connections the broker's rate does not count."""
+    connections the broker's rate does not count; `disk`: of describe_disk."""
     window = sampler.window(window_s)
     now = window[1]
     page = _Page()
@@ -144,6 +145,8 @@ def exposition(
         members = [member for member in now.slots if member[0] == broker]
         _add_broker(page, sampler, window, broker, members, inter_broker)
     _add_reported(page, gauges)
+    if disk is not None:
+        _add_disk(page, disk)
     page.add(GaugeMetricFamily, "turnstile_uptime_seconds", "Seconds since the coordinator started.", {}, uptime_s)
     return generate_latest(page)
 
@@ -208,6 +211,18 @@ def _add_broker(
             page.add(GaugeMetricFamily, name, help_of(name), {**broker, "listener": listener}, value)
     name = f"{_ACCEPT}broker_connection_accept_rate"
     page.add(GaugeMetricFamily, name, help_of(name), broker, _ratio(accepted, seconds))
+
+
+def _add_disk(page: _Page, disk: Mapping[str, Any]) -> None:
+    """Redpanda's gauges of its data directory."""
+    for broker in disk["brokers"]:
+        labels = {"broker": str(broker["broker"])}
+        for name, help, value in (
+            ("total_bytes", "Size of the volume of the data.", disk["total_bytes"]),
+            ("free_bytes", "Free space on the volume of the data.", disk["free_bytes"]),
+            ("free_space_alert", "Free space: 0 enough, 2 too little, Produce is refused.", 2 if broker["full"] else 0),
+        ):
+            page.add(GaugeMetricFamily, f"vectorized_storage_disk_{name}", help, labels, value)
 
 
 def _add_reported(page: _Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:

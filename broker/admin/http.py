@@ -13,7 +13,8 @@
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
     GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
     PUT  /v1/users                                       {"name", "password" (null: remove)}
-    GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners"}
+    GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners",
+                                                         "topics", "disk": free space (describe_disk)}
     GET  /v1/damaged                                     {"damaged": [{"path", "size_bytes"}]}: files set aside
     POST /v1/reset                                       {"config_version": N}: as the cluster was when it started; needs
                                                          the header x-turnstile-who

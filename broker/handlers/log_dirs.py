@@ -2,6 +2,7 @@
 
 import os
 
+from broker.log.disk_space import volume_of
 from broker.log.manager import LogManager
 from broker.protocol import codes
 from broker.protocol.codec import Message
@@ -30,7 +31,7 @@ def routes(logs: LogManager) -> list[Route]:
             )
             for name, numbers in _asked(request, logs).items()
         ]
-        total_bytes, usable_bytes = _volume(logs.directory)
+        total_bytes, usable_bytes = volume_of(logs.directory)
         directory = types.DescribeLogDirsResult(
             error_code=codes.NONE,
             log_dir=os.path.abspath(logs.directory),
@@ -57,12 +58,3 @@ def _asked(request: DescribeLogDirsRequest, logs: LogManager) -> dict[str, list[
         if kept:
             asked[name] = kept
     return asked
-
-
-def _volume(directory: str) -> tuple[int, int]:
-    """(bytes in all, bytes free to us) of the volume; -1 and -1 if the system does not say."""
-    try:
-        volume = os.statvfs(directory)
-    except OSError:
-        return -1, -1
-    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

@@ -11,6 +11,7 @@ import shutil
 from typing import Any, Protocol
 from uuid import UUID
 
+from broker.log.disk_space import SETTING, DiskSpace
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_log import PartitionLog
@@ -52,6 +53,7 @@ class LogManager:
         self.shard = shard
         self.directory = directory
         self.image = image
+        self.space = DiskSpace(directory, lambda: image.get(SETTING), tells=shard == 0)
         self._files = OpenFiles()
         self._shards = shards
         self._logs: dict[tuple[str, int], PartitionLog] = {}

@@ -6,7 +6,8 @@ L2  a batch is in the log whole or not at all: a failed write is cut off again, 
 L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:
     reading an offset in it goes on behind it, as a reader of a compacted topic does
 L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
-L5  memory is bounded per partition: indexes (broker/log/segment.py), producers, a few places where readers left off
+L5  memory is bounded: an index per segment (broker/log/segment.py); per partition producers, and a few places where readers
+    left off
 
 Files: `<base offset>.log`, an `.index` beside each closed one, `.producers` with the state of the producers when that
 segment began, and `partition.meta`: the topic's id and the start offset. A partition without a batch has no files.

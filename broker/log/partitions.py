@@ -71,6 +71,7 @@ class Partitions:
         self.home = logs.home
         self.log = logs.log
         self.image = logs.image
+        self._space = logs.space
         self.mesh = mesh
         self.turns = turns
         self._now_ms = now_ms
@@ -165,6 +166,8 @@ class Partitions:
 
     def _append(self, topic: str, partition: int, batch: bytes | None) -> Answer:
         """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)"""
+        if self._space.full is not None:
+            raise self._space.full
         placed = self.log(topic, partition).append(batch, self._now_ms())
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 

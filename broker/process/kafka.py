@@ -37,6 +37,7 @@ from broker.handlers import (
 from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.topic_mutations import TopicMutations
+from broker.log.disk_space import LOOK_EVERY_S
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
@@ -112,13 +113,21 @@ class Kafka:
         self._groups.reset()
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled: group deadlines, and retention of logs."""
+        """Until cancelled: group deadlines, free disk space, and retention of logs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
+            await nursery.start(self._watch_space)
             task_status.started()
             while True:
                 await trio.sleep(self._image.get("log.retention.check.interval.ms") / 1000)
                 self._logs.retain(now_ms=time.time_ns() // 1_000_000)
+
+    async def _watch_space(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+        self._logs.space.look()
+        task_status.started()
+        while True:
+            await trio.sleep(LOOK_EVERY_S)
+            self._logs.space.look()
 
     def close(self) -> None:
         self._logs.close()

@@ -26,6 +26,7 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     for listener in about["listeners"]:
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
+    _show_disk(about["disk"])
     for sentence in about["lost"]:
         click.echo(f"  {'lost':<12} {sentence}")
     for file in damaged[:_SHOWN]:
@@ -33,6 +34,20 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     if len(damaged) > _SHOWN:
         click.echo(f"  {'':<12} and {len(damaged) - _SHOWN} more: `turnstile status --json` lists all")
     show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
+
+
+def _show_disk(disk: dict[str, Any]) -> None:
+    """How much of the disk is free, and who refuses Produce because that is too little."""
+    if disk["free_bytes"] >= 0:
+        click.echo(f"  {'disk':<12} {_gib(disk['free_bytes'])} of {_gib(disk['total_bytes'])} free")
+    for broker in disk["brokers"]:
+        if broker["full"]:
+            least = f"less than the {_gib(broker['least_free_bytes'])} of storage_min_free_bytes"
+            click.echo(f"  {'':<12} broker {broker['broker']} refuses Produce: {least}")
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 30):.1f} GiB"
 
 
 _SHOWN = 20
