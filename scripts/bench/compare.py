@@ -4,8 +4,8 @@
 
 BEFORE is another checkout of this repository with an environment of its own in .venv. Runs go before, after, after, before,
 ..., so that a machine that becomes slower or faster hits both alike; the clusters of the first rows run all the time, and
-the client is this checkout's in both. A figure is the median of its runs, the ratio the median of after/before of each
-pair, with the quartiles of the pairs beside it: a ratio whose quartiles lie on both sides of 1 is noise.
+the client is this checkout's wherever a cluster is driven. A figure is the median of its runs, the ratio the median of
+after/before of each pair, with the quartiles of the pairs beside it: a ratio whose quartiles lie on both sides of 1 is noise.
 
 CPU time per operation says more than a rate: on few cores client and servers share them.
 """
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import machine, producing, table  # noqa: E402 - importable only from here on
+from scripts.bench import held, machine, producing, table, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
@@ -41,28 +41,37 @@ IP_RATE = {"connection_creation_rate": 100_000.0}
 _SETTLE_S = 30
 RECORDS = {100: 500_000, 1000: 150_000}
 IN_A_PROCESS = {
-    "start-up": "wire.start_up(3)",
     "decisions": "tokens.decisions(200_000)",
     "across": "tokens.across(10_000)",
     "borrow": "borrow.rows(1000, 50_000)",
     "replay": "replaying.rows(200_000, 1)",
-    "held": "held.rows(2000, 3.0, 1)",
-    "idle": "wire.idle(field)",
-    "config": "wire.config_change(field)",
 }
-"""Row -> what yields it in the benchmarks of either checkout; `field` is a running Turnstile."""
+"""Row -> what yields it in the benchmarks of either checkout: these run that checkout's modules themselves."""
 _SCRIPT = """
-import json, types
-from scripts.bench import borrow, held, machine, replaying, tokens, wire
-def rows():
-    if "field" in {call!r}:
-        with machine.turnstile(*wire.CAPS) as server:
-            field = types.SimpleNamespace(turnstile=server, kfake=None, missing="")
-            yield from {call}
-    else:
-        yield from {call}
-print(json.dumps([(row.what, row.value) for row in rows()]))
+import json
+from scripts.bench import borrow, replaying, tokens
+print(json.dumps([(row.what, row.value) for row in {call}]))
 """
+Rows = Callable[[Path], Iterator[table.Row]]
+
+
+def _of_a_cluster(measure: Callable[[Server], Iterator[table.Row]]) -> Rows:
+    """What `measure` finds of a Turnstile that is started for it from a checkout."""
+
+    def of(checkout: Path) -> Iterator[table.Row]:
+        with machine.turnstile(*CAPS, checkout=checkout) as server:
+            yield from measure(server)
+
+    return of
+
+
+FRESH: dict[str, Rows] = {
+    "start-up": lambda checkout: wire.start_up(3, checkout),
+    "held": lambda checkout: held.rows(2000, 3.0, 1, checkout),
+    "idle": _of_a_cluster(wire.idle),
+    "config": _of_a_cluster(wire.config_change),
+}
+"""Row -> what yields it from clusters that it starts itself from a checkout."""
 
 
 class Pair(NamedTuple):
@@ -100,7 +109,8 @@ def main() -> int:
         "requests": partial(requests, checkouts, asked.seconds),
         "produce-100": partial(produce, checkouts, 100),
         "produce-1000": partial(produce, checkouts, 1000),
-        **{name: partial(in_a_process, checkouts, call) for name, call in IN_A_PROCESS.items()},
+        **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
+        **{name: partial(_pair, checkouts, partial(in_a_process, call)) for name, call in IN_A_PROCESS.items()},
     }
     failed = False
     found: list[tuple[str, ...]] = []
@@ -232,22 +242,29 @@ def produce(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
         yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(_settle, *servers))
 
 
-# --- what each checkout's own benchmarks measure --------------------------------------------------------------------
+# --- rows of the benchmarks, whose numbers are figures ---------------------------------------------------------------
 
 
 @contextmanager
-def in_a_process(checkouts: tuple[Path, Path], call: str) -> Iterator[Pair]:
-    """The rows that `call` yields, in a process of each checkout; each number in them is a figure."""
-
+def _pair(checkouts: tuple[Path, Path], rows_of: Rows) -> Iterator[Pair]:
     def one(checkout: Path) -> dict[str, float]:
-        command = [str(checkout / ".venv" / "bin" / "python"), "-c", _SCRIPT.format(call=call)]
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
-        if done.returncode:
-            raise CannotMeasure(f"{call} of {checkout.name}: {done.stderr.strip().splitlines()[-1:]}")
-        said = json.loads(done.stdout.splitlines()[-1])
-        return {name: float(number.replace(",", "")) for what, value in said for name, number in _numbers(what, value)}
+        return {
+            name: float(number.replace(",", ""))
+            for row in rows_of(checkout)
+            for name, number in _numbers(row.what, row.value)
+        }
 
     yield Pair(*(partial(one, each) for each in checkouts))
+
+
+def in_a_process(call: str, checkout: Path) -> Iterator[table.Row]:
+    """The rows that `call` yields in a process of the checkout."""
+    command = [str(checkout / ".venv" / "bin" / "python"), "-c", _SCRIPT.format(call=call)]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    if done.returncode:
+        raise CannotMeasure(f"{call} of {checkout.name}: {done.stderr.strip().splitlines()[-1:]}")
+    for what, value in json.loads(done.stdout.splitlines()[-1]):
+        yield table.Row(what, value)
 
 
 def _numbers(what: str, value: str) -> Iterator[tuple[str, str]]:

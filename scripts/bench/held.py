@@ -34,9 +34,9 @@ class Held(NamedTuple):
     threads: int
 
 
-def rows(count: int, seconds: float, rounds: int) -> Iterator[Row]:
-    """Of all admissions of all rounds, each on a cluster of its own."""
-    runs = [_round(count, seconds) for _ in range(rounds)]
+def rows(count: int, seconds: float, rounds: int, checkout: Path | None = None) -> Iterator[Row]:
+    """Of all admissions of all rounds, each on a cluster of its own, of `checkout` (see machine.turnstile)."""
+    runs = [_round(count, seconds, checkout) for _ in range(rounds)]
     alone, p99 = (_p99_ms(us for run in runs for us in run[side]) for side in (0, 1))
     each = statistics.median(run.bytes_each for run in runs)
     threads = max(run.threads for run in runs)
@@ -46,9 +46,9 @@ def rows(count: int, seconds: float, rounds: int) -> Iterator[Row]:
               "no thread", threads == 0)  # fmt: skip
 
 
-def _round(count: int, seconds: float) -> Held:
+def _round(count: int, seconds: float, checkout: Path | None) -> Held:
     """Hold `count` connections of one address, and admit others meanwhile, for `seconds`."""
-    with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}") as server:
+    with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}", checkout=checkout) as server:
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": HISTORY})
         _run(server, [ClientGroup(name="offender", sources=Sources(OFFENDER), clients=HISTORY)])
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": 1})

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 from scripts.bench import machine
@@ -98,7 +99,7 @@ def requests(field: Field) -> Iterator[Row]:
     yield Row("small requests on 64 connections", f"{_rate(ours)}, {ours.cpu_us:.0f} us CPU each", peers)
 
 
-def idle(field: Field, count: int = 5000) -> Iterator[Row]:
+def idle(turnstile: Server, kfake: Server | None = None, missing: str = "", count: int = 5000) -> Iterator[Row]:
     """Memory of admitted connections that do nothing. The kernel's socket buffers are not in it."""
 
     def per_connection(server: Server) -> float:
@@ -115,18 +116,18 @@ def idle(field: Field, count: int = 5000) -> Iterator[Row]:
             raise CannotMeasure(f"only {said['answered']} of {count} idle connections were admitted")
         return (after - before) / count
 
-    ours = per_connection(field.turnstile)
-    peers = field.missing
-    if field.kfake is not None:
-        fake = per_connection(field.kfake)
+    ours = per_connection(turnstile)
+    peers = missing
+    if kfake is not None:
+        fake = per_connection(kfake)
         peers = f"kfake {fake / 1024:.1f} KB: {ours / fake:.2f} x"
     yield Row(f"memory per idle connection, {count:,} open", f"{ours / 1024:.1f} KB", peers, "20 KB", ours <= 20 * 1024)
 
 
-def config_change(field: Field, changes: int = 300) -> Iterator[Row]:
+def config_change(turnstile: Server, changes: int = 300) -> Iterator[Row]:
     """PUT of a cap until it is answered, which is when every shard has applied and acknowledged it."""
     took_ms = []
-    with machine.admin_of(field.turnstile) as admin:
+    with machine.admin_of(turnstile) as admin:
         for number in range(changes):
             body = {"upsert": {"kafka_connections_max_per_ip": 900 + number}, "remove": []}
             began = time.perf_counter()
@@ -138,14 +139,14 @@ def config_change(field: Field, changes: int = 300) -> Iterator[Row]:
               "p99 10 ms", p99 <= 10)  # fmt: skip
 
 
-def start_up(rounds: int) -> Iterator[Row]:
-    """From exec of `turnstile up` until a client has an answer."""
+def start_up(rounds: int, checkout: Path | None = None) -> Iterator[Row]:
+    """From exec of `turnstile up` (of `checkout`, see machine.turnstile) until a client has an answer."""
     took = []
     for _ in range(rounds):
         port, began = servers.free_port(), time.perf_counter()
         # The context's own wait for the line it prints would hide an earlier answer, but never by much: it is printed
         # once the shards listen.
-        with machine.turnstile(port=port):
+        with machine.turnstile(port=port, checkout=checkout):
             while not machine.answers(port):
                 time.sleep(0.001)
             took.append(machine.since(began))

@@ -119,8 +119,8 @@ class Tokens:
     def take_at_hand(self, pools: tuple[str, ...]) -> int:
         """A token of each pool, in this order, up to the first that has none at hand. Returns how many were taken: all, and
         the connection is admitted, or fewer, and take_rest() follows at once."""
-        known = self._table.pools
         table = self._table
+        known = table.pools
         taken = len(pools)
         away = 0
         for key in pools:
