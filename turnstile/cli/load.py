@@ -15,6 +15,8 @@ from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from turnstile.load.expectations import Expectation
     from turnstile.load.spec import LoadScenario
 
@@ -92,32 +94,17 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     from rich.console import Console
 
     from turnstile.load import output, side_by_side
-    from turnstile.load import scenario_file as scenarios
     from turnstile.load.comparison import compare
     from turnstile.load.driver import LoadResult, run
-    from turnstile.load.expectations import parse
     from turnstile.load.raw_sockets import DriverError
-    from turnstile.load.spec import SpecInvalid
 
     out, bar_console = Console(), Console(stderr=True)
     if not out.is_terminal:
         out.width = 120
     if listing:
-        shipped = scenarios.shipped()
-        if as_json:
-            click.echo(json.dumps([{"name": s.name, "title": s.title, "story": s.story} for s in shipped]))
-        else:
-            out.print(output.list_of(shipped))
+        _list(out, as_json=as_json)
         return
-    try:
-        expectations = [parse(text) for text in expected]
-        chosen = _scenario(scenario, options)
-        groups = [group.name for group in chosen.groups]
-        for each in expectations:
-            if each.group is not None and each.group not in groups:
-                raise ValueError(f"{each.text!r}: {each.group} is none of the groups {', '.join(groups)}")
-    except (SpecInvalid, ValueError) as wrong:
-        raise click.UsageError(str(wrong)) from None
+    chosen, expectations = _checked(scenario, options, expected)
     if apply and not chosen.suggested:
         raise click.UsageError("--apply needs a scenario that suggests limits.")
     if chosen.story and not as_json:
@@ -152,6 +139,36 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     if interrupted or disagrees:
         sys.exit(1)
     _judge(expectations, judged)
+
+
+def _list(out: Console, *, as_json: bool) -> None:
+    from turnstile.load import output
+    from turnstile.load import scenario_file as scenarios
+
+    shipped = scenarios.shipped()
+    if as_json:
+        click.echo(json.dumps([{"name": s.name, "title": s.title, "story": s.story} for s in shipped]))
+    else:
+        out.print(output.list_of(shipped))
+
+
+def _checked(
+    name: str | None, options: dict[str, Any], expected: tuple[str, ...]
+) -> tuple[LoadScenario, list[Expectation]]:
+    """What the options ask for, and what has to hold of it. Raises UsageError, with a sentence."""
+    from turnstile.load.expectations import parse
+    from turnstile.load.spec import SpecInvalid
+
+    try:
+        expectations = [parse(text) for text in expected]
+        chosen = _scenario(name, options)
+        groups = [group.name for group in chosen.groups]
+        for each in expectations:
+            if each.group is not None and each.group not in groups:
+                raise ValueError(f"{each.text!r}: {each.group} is none of the groups {', '.join(groups)}")
+    except (SpecInvalid, ValueError) as wrong:
+        raise click.UsageError(str(wrong)) from None
+    return chosen, expectations
 
 
 def _judge(expectations: list[Expectation], told: dict[str, Any]) -> None:

@@ -49,7 +49,6 @@ class Chaos:
         self._shards = shards
         self._log = log
         self._stopped: list[tuple[float, int]] = []  # when to resume which process
-        self._disk_was_full = False
         self._steps: tuple[tuple[str, int, Callable[[], object]], ...] = (
             ("stop a shard", 4, self._stop_shard),
             ("kill a shard", 3, self._kill_shard),
@@ -138,7 +137,6 @@ class Chaos:
         return f"{sum(faults.cut(pid, each) for each in chosen)} of {pid}"
 
     def _fill_disk(self) -> str:
-        self._disk_was_full = True
         with faults.without_space(self.cluster.processes()):
             time.sleep(self._chance.uniform(0.1, 1.0))
         return "for a moment"

@@ -241,7 +241,6 @@ class AcceptWorld(World):
         self.desks: dict[int, AcceptingShard] = {}
         self.units: Counter[str] = Counter()
         self.let_in: Counter[str] = Counter()
-        self.rate_refusals: list[tuple[str, bool]] = []
         self.longest_s = 0.0  # that a connection was in a backlog
         self._replays: dict[tuple[int, int], RateReplay] = {}
         super().__init__(shards, Tokens, log)

@@ -84,12 +84,12 @@ class Schedule:
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
-        calm = not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
-        self.world.judges_order = calm and not self.cancels
         self.oracle = Oracle(self.world)
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
+        calm = not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
+        self.world.judges_order = calm and not self.cancels
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
         for _ in range(self.passes):
             self._something()

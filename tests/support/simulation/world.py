@@ -40,7 +40,6 @@ class SimulatedConnection:
         self.state = "pending"
         self.decision: Admitted | Refused | None = None
         self.arrived = world.instant
-        self.arrived_s = world.now_s
         self.ended: int | None = None
         self.asked: dict[
             str, tuple[int, int, float]

@@ -48,7 +48,6 @@ class Planned(Schedule):
         super().__init__(seed)
         self.changes = self.forced = self.races = 0.0
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0
-        self.world.judges_order = False  # which asks for schedules without crashes
         self.ips, self.listener = list(IPS), LISTENER
         self.rules = rules
         self.phases: list[list[Event]] = []
