@@ -84,6 +84,18 @@ class AsyncCluster:
         """See Cluster.user."""
         await _waited(self.sync.user, name, password)
 
+    async def fault(self, kind: str, /, **what: Any) -> str:
+        """See Cluster.fault."""
+        return await _waited(self.sync.fault, kind, **what)
+
+    async def remove_fault(self, *names: str) -> None:
+        """See Cluster.remove_fault."""
+        await _waited(self.sync.remove_fault, *names)
+
+    async def faults(self) -> list[dict[str, Any]]:
+        """See Cluster.faults."""
+        return await _waited(self.sync.faults)
+
     async def reset(self) -> None:
         """See Cluster.reset."""
         await _waited(self.sync.reset)

@@ -176,6 +176,24 @@ class Cluster:
         """A user of listeners with SASL; None removes it. Raises AdminError."""
         self.admin.put("/v1/users", {"name": name, "password": password})
 
+    def fault(self, kind: str, /, **what: Any) -> str:
+        """A fault in force when this returns, by its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
+
+        `kind` and `what`: docs/faults.md. Raises AdminError.
+        """
+        names: list[str] = self.admin.put("/v1/faults", {"add": [{"kind": kind, **what}]})["names"]
+        return names[0]
+
+    def remove_fault(self, *names: str) -> None:
+        """Ends faults; without a name, all of them. Raises AdminError."""
+        remove = list(names) or [fault["name"] for fault in self.faults()]
+        self.admin.put("/v1/faults", {"remove": remove})
+
+    def faults(self) -> list[dict[str, Any]]:
+        """The faults that are set, and how often each has `fired`."""
+        found: list[dict[str, Any]] = self.admin.get("/v1/faults")["faults"]
+        return found
+
     def reset(self) -> None:
         """The cluster as it was when it started, in milliseconds: no record, no group, no connection, nothing counted."""
         self.admin.post("/v1/reset")

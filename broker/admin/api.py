@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from broker.admin import redpanda
 from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
-from broker.admin.requests import caller, flag, number, quota_changes, read_body, require_caller
+from broker.admin.requests import caller, fault_changes, flag, number, quota_changes, read_body, require_caller
 from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.errors import ConfigInvalid
 
@@ -83,6 +83,16 @@ class AdminApi:
             raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
         changes = self._admin.settings.user_changes(body.get("name") or "", body.get("password"))
         return await self._changed(self._coordinator.alter_users(caller(request), changes))
+
+    async def get_faults(self, request: Request) -> Response:
+        return JSONResponse({"faults": await self._admin.faults()})
+
+    async def put_faults(self, request: Request) -> Response:
+        changes = fault_changes(await read_body(request), self._coordinator.state.faults)
+        version = await self._coordinator.alter_faults(caller(request), changes)
+        return JSONResponse(
+            {"config_version": version, "names": [name for name, fault in changes if fault is not None]}
+        )
 
     async def explain(self, request: Request) -> Response:
         """`/v1/quotas/explain`: the quotas of a client."""

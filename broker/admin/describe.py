@@ -7,6 +7,7 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.tokens.describe)
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
+    describe_faults       {name: how often it fired}
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,14 @@ class Admin:
             "truncated": any(answer["truncated"] for answer in answers.values()),
             "totals": self.sampler.totals(self.sampler.now())["tokens"],
         }
+
+    async def faults(self) -> list[dict[str, Any]]:
+        """Every fault that is set, and how often it fired; a shard that was killed has forgotten its part of that."""
+        fired: Counter[str] = Counter()
+        for told in (await self.coordinator.ask_all("describe_faults")).values():
+            fired.update(told)
+        faults = self.coordinator.state.faults
+        return [{"name": name, **record, "fired": fired[name]} for name, record in faults.items()]
 
     async def live(self, since: float) -> dict[str, Any]:
         """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""

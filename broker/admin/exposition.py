@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Member, Sample, Sampler
 from broker.journal.schema import REASONS
-from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, PATHS, RECORDED
+from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, RECORDED
 from shards.quotas.sharded_quotas import KINDS
 
 Gauge = Sequence[Any]
@@ -54,6 +54,7 @@ _TOKENS = "Connection tokens held here, of all pools."
 _BYTES = "Bytes of requests and responses."
 _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
+_FAULTS = "Requests and connections that a fault changed, by its kind."
 _PER_SHARD = (
     _gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", "open"),
     _counter("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", "admitted"),
@@ -81,6 +82,7 @@ _PER_SHARD = (
         _counter("turnstile_throttle_seconds_total", _THROTTLE_SECONDS, f"throttle_ms_{kind}", scale=1e-3, quota=kind)
         for kind in KINDS
     ),
+    *(_counter("turnstile_faults_total", _FAULTS, f"faults_{kind}", kind=kind) for kind in FAULTS),
     _gauge("turnstile_config_version", "Configuration version in force on this shard.", "version"),
     _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
 )

@@ -13,6 +13,9 @@
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
     GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
     PUT  /v1/users                                       {"name", "password" (null: remove)}
+    GET  /v1/faults                                      {"faults": [{"name", "kind", ..., "fired"}]}
+    PUT  /v1/faults                                      {"add": [{"kind", ...}], "remove": [name]} ->
+                                                         {"config_version": N, "names": [of those added]}
     GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners",
                                                          "topics", "disk": free space (describe_disk)}
     GET  /v1/damaged                                     {"damaged": [{"path", "size_bytes"}]}: files set aside
@@ -86,6 +89,8 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/metrics", api.metrics),
         Route("/v1/users", api.get_users, methods=["GET"]),
         Route("/v1/users", api.put_user, methods=["PUT"]),
+        Route("/v1/faults", api.get_faults, methods=["GET"]),
+        Route("/v1/faults", api.put_faults, methods=["PUT"]),
         Route("/v1/cluster", api.cluster),
         Route("/v1/damaged", api.damaged),
         Route("/v1/reset", api.reset, methods=["POST"]),

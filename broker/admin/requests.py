@@ -6,13 +6,16 @@ R1  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that 
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
+from collections.abc import Collection
 from typing import Any
 
 import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from broker.faults.fault import checked
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 
@@ -66,6 +69,24 @@ def quota_changes(body: Any) -> list[list[Any]]:
                 # JSON's null would be read as a removal further on, and "remove" is how to ask for one.
                 raise ConfigInvalid(str(key), json.dumps(value), "a quota is a number")
     return [[entity, {**removed, **values}] for entity, removed, values in changes]
+
+
+def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, Any] | None]]:
+    """`{"add": [fault], "remove": [name]}` as changes for the coordinator; one without a name gets one that none of `now` has.
+    Raises ConfigInvalid."""
+    shape = 'must be {"add": [{"kind": ...}], "remove": [name]}'
+    if not isinstance(body, dict) or not body.keys() <= {"add", "remove"}:
+        raise ConfigInvalid("the body", None, shape)
+    added, removed = body.get("add", []), body.get("remove", [])
+    if not isinstance(added, list) or not isinstance(removed, list) or not all(isinstance(a, dict) for a in added):
+        raise ConfigInvalid("the body", None, shape)
+    changes: list[tuple[str, dict[str, Any] | None]] = [(name, None) for name in removed]
+    taken = {*now, *(fault.get("name") for fault in added)}
+    for fault in added:
+        name = fault.get("name") or next(n for n in map("fault-{}".format, itertools.count(1)) if n not in taken)
+        taken.add(name)
+        changes.append((name, checked(fault)))
+    return changes
 
 
 def flag(request: Request, name: str, default: bool) -> bool:

@@ -33,14 +33,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("ip", "string", "client address; v4-mapped IPv6 as IPv4"),
     Column("port", "int", "client port"),
     Column("listener", "string", "listener name"),
-    Column("reason", "string", "refused: one of REASONS; closed: which side ended it"),
+    Column("reason", "string", "refused: one of REASONS; closed: which side ended it; fault: its kind"),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
-    Column("api", "string", "throttled: name of the request, e.g. Produce"),
+    Column("api", "string", "throttled, fault: name of the request, e.g. Produce"),
     Column("bytes", "long", "closed: bytes read and written; throttled: bytes or units recorded"),
     Column("throttle_ms", "int", "throttled: milliseconds the channel is muted"),
     Column("held_ms", "double", "admitted: accept to decision; refused: accept to close; closed: how long it was open"),
-    Column("limit", "string", "name of the setting or quota that decided"),
+    Column("limit", "string", "name of the setting, quota or fault that decided"),
     Column("limit_value", "double", "its value at that moment"),
     Column("version", "long", "configuration version the decision was made under"),
     Column("detail", "string", "JSON; its shape depends on the kind, see docs/journal.md"),
@@ -57,6 +57,7 @@ KINDS: tuple[str, ...] = (
     "shard_up",
     "shard_lost",
     "ended",
+    "fault",
 )
 """`ended`: the process ends in order; no event of it follows."""
 

@@ -22,6 +22,7 @@ from shards.quotas.sharded_quotas import KINDS
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
+FAULTS = ("error", "disconnect", "delay", "blackhole", "throttle")
 GAUGES = ("tokens_in_use", "tokens_cached", "pools", "waiting", "held", "muted")
 _PROCESS = ("pid", "epoch", "version")
 _COUNTERS = (
@@ -36,6 +37,7 @@ _COUNTERS = (
     "auth_failures",
     *(f"throttled_{kind}" for kind in KINDS),
     *(f"throttle_ms_{kind}" for kind in KINDS),
+    *(f"faults_{kind}" for kind in FAULTS),
     "events",
 )
 _PER_LISTENER = (

@@ -18,6 +18,7 @@ from typing import Any
 
 import trio
 
+from broker.faults.triggers import Triggers
 from broker.journal.writer import open_coordinator
 from broker.log.topics_on_disk import topics_on_disk
 from broker.metrics.shard_counters import Layout, ShardCounters
@@ -103,6 +104,7 @@ class CoordinatorProcess:
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
         self._cpu_waits = {member: CpuWaits() for member in plan.members()}
+        self._triggers = Triggers()
         self.mesh: Mesh
         store, lost = open_store(
             plan.data_dir / "cluster.sqlite",
@@ -176,6 +178,7 @@ class CoordinatorProcess:
                     self.mesh.on_down = self._shard_down
                     self.mesh.on_message = self._told
                     self.coordinator.serve_on(self.mesh.serve)
+                    self.mesh.serve("fault_fires", lambda member, name: self._fault_fires(name))
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
                     meshing.start_soon(self._tick)
                     meshing.start_soon(self._watch_shards, meshing)
@@ -279,8 +282,15 @@ class CoordinatorProcess:
 
     def _stored(self, version: int, delta: list[Change]) -> None:
         """A version is stored: journaled before the push, as from here on either version may be in force for the audit."""
+        for kind, key, _ in delta:
+            if kind == "fault":
+                self._triggers.forget(key)
         self.journal.config(version, [list(change) for change in delta])
         self.journal.flush()
+
+    def _fault_fires(self, name: str) -> bool:
+        """Whether a fault with a trigger is for the call that a shard asks about."""
+        return self._triggers.fires(name, self.coordinator.state.faults.get(name), time.monotonic() * 1000)
 
     def _acknowledged(self, version: int, delta: list[Change]) -> None:
         """A version is in force everywhere: journaled before the caller is answered, so that the audit can judge by it."""

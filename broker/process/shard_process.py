@@ -19,6 +19,7 @@ from typing import Any
 import trio
 
 from broker.accept.acceptors import Acceptors
+from broker.faults.injection import Faults
 from broker.journal.writer import JournalWriter
 from broker.log.memory import keep_freed_buffers
 from broker.metrics.outcomes import Outcomes
@@ -109,6 +110,7 @@ class ShardProcess:
         self._configured = trio.Event()
         self._ending = False
         self._requests: RequestMemory | None = None  # from the first listener on
+        self._faults: Faults | None = None  # likewise
         self.mesh: Mesh  # from here on: made in `serve`
         self.turns: Turns
         self.kafka: Kafka
@@ -243,6 +245,7 @@ class ShardProcess:
             "describe_gauges", lambda peer: describe_gauges(self.meters, self.muted) + self.acceptors.describe_gauges()
         )
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
+        mesh.serve("describe_faults", lambda peer: {} if self._faults is None else self._faults.describe())
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
         self.acceptors.eviction.serve_on(mesh.serve)
@@ -307,6 +310,8 @@ class ShardProcess:
         self._configured.set()
         self.kafka.image_changed(applied.changed.kinds)
         self.throttling.image_changed()
+        if self._faults is not None:
+            self._faults.image_changed(applied.changed.kinds)
         self.acceptors.image_changed(applied.version)
         self.context.tokens.apply(applied.version, enforced, applied.changed.pools)
 
@@ -327,6 +332,14 @@ class ShardProcess:
             PreparedAnswers(image),
             most_items=image.get("turnstile.request.max.items"),
         )
+        faults = self._faults = Faults(
+            context,
+            self.connections,
+            dispatcher.answer,
+            dispatcher.follows,
+            partial(self._call, COORDINATOR, "fault_fires"),
+        )
+        faults.image_changed({"fault"})
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers)
             serving = Serving(
@@ -342,6 +355,7 @@ class ShardProcess:
                 authentication=self._authentication if "sasl" in endpoint.options else lambda: None,
                 tls=context_of(endpoint),
             )
+            faults.attach(serving)
             self.acceptors.open(outcomes, sock, serving.open)
 
     def _room(self, most_bytes: int) -> int:

@@ -32,6 +32,9 @@ class Channel(Protocol):
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
 
+    def close(self, why: str = ...) -> None: ...
+    def reset_when_closed(self) -> None: ...
+
 
 class Authenticator(Protocol):
     """`bare`: frames are tokens without Kafka headers."""

@@ -8,8 +8,9 @@ B2  What is sent while answers are gathered leaves as one piece, when `send_gath
 from __future__ import annotations
 
 import errno
+import struct
 from _socket import socket as RawSocket
-from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR
+from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR, SO_LINGER, SOL_SOCKET
 from typing import Final
 
 from broker.serve.channel import ChannelServer
@@ -23,6 +24,7 @@ _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
 _WRITING = _READING | EPOLLOUT
 _MOST_GATHERED = 32
 _LONG_BYTES = 16 << 10
+_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: closing sends a reset
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 scratch: Final = memoryview(bytearray(READ_SIZE))
@@ -138,6 +140,10 @@ class ClientSocket:
         except OSError:
             return False
         return True
+
+    def reset_when_closed(self) -> None:
+        """Closing it sends a reset, and drops what the client has not read."""
+        self.sock.setsockopt(SOL_SOCKET, SO_LINGER, _AT_ONCE)
 
     def close_socket(self) -> None:
         """The descriptor is free, and what was not sent is dropped."""

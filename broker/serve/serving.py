@@ -49,6 +49,8 @@ class Serving:
         self.answered: Callable[[int, int], None] = context.counters.request
         self.answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]] = dispatcher.answer
         self.follows: Callable[[bytes], bool] = dispatcher.follows
+        self.opened: Callable[[Connection], None] | None = None
+        """Told of each connection, while a fault may end it."""
         self._outcomes = outcomes
         self._family = family
         self._tokens = context.tokens
@@ -58,7 +60,9 @@ class Serving:
 
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
-        self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
+        connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
+        if self.opened is not None:
+            self.opened(connection)
 
     def malformed(self, channel: Channel, why: str) -> None:
         """A frame that is no request: counted, logged at most once a second; the connection ends."""

@@ -94,6 +94,9 @@ class TlsSocket:
         if not self._unsent:
             self._raw.shutdown(how)
 
+    def setsockopt(self, level: int, name: int, value: bytes) -> None:
+        self._raw.setsockopt(level, name, value)
+
     def close(self) -> None:
         self._raw.close()
 

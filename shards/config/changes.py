@@ -22,6 +22,8 @@ from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota
 
 Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000
+MAX_FAULTS = 100
+MOST_OF_A_NAME = 100
 
 
 class ConfigState:
@@ -37,6 +39,7 @@ class ConfigState:
         self.quotas: dict[str, dict[str, float]] = {}
         self.topics: dict[str, dict[str, Any]] = {}
         self.users: dict[str, dict[str, Any]] = {}
+        self.faults: dict[str, dict[str, Any]] = {}
         self.put(records)
 
     def put(self, delta: Iterable[Change]) -> None:
@@ -54,7 +57,8 @@ class ConfigState:
 
     def _table(self, kind: str) -> dict[str, Any]:
         tables: dict[str, dict[str, Any]] = {
-            "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users}  # fmt: skip
+            "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
+            "fault": self.faults}  # fmt: skip
         return tables[kind]
 
     def dump(self) -> list[Change]:
@@ -65,6 +69,7 @@ class ConfigState:
             *(("quota", key, values) for key, values in self.quotas.items()),
             *(("user", name, value) for name, value in self.users.items()),
             *(("topic", name, value) for name, value in self.topics.items()),
+            *(("fault", name, value) for name, value in self.faults.items()),
         ]
 
 
@@ -234,3 +239,23 @@ def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Ch
     return storable(
         [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
     )
+
+
+# ---- faults
+
+
+def faults_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+    """`changes`: [name, fault or None to remove it]. A fault is taken as it is; what is in it is checked by
+    broker/faults/fault.py. Raises ConfigInvalid."""
+    wanted = dict(state.faults)
+    for name, fault in changes:
+        if not isinstance(name, str) or not 0 < len(name) <= MOST_OF_A_NAME:
+            raise ConfigInvalid("name", name, f"a fault's name has 1 to {MOST_OF_A_NAME} characters")
+        if fault is not None:
+            wanted[name] = fault
+        elif wanted.pop(name, None) is None:
+            raise ConfigInvalid("fault", name, "there is no such fault", error="RESOURCE_NOT_FOUND")
+    if len(wanted) > MAX_FAULTS:
+        raise ConfigInvalid("faults", len(wanted), f"there may be at most {MAX_FAULTS} at a time")
+    names = dict.fromkeys([*state.faults, *wanted])
+    return storable([("fault", name, wanted.get(name)) for name in names if wanted.get(name) != state.faults.get(name)])

@@ -3,7 +3,8 @@
 K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
 K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
     been killed because it got nowhere with it (publisher.P2); one that comes back gets the whole state before it serves.
-K3  A change that a caller was told of is durable (store.D1); a caller that goes away does not stop a push half way.
+K3  A change that a caller was told of is durable (store.D1), but for faults, which end with the coordinator's process; a
+    caller that goes away does not stop a push half way.
 """
 
 import json
@@ -13,7 +14,15 @@ from typing import Any
 
 import trio
 
-from shards.config.changes import Change, ConfigState, check_brokers, quotas_delta, settings_delta, users_delta
+from shards.config.changes import (
+    Change,
+    ConfigState,
+    check_brokers,
+    faults_delta,
+    quotas_delta,
+    settings_delta,
+    users_delta,
+)
 from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
 from shards.config.recovery import usable
 from shards.config.store import PRODUCER_ID, Store
@@ -122,6 +131,10 @@ class Coordinator:
     async def alter_users(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: users_delta(self.state, changes), validate_only)
+
+    async def alter_faults(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: faults_delta(self.state, changes), validate_only)
 
     async def alter_topic_configs(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""

@@ -22,12 +22,12 @@ from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
-KINDS = ("static", "setting", "quota", "topic", "user")
+KINDS = ("static", "setting", "quota", "topic", "user", "fault")
 
 
 class ImageChange(NamedTuple):
-    """What a delta touched: `kinds` of record (setting, quota, topic, user), and the `pools` whose cap may have become another
-    one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
+    """What a delta touched: `kinds` of record (setting, quota, topic, user, fault), and the `pools` whose cap may have become
+    another one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
 
     kinds: frozenset[str]
     pools: frozenset[str]
@@ -86,6 +86,7 @@ class ClusterImage:
         self.topics = Topics()
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.users: dict[str, dict[str, Any]] = {}
+        self.faults: dict[str, dict[str, Any]] = {}
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
@@ -113,10 +114,10 @@ class ClusterImage:
 
     def _records(self, kind: str) -> Any:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
-                "user": self.users}[kind]  # fmt: skip
+                "user": self.users, "fault": self.faults}[kind]  # fmt: skip
 
     def _forget(self) -> None:
-        self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
+        self.static, self.dynamic, self.quotas, self.users, self.faults = {}, {}, {}, {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:

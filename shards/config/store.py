@@ -90,14 +90,14 @@ class Store:
     ) -> int:
         """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds.
 
-        Changes of kind `static` are history only: the command line says them anew at every start. Raises CannotStore when
-        the disk won't have it; nothing is changed then.
+        Changes of kind `static` are history only: the command line says them anew at every start. So are those of kind `fault`:
+        nothing goes wrong on purpose after a restart. Raises CannotStore when the disk won't have it; nothing is changed then.
         """
         changes = list(changes)
         version = self.version + 1
         with _Transaction(self._db):
             for kind, key, _, new in changes:
-                if kind == "static":
+                if kind in ("static", "fault"):
                     continue
                 if new is None:
                     self._db.execute("DELETE FROM record WHERE kind = ? AND key = ?", (kind, key))

@@ -1,0 +1,99 @@
+"""`turnstile fault`: what a running cluster does wrong on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import show_change, show_json, show_table
+
+_KINDS = ("error", "disconnect", "delay", "blackhole", "throttle")
+_SHOWN = ("error", "delay_ms", "throttle_ms", "reset", "mute", "api", "client_id", "ip", "connection")
+_TRIGGERS = ("once", "on_call", "times", "every_ms", "probability", "seed")
+
+
+@click.group()
+def fault() -> None:
+    """Make answers fail, wait or vanish, for an API, a client id, an address or a connection.
+
+    \b
+    error       the answer says --error
+    disconnect  the connection ends instead of the answer; without --api at once, and so does each new one
+    delay       the answer leaves --delay-ms later
+    blackhole   the request is not served and not answered
+    throttle    the answer says --throttle-ms, and the connection is muted for as long
+
+    \b
+    turnstile fault add error --api Produce --error NOT_LEADER_OR_FOLLOWER --times 2
+    turnstile fault add delay --client-id 'orders-*' --delay-ms 500 --probability 0.1 --seed 7
+    turnstile fault add disconnect --ip 127.1.0.9 --reset
+    turnstile fault list
+    turnstile fault remove fault-1
+
+    A fault is in force on every shard when the command returns. None outlives the cluster.
+    """
+
+
+@fault.command("add")
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.option("--name", help="Name of the fault.  [default: fault-1, fault-2, ...]")
+@click.option("--api", help="APIs that it is for, such as Produce,Fetch.  [default: all]")
+@click.option("--client-id", help="Client id that it is for; * and ? stand for other characters.")
+@click.option("--ip", help="Address of the clients that it is for.")
+@click.option("--connection", metavar="IP:PORT", help="Connection that it is for: the client's address and port.")
+@click.option("--error", metavar="NAME", help="Kafka's name of an error, such as REQUEST_TIMED_OUT.")
+@click.option("--delay-ms", type=click.IntRange(1), help="How much later the answer leaves.")
+@click.option("--throttle-ms", type=click.IntRange(1), help="The throttle time that the answer says.")
+@click.option("--no-mute", is_flag=True, help="Only say the throttle time, and read on.")
+@click.option("--reset", is_flag=True, help="End the connection by RST.")
+@click.option("--once", is_flag=True, help="For the first call only.")
+@click.option("--on-call", type=click.IntRange(1), metavar="N", help="For the Nth call only.")
+@click.option("--times", type=click.IntRange(1), metavar="N", help="For the first N calls.")
+@click.option("--every-ms", type=click.IntRange(1), metavar="N", help="For a call if the last was N ms ago.")
+@click.option("--probability", type=click.FloatRange(0, 1), metavar="P", help="For this part of the calls.")
+@click.option("--seed", type=click.IntRange(0), help="Which calls these are.  [default: 0]")
+@with_cluster
+def add(cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bool, once: bool, **given: Any) -> None:
+    """Add a fault; with the name of one that is set, in its place."""
+    switches = {"once": once, "reset": reset}
+    wanted = {"kind": kind, **given, **{name: True for name, value in switches.items() if value}}
+    if no_mute:
+        wanted["mute"] = False
+    body = {"add": [{name: value for name, value in wanted.items() if value is not None}]}
+    answer = cluster.put("/v1/faults", body)
+    show_change(answer, [f"{answer['names'][0]}: {kind}"], as_json=as_json)
+
+
+@fault.command("list")
+@with_cluster
+def list_(cluster: AdminClient, as_json: bool) -> None:
+    """Show the faults that are set, and how often each has fired."""
+    found = cluster.get("/v1/faults")
+    if as_json:
+        show_json(found)
+    elif not found["faults"]:
+        click.echo("no fault is set")
+    else:
+        rows = [(each["name"], each["kind"], str(each["fired"]), _told(each)) for each in found["faults"]]
+        show_table([("FAULT", "KIND", "FIRED", "FOR"), *rows])
+
+
+@fault.command("remove")
+@click.argument("names", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every fault.")
+@with_cluster
+def remove(cluster: AdminClient, names: tuple[str, ...], every: bool, as_json: bool) -> None:
+    """Remove faults by their names."""
+    if bool(names) == every:
+        raise click.UsageError("name the faults to remove, or say --all")
+    gone = [each["name"] for each in cluster.get("/v1/faults")["faults"]] if every else list(names)
+    answer = cluster.put("/v1/faults", {"remove": gone})
+    show_change(answer, [f"removed {' '.join(gone)}"] if gone else ["no fault was set"], as_json=as_json)
+
+
+def _told(fault: dict[str, Any]) -> str:
+    parts = [(name, fault[name]) for name in (*_SHOWN, *_TRIGGERS) if name in fault]
+    return " ".join(f"{name}={','.join(value) if isinstance(value, list) else value}" for name, value in parts)
