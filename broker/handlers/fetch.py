@@ -1,8 +1,9 @@
-"""Fetch (1), versions 4-18: KIP-74 (response limit), KIP-98 (isolation), KIP-227 (sessions), KIP-320, KIP-516.
+"""Fetch (1), versions 4-18: KIP-74 (response limit), KIP-98 (isolation levels), KIP-227 (sessions), KIP-320, KIP-516.
 
 Sessions are refused the way a broker with a full cache does: a full fetch is answered with session id 0, so that the
-client asks for everything each time. There is one replica and no transaction, so high watermark, last stable offset
-and log end are one. Not emulated: followers, KIP-392's closest replica, diverging epochs, KIP-951's leader hints.
+client asks for everything each time. There is one replica, so the high watermark is the log's end. read_committed ends at
+the last stable offset, and names the aborted transactions in what it returns. Not emulated: followers, KIP-392's closest
+replica, diverging epochs, KIP-951's leader hints.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,12 +41,17 @@ def routes(partitions: Partitions, spawn: Spawn, room: Callable[[int], int] = la
             return call.types.FetchResponse(error_code=error, session_id=0, responses=())
         by_id = call.api_version >= TOPIC_IDS_SINCE
         topics = _distinct(request)
-        wanted = []
+        wanted, committed = [], request.isolation_level == READ_COMMITTED
         for (name, topic_id), asked in topics.items():
             topic = partitions.name_of(topic_id) if by_id else name
             wanted += [
                 PartitionFetch(
-                    topic, each.partition, each.current_leader_epoch, each.fetch_offset, each.partition_max_bytes
+                    topic,
+                    each.partition,
+                    each.current_leader_epoch,
+                    each.fetch_offset,
+                    each.partition_max_bytes,
+                    committed,
                 )
                 for each in asked.values()
             ]
@@ -59,8 +65,7 @@ def routes(partitions: Partitions, spawn: Spawn, room: Callable[[int], int] = la
             wait_ms=from_timedelta(request.max_wait),
             client=f"{call.ip} {call.port}",
         )
-        aborted = () if request.isolation_level == READ_COMMITTED else None
-        return then(answers, partial(_respond, topics, aborted, call))
+        return then(answers, partial(_respond, topics, committed, call))
 
     return [Route.of(FETCH, fetch)]
 
@@ -82,7 +87,7 @@ def _distinct(request: FetchRequest) -> Topics:
     return topics
 
 
-def _respond(topics: Topics, aborted: tuple[()] | None, call: Call, answers: Sequence[Answer]) -> Message:
+def _respond(topics: Topics, committed: bool, call: Call, answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
     by_id = call.api_version >= TOPIC_IDS_SINCE
@@ -90,24 +95,26 @@ def _respond(topics: Topics, aborted: tuple[()] | None, call: Call, answers: Seq
         types.FetchableTopicResponse(
             topic=None if by_id else name,
             topic_id=topic_id if by_id else None,
-            partitions=[_partition(types, number, next(answered), aborted, by_id) for number in asked],
+            partitions=[_partition(types, number, next(answered), committed, by_id) for number in asked],
         )
         for (name, topic_id), asked in topics.items()
     ]
     return types.FetchResponse(error_code=codes.NONE, session_id=0, responses=responses)
 
 
-def _partition(types: Types, index: int, answer: Answer, aborted: tuple[()] | None, by_id: bool) -> Message:
-    code, high_watermark, start_offset, batches = answer
+def _partition(types: Types, index: int, answer: Answer, committed: bool, by_id: bool) -> Message:
+    code, high_watermark, start_offset, batches, last_stable_offset, aborted = answer
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
         code = codes.UNKNOWN_TOPIC_ID
     return types.PartitionData(
         partition_index=index,
         error_code=code,
         high_watermark=high_watermark,
-        last_stable_offset=high_watermark,
+        last_stable_offset=last_stable_offset,
         log_start_offset=start_offset,
-        aborted_transactions=aborted,
+        aborted_transactions=[types.AbortedTransaction(producer_id=p, first_offset=o) for p, o in aborted]
+        if committed
+        else None,
         records=batches,
         preferred_read_replica=-1,
     )

@@ -1,5 +1,7 @@
 """ListOffsets (2), versions 1-10: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (tiers).
 
+At read_committed the end is the last stable offset, and a record behind it is not found (KIP-98).
+
 Special timestamps: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start of the local log,
 which is the whole log, -5 the end of the tiered log, which is empty. A compressed batch is not decompressed: its first
 record answers for all of its records.
@@ -18,12 +20,14 @@ from broker.serve.call import Call, Route
 from shards.mesh.deferred import MaybeDeferred, then
 
 LIST_OFFSETS = 2
+READ_COMMITTED = 1
 
 
 def routes(partitions: Partitions) -> list[Route]:
     def list_offsets(request: ListOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+        committed = request.isolation_level == READ_COMMITTED
         items = [
-            (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp)
+            (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp, committed)
             for topic in request.topics
             for each in topic.partitions
         ]

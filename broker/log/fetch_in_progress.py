@@ -15,17 +15,19 @@ from broker.log.partitions import Answer
 
 
 class PartitionFetch(NamedTuple):
-    """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1."""
+    """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1. `committed`: isolation level
+    read_committed."""
 
     topic: str
     partition: int
     epoch: int
     offset: int
     max_bytes: int
+    committed: bool = False
 
 
 class FetchInProgress:
-    """`answers`: (code, high watermark, start offset, batches) of each partition that is `wanted`, None until its home has
+    """`answers`: as Partitions.read gives them, of each partition that is `wanted`, None until its home has
     answered. `by_home`: indexes of partitions by the shard they are at home at."""
 
     def __init__(
@@ -56,7 +58,7 @@ class FetchInProgress:
         for index, (asked, answer) in enumerate(zip(self.wanted, self.answers, strict=True)):
             batches = _cut(answer[3], min(asked.max_bytes, left_bytes), nothing_yet)
             if batches is not answer[3]:
-                self.answers[index] = (*answer[:3], batches)
+                self.answers[index] = (*answer[:3], batches, *answer[4:])
             if batches:
                 left_bytes -= len(batches)
                 nothing_yet = False

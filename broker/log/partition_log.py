@@ -7,10 +7,13 @@ L3  offsets are given without gaps; `start_offset` and `next_offset` never fall.
     reading an offset in it goes on behind it, as a reader of a compacted topic does
 L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
 L5  memory is bounded: an index per segment (broker/log/segment.py); per partition producers, and a few places where readers
-    left off
+    left off; of aborted transactions a fifth of what their records take on disk at most (broker/log/transaction_index.py)
+L6  who reads committed records reads up to the last stable offset: the first offset of the transactions that are ongoing,
+    or the end. It never falls. What was aborted in front of it is named with what is read
 
-Files: `<base offset>.log`, an `.index` beside each closed one, `.producers` with the state of the producers when that
-segment began, and `partition.meta`: the topic's id and the start offset. A partition without a batch has no files.
+Files: `<base offset>.log`, an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
+with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
+partition without a batch has no files.
 """
 
 import contextlib
@@ -23,20 +26,23 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from broker.log import compression, partition_meta, record_scan, records, recovery, validation
+from broker.log import compression, control_records, partition_meta, record_scan, records, recovery, validation
 from broker.log.compression import NotUnpacked
+from broker.log.control_records import EndTransactionMarker
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_meta import PartitionMeta
 from broker.log.producer_state import ProducerStateManager
 from broker.log.record_scan import MalformedRecords
-from broker.log.records import PLACE, Rejected
+from broker.log.records import PLACE, TRANSACTIONAL, Batch, Rejected
 from broker.log.segment import NO_TIMESTAMP, BatchPosition, DamagedSegment, LogSegment
+from broker.log.transaction_index import TransactionIndex
 from broker.protocol import codes
 
 LEADER_EPOCH = 0  # leaders never change
 _RESUME_PLACES = 64
 _MOST_REPAIRS = 3
+_ANY_BYTES = 1 << 62
 
 T = TypeVar("T")
 
@@ -71,6 +77,7 @@ class PartitionLog:
         self.waiters: set[AppendWaiter] = set()
         self.start_offset = 0
         self.producers = ProducerStateManager()
+        self.aborted = TransactionIndex()
         self._files = files
         self._segments: list[LogSegment] = []
         self._resume: dict[int, tuple[LogSegment, int]] = {}  # offset -> where its batch starts
@@ -83,6 +90,11 @@ class PartitionLog:
     def next_offset(self) -> int:
         """The log end offset, which is the high watermark too: there is one replica."""
         return self._segments[-1].next_offset if self._segments else self.start_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """L6."""
+        return max(self.producers.first_unstable_offset(self.next_offset), self.start_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -103,8 +115,11 @@ class PartitionLog:
 
     # Writing
 
-    def append(self, batch_bytes: bytes | None, now_ms: int) -> AppendInfo:
-        """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it."""
+    def append(self, batch_bytes: bytes | None, now_ms: int, verified_at: int | None = None) -> AppendInfo:
+        """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it.
+
+        `verified_at`: what the refusal as UNVERIFIED said of a batch that begins a transaction (producer_state.py, P5).
+        """
         limits = self.limits
         batch, batch_bytes = validation.validate(batch_bytes, limits, now_ms)
         if batch.producer_id >= 0:
@@ -112,6 +127,29 @@ class PartitionLog:
             if earlier is not None:
                 append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
                 return AppendInfo(earlier.base_offset, append_time_ms, self.start_offset)
+            if batch.attributes & TRANSACTIONAL:
+                self.producers.require_verified(batch, verified_at)
+        base_offset = self._store(batch, batch_bytes, now_ms)
+        if batch.producer_id >= 0:
+            self.producers.record(batch, base_offset)
+        for waiter in tuple(self.waiters):
+            waiter.grown(batch.size)
+        return AppendInfo(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
+
+    def end_transaction(self, producer_id: int, epoch: int, marker: EndTransactionMarker, now_ms: int) -> None:
+        """Puts a marker at the end, also if the producer has no transaction here. Raises Rejected."""
+        self.producers.check_marker(producer_id, epoch, marker)
+        batch_bytes = control_records.end_marker(producer_id, epoch, marker, now_ms)
+        batch = records.header_at(batch_bytes, 0)
+        base_offset = self._store(batch, batch_bytes, now_ms)
+        aborted = self.producers.end(batch, marker, base_offset)
+        if aborted is not None:
+            self.aborted.append(aborted)
+        for waiter in tuple(self.waiters):
+            waiter.grown(_ANY_BYTES)  # all records of the transaction can be read now
+
+    def _store(self, batch: Batch, batch_bytes: bytes, now_ms: int) -> int:
+        """Writes a batch, and gives its base offset. Raises Rejected: nothing was written."""
         before = len(self._segments)
         try:
             segment = self._segment_for(batch.size)
@@ -123,11 +161,7 @@ class PartitionLog:
             with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
                 self.retain(now_ms)
         segment.note(batch, base_offset)
-        if batch.producer_id >= 0:
-            self.producers.record(batch, base_offset)
-        for waiter in tuple(self.waiters):
-            waiter.grown(batch.size)
-        return AppendInfo(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
+        return base_offset
 
     def _write(self, segment: LogSegment, base_offset: int, batch_bytes: bytes) -> None:
         """One write of the whole batch; what a failed one left behind is cut off."""
@@ -163,6 +197,7 @@ class PartitionLog:
         last = self._segments[-1]
         new = LogSegment(self.directory, last.next_offset, self._files)
         last.save_sidecar()
+        recovery.save_aborted(last, self.aborted)
         recovery.save_snapshot(new, self.producers)
         self._files.descriptor(new.path, create=True)
         self._segments.append(new)
@@ -170,23 +205,31 @@ class PartitionLog:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, *, whole: bool = False) -> bytes:
+    def read(
+        self, offset: int, max_bytes: int, at_least_one: bool, *, whole: bool = False, committed: bool = False
+    ) -> bytes:
         """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
 
         The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
-        `whole`: none is cut.
+        `whole`: none is cut. `committed`: only what is in front of the last stable offset (L6).
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OutOfRange
-        if offset == self.next_offset or (max_bytes <= 0 and not at_least_one):
+        end = self.last_stable_offset if committed else self.next_offset
+        if offset >= end or (max_bytes <= 0 and not at_least_one):
             return b""
-        return self._repairing(lambda: self._read(offset, max_bytes, at_least_one, whole))
+        return self._repairing(lambda: self._read(offset, max_bytes, at_least_one, whole, end))
 
-    def _read(self, offset: int, max_bytes: int, at_least_one: bool, whole: bool) -> bytes:
+    def _read(self, offset: int, max_bytes: int, at_least_one: bool, whole: bool, end: int) -> bytes:
         place = self._resume.get(offset) or self._place_of(offset)
         if place is None:
             return b""
         segment, position = place
+        if end < segment.next_offset:
+            stable_bytes = segment.position_of(end) - position
+            if stable_bytes <= 0:
+                return b""  # a gap that damage left: the next batch is not stable
+            max_bytes = min(max_bytes, stable_bytes)
         data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one)
         if data:
             segment.require_offset(data, position, offset)
@@ -218,7 +261,21 @@ class PartitionLog:
                 made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
                 self._segments[index : index + 1] = made
                 self._resume.clear()
+                with contextlib.suppress(OSError):
+                    for segment in made if closed else made[:-1]:
+                        recovery.save_aborted(segment, self.aborted)
         raise OSError(errno.EIO, "the log is damaged")
+
+    def aborted_in(self, data: bytes, offset: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions with records in `data`, which was read from `offset` on."""
+        if not data or not len(self.aborted):
+            return []
+        first = records.header_at(data, 0)
+        at, end = first.size, first.last_offset + 1
+        while at + records.HEADER.size <= len(data):
+            batch = records.header_at(data, at)
+            at, end = at + batch.size, batch.last_offset + 1
+        return self.aborted.collect(offset, end)
 
     def offset_since(self, timestamp: int) -> tuple[int, int] | None:
         """(offset, its timestamp) of the first record at or after `timestamp` (ms), None if there is none.
@@ -269,6 +326,7 @@ class PartitionLog:
         if offset > self.start_offset:
             self._save_meta(offset)
             self.start_offset = offset
+            self.aborted.drop_before(offset)
             with contextlib.suppress(OSError):  # the records are gone; their files go another time
                 if offset == self.next_offset and self._segments[-1].size:
                     self._roll()
@@ -318,6 +376,7 @@ class PartitionLog:
             self._resume = {offset: place for offset, place in self._resume.items() if place[0] is not segment}
         if self._segments:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+            self.aborted.drop_before(self.start_offset)
 
     # Opening
 
@@ -328,7 +387,7 @@ class PartitionLog:
         if meta is not None and meta.topic_id != self.topic_id:
             shutil.rmtree(self.directory, ignore_errors=True)
             return
-        self._segments, self.producers, self.torn_bytes = recovery.recover(self.directory, self._files)
+        self._segments, self.producers, self.aborted, self.torn_bytes = recovery.recover(self.directory, self._files)
         if meta is not None:
             self.start_offset = meta.start_offset
         if self._segments:

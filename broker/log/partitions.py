@@ -18,6 +18,7 @@ from uuid import UUID
 
 import structlog
 
+from broker.log.control_records import EndTransactionMarker
 from broker.log.manager import LogManager
 from broker.log.partition_log import LEADER_EPOCH, OutOfRange
 from broker.log.records import Rejected
@@ -48,10 +49,12 @@ class PartitionCalls(Protocol):
 
 FAILED: dict[str, Callable[[Rejected], Answer]] = {
     APPEND: lambda why: (why.code, -1, -1, -1, why.message, why.records),
-    "read": lambda why: (why.code, -1, -1, b""),
+    "read": lambda why: (why.code, -1, -1, b"", -1, ()),
     "offset_at": lambda why: (why.code, -1, -1),
     "delete_before": lambda why: (why.code, -1),
     "end_of_epoch": lambda why: (why.code, -1, -1),
+    "end_transaction": lambda why: (why.code,),
+    "producers": lambda why: (why.code, why.message, ()),
 }
 """The operations, and for each the answer that says why it failed (`why`: a Rejected)."""
 
@@ -164,32 +167,38 @@ class Partitions:
             log.error("a mistake in a partition's log", topic=item[0], partition=item[1], exc_info=fault)
             return FAILED[operation](Rejected(codes.UNKNOWN_SERVER_ERROR, "The broker made a mistake."))
 
-    def _append(self, topic: str, partition: int, batch: bytes | None) -> Answer:
-        """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)"""
+    def _append(self, topic: str, partition: int, batch: bytes | None, verified_at: int | None = None) -> Answer:
+        """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)
+
+        For UNVERIFIED (producer_state.py) the last field has what to give as `verified_at` once the coordinator was asked.
+        """
         if self._space.full is not None:
             raise self._space.full
-        placed = self.log(topic, partition).append(batch, self._now_ms())
+        placed = self.log(topic, partition).append(batch, self._now_ms(), verified_at)
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 
     def _read(
-        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, at_least_one: bool, whole: bool
-    ) -> Answer:
-        """(code, high watermark, start offset, batches); see PartitionLog.read."""
+        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool,
+        whole: bool,
+    ) -> Answer:  # fmt: skip
+        """(code, high watermark, start offset, batches, last stable offset, aborted transactions as (producer id, first
+        offset)); see PartitionLog.read."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:
-            data = log.read(offset, max_bytes, at_least_one, whole=whole)
-            return codes.NONE, log.next_offset, log.start_offset, data
+            data = log.read(offset, max_bytes, at_least_one, whole=whole, committed=committed)
         except OutOfRange:
-            return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b""
+            return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b"", log.last_stable_offset, ()
+        aborted = log.aborted_in(data, offset) if committed else ()
+        return codes.NONE, log.next_offset, log.start_offset, data, log.last_stable_offset, aborted
 
-    def _offset_at(self, topic: str, partition: int, epoch: int, timestamp: int) -> Answer:
+    def _offset_at(self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False) -> Answer:
         """(code, timestamp, offset); -1 and -1 if there is none. `timestamp` may be one of ListOffsets' own."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         found: tuple[int, int] | None
         if timestamp == -1:
-            found = (log.next_offset, -1)
+            found = (log.last_stable_offset if committed else log.next_offset, -1)
         elif timestamp in (-2, -4):  # earliest, earliest local: nothing is kept elsewhere
             found = (log.start_offset, -1)
         elif timestamp == -3:
@@ -197,6 +206,8 @@ class Partitions:
         elif timestamp >= 0:
             found = log.offset_since(timestamp)
         else:  # -5, latest tiered: nothing is
+            found = None
+        if found is not None and committed and timestamp not in (-1, -2, -4) and found[0] >= log.last_stable_offset:
             found = None
         return (codes.NONE, -1, -1) if found is None else (codes.NONE, found[1], found[0])
 
@@ -209,6 +220,18 @@ class Partitions:
         require_epoch(current_epoch)
         log = self.log(topic, partition)
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
+
+    def _end_transaction(
+        self, topic: str, partition: int, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int
+    ) -> Answer:
+        """(code,)"""
+        marker = EndTransactionMarker(commit, coordinator_epoch)
+        self.log(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
+        return (codes.NONE,)
+
+    def _producers(self, topic: str, partition: int) -> Answer:
+        """(code, message, the fields of a ProducerState for each producer)"""
+        return codes.NONE, "", self.log(topic, partition).producers.describe()
 
 
 def _answers(operation: str, later: Deferred[Any], count: int) -> list[Answer]:

@@ -67,7 +67,7 @@ class Reader:
     def fetch(
         self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int, client: str
     ) -> MaybeDeferred[list[Answer]]:
-        """(code, high watermark, start offset, batches) of each, in order; cancelling it ends the wait.
+        """What Partitions.read answers for each, in order; cancelling it ends the wait.
 
         At least one batch comes if there is any, however large. `client` names the connection among all of this broker.
         """
@@ -119,9 +119,9 @@ class Reader:
         """`room_bytes`: what fits besides the client's own limits. Where only that is short, no batch is cut."""
         answers = []
         left_bytes, nothing_yet = max_bytes, True
-        for topic, partition, epoch, offset, most in wanted:
+        for topic, partition, epoch, offset, most, committed in wanted:
             most = min(most, left_bytes)
-            asked = (topic, partition, epoch, offset, min(most, room_bytes), nothing_yet, most > room_bytes)
+            asked = (topic, partition, epoch, offset, min(most, room_bytes), committed, nothing_yet, most > room_bytes)
             answer = self._partitions.do("read", asked)
             if answer[3]:
                 size = len(answer[3])

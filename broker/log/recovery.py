@@ -8,6 +8,8 @@ when a reader meets a header that can't be right.
 R1  A sound batch is never dropped: one behind damage goes into a segment of its own, which leaves a gap in the offsets.
 R2  Damaged bytes are set aside (runtime/set_aside.py). A torn end of the last segment, which a killed process leaves, is not.
 R3  A repair that is cut short is done again by the next one: the damaged file is replaced last.
+R4  Aborted transactions of closed segments come from their `.txnindex` files. Where one is damaged, its segment is scanned
+    with the producers as they were when it began.
 """
 
 import contextlib
@@ -21,9 +23,9 @@ import structlog
 from broker.log import scanning
 from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.producer_state import ProducerStateManager
-from broker.log.records import Batch
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
+from broker.log.transaction_index import TransactionIndex
 from broker.runtime.set_aside import keep_copy, set_aside
 
 log = structlog.get_logger(__name__)
@@ -32,6 +34,7 @@ log = structlog.get_logger(__name__)
 class Recovered(NamedTuple):
     segments: list[LogSegment]
     producers: ProducerStateManager
+    aborted: TransactionIndex
     torn_bytes: int  # cut off at the end
 
 
@@ -39,10 +42,8 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
     """Reads the log in `directory`. Raises OSError."""
     found = [LogSegment(directory, base, files) for base in _base_offsets(directory)]
     producers, scan_from = _latest_snapshot(found)
-
-    def heed(batch: Batch) -> None:
-        if batch.producer_id >= 0:
-            producers.record(batch, batch.base_offset)
+    aborted = TransactionIndex()
+    heed = _Replay(producers, aborted)
 
     segments: list[LogSegment] = []
     torn_bytes = 0
@@ -51,25 +52,47 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
         if segments and segment.base_offset < segments[-1].next_offset:
             if all(segment.base_offset != other.base_offset for other in segments):  # else it was just made again (R3)
                 set_aside(segment.path, "its offsets are in the segment before it, too")
-        elif closed and index < scan_from and segment.load_sidecar():
+        elif closed and index < scan_from and (dumped := _load_aborted(segment)) is not None and segment.load_sidecar():
+            aborted.load(dumped)
             segments.append(segment)
         else:
-            made, torn = rescan(segment, files, heed if index >= scan_from else _ignore, closed=closed)
+            if index < scan_from:  # of the producers, the snapshot of a later segment tells
+                heed = _Replay(load_snapshot(segment) or ProducerStateManager(), aborted)
+            elif heed.producers is not producers:
+                heed = _Replay(producers, aborted)
+            made, torn = rescan(segment, files, heed, closed=closed)
             torn_bytes += torn
             segments += made
-            _save_sidecars(made if closed else made[:-1])
+            _save_sidecars(made if closed else made[:-1], aborted)
             end = made[-1].next_offset if made else segment.base_offset
             if closed and end < found[index + 1].base_offset:
                 log.warning("records are missing", file=segment.path, offsets=[end, found[index + 1].base_offset])
-    return Recovered(segments, producers, torn_bytes)
+    return Recovered(segments, producers, aborted, torn_bytes)
 
 
-def _ignore(_: Batch) -> None:
+class _Replay:
+    """Notes batch after batch what they say of producers, and which transactions were aborted."""
+
+    def __init__(self, producers: ProducerStateManager, aborted: TransactionIndex) -> None:
+        self.producers = producers
+        self._aborted = aborted
+
+    def __call__(self, piece: Piece) -> None:
+        batch = piece.batch
+        if batch.producer_id < 0:
+            return
+        if piece.marker is None:
+            self.producers.record(batch, batch.base_offset)
+        elif (ended := self.producers.end(batch, piece.marker, batch.base_offset)) is not None:
+            self._aborted.append(ended)
+
+
+def _ignore(_: Piece) -> None:
     pass
 
 
 def rescan(
-    segment: LogSegment, files: OpenFiles, on_batch: Callable[[Batch], None] = _ignore, *, closed: bool
+    segment: LogSegment, files: OpenFiles, on_batch: Callable[[Piece], None] = _ignore, *, closed: bool
 ) -> tuple[list[LogSegment], int]:
     """Reads a segment's whole file and repairs it: (the segments that are made of it, torn bytes cut off). Raises OSError.
 
@@ -102,7 +125,7 @@ def rescan(
     for run, made in zip(scan.runs, segments, strict=False):
         made.load(piece.batch for piece in run)
     for piece in (piece for run in scan.runs for piece in run):
-        on_batch(piece.batch)
+        on_batch(piece)
     return segments, scan.torn_bytes
 
 
@@ -136,9 +159,10 @@ def _bytes_of(mapped: mmap, piece: Piece) -> bytes:
     return head + mapped[piece.position + len(head) : piece.position + piece.batch.size]
 
 
-def _save_sidecars(segments: list[LogSegment]) -> None:
+def _save_sidecars(segments: list[LogSegment], aborted: TransactionIndex) -> None:
     for segment in segments:
         with contextlib.suppress(OSError):  # it is scanned again next time
+            save_aborted(segment, aborted)
             segment.save_sidecar()
 
 
@@ -176,5 +200,30 @@ def load_snapshot(segment: LogSegment) -> ProducerStateManager | None:
 
 
 def delete_snapshot(segment: LogSegment) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(snapshot_path(segment))
+    """And what the segment has of aborted transactions."""
+    for path in (snapshot_path(segment), _aborted_path(segment)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _aborted_path(segment: LogSegment) -> str:
+    return segment.path.removesuffix("log") + "txnindex"
+
+
+def save_aborted(segment: LogSegment, aborted: TransactionIndex) -> None:
+    """Keeps the transactions whose aborts are in `segment`. Raises OSError."""
+    dumped = aborted.dump(segment.base_offset, segment.next_offset)
+    if dumped[0]:
+        replace_checked(_aborted_path(segment), dumped)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_aborted_path(segment))
+
+
+def _load_aborted(segment: LogSegment) -> list[bytes] | None:
+    """What `save_aborted` kept: empty columns if there is no file; None if it is damaged. Raises OSError."""
+    try:
+        dumped: list[bytes] | None = read_checked(_aborted_path(segment))
+    except FileNotFoundError:
+        return TransactionIndex().dump(0, 0)
+    return dumped

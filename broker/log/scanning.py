@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import NamedTuple
 
-from broker.log.records import HEADER, MAGIC, OVERHEAD, PLACE, Batch, checksum_holds, header_at
+from broker.log.control_records import EndTransactionMarker, marker_of
+from broker.log.records import CONTROL, HEADER, MAGIC, OVERHEAD, PLACE, Batch, checksum_holds, header_at
 
 _MAGIC_AT = 16
 _MAGIC_BYTE = bytes([MAGIC])
@@ -21,10 +22,11 @@ _OFFSET = struct.Struct(">q")
 
 
 class Piece(NamedTuple):
-    """A sound batch with its fields put right. `position`: where it is in the file, in bytes."""
+    """A sound batch with its fields put right. `position`: where it is in the file, in bytes. `marker`: of a control batch."""
 
     position: int
     batch: Batch
+    marker: EndTransactionMarker | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ def scan(mapped: mmap, length: int, base_offset: int) -> Scan:
         if not run and position and batch.base_offset >= expected:
             expected = batch.base_offset  # how many records were in front of it can't be told, so it is believed
         right = batch._replace(base_offset=expected, leader_epoch=0, magic=MAGIC)
-        run.append(Piece(position, right))
+        run.append(Piece(position, right, marker_of(mapped, position) if right.attributes & CONTROL else None))
         if mapped[position : position + _MAGIC_AT + 1] != head_of(right):
             found.wrong.append(run[-1])
         position += right.size

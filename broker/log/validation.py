@@ -94,8 +94,8 @@ def _check_attributes(batch: Batch) -> None:
         raise Rejected(codes.INVALID_RECORD, f"Compression type {batch.attributes & COMPRESSION} is unknown.")
     if batch.attributes & records.CONTROL:
         raise Rejected(codes.INVALID_RECORD, "Clients may not write control records.")
-    if batch.attributes & records.TRANSACTIONAL:
-        raise Rejected(codes.INVALID_TXN_STATE, "Transactions are not served here.")
+    if batch.attributes & records.TRANSACTIONAL and batch.producer_id < 0:
+        raise Rejected(codes.INVALID_RECORD, "A transactional batch needs a producer id.")
     if batch.attributes & records.LOG_APPEND_TIME:
         raise Rejected(codes.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime.")
 

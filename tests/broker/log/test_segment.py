@@ -78,7 +78,7 @@ def test_a_scan_and_a_sidecar_say_the_same(
     files = OpenFiles()
     scanned, loaded = (LogSegment(str(directory), 100, files) for _ in range(2))
     seen: list[int] = []
-    assert rescan(scanned, files, lambda each: seen.append(each.base_offset), closed=False) == ([scanned], 0)
+    assert rescan(scanned, files, lambda each: seen.append(each.batch.base_offset), closed=False) == ([scanned], 0)
     assert len(seen) == len(raws)
     assert loaded.load_sidecar()
     for other in (scanned, loaded):

@@ -97,7 +97,7 @@ def test_anything_else_is_rejected_too(raw: bytes) -> None:
     ("attributes", "code"),
     [
         (records.CONTROL, codes.INVALID_RECORD),
-        (records.TRANSACTIONAL, codes.INVALID_TXN_STATE),
+        (records.TRANSACTIONAL, codes.INVALID_RECORD),
         (records.LOG_APPEND_TIME, codes.INVALID_TIMESTAMP),
         (5, codes.INVALID_RECORD),
     ],
