@@ -38,6 +38,7 @@ from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.topic_mutations import TopicMutations
 from broker.log.disk_space import LOOK_EVERY_S
+from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
@@ -74,12 +75,13 @@ class Kafka:
             directory / "groups", lambda bucket: home_of_bucket(bucket, plan.shards) == shard
         )
         self._groups = GroupCoordinator(self._offsets, image)
+        self._sessions = FetchSessionCache(shard, plan.shards)
         self._groups.serve_on(mesh)
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
             *produce.routes(partitions),
-            *fetch.routes(partitions, spawn, room),
+            *fetch.routes(partitions, spawn, self._sessions, room),
             *list_offsets.routes(partitions),
             *delete_records.routes(partitions),
             *offset_for_leader_epoch.routes(partitions),
@@ -109,8 +111,17 @@ class Kafka:
             self._logs.image_changed()
 
     def reset(self) -> None:
-        """No group is left; topics go with the configuration."""
+        """No group and no fetch session is left; topics go with the configuration."""
         self._groups.reset()
+        self._sessions.clear()
+
+    def describe_gauges(self) -> list[list[Any]]:
+        """[[metric name, {label: value}, number]]: Kafka's gauges of its FetchSessionCache."""
+        bean = "kafka_server_fetchsessioncache_numincrementalfetch"
+        return [
+            [f"{bean}sessions", {}, len(self._sessions)],
+            [f"{bean}partitionscached", {}, self._sessions.partitions],
+        ]
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: group deadlines, free disk space, and retention of logs."""

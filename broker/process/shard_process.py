@@ -241,9 +241,7 @@ class ShardProcess:
         mesh.serve("describe_tokens", lambda peer: self.context.tokens.describe())
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
-        mesh.serve(
-            "describe_gauges", lambda peer: describe_gauges(self.meters, self.muted) + self.acceptors.describe_gauges()
-        )
+        mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
         mesh.serve("describe_faults", lambda peer: {} if self._faults is None else self._faults.describe())
         mesh.serve("reset", lambda peer: self._reset())
@@ -256,6 +254,10 @@ class ShardProcess:
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
+
+    def _describe_gauges(self) -> list[list[Any]]:
+        told = describe_gauges(self.meters, self.muted) + self.acceptors.describe_gauges()
+        return told + self.kafka.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
         """Links this shard to its peers once it knows its configuration: a home that knew no cap would grant every borrow."""

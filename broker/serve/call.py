@@ -24,6 +24,7 @@ class Call:
         "port",
         "throttle_ms",
         "user",
+        "withheld",
     )
 
     def __init__(
@@ -50,6 +51,10 @@ class Call:
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
+
+        self.withheld: Callable[[], Message] | None = (
+            None  # what goes out instead when a quota withholds a Fetch's answer
+        )
 
     @property
     def types(self) -> wire.Types:

@@ -134,7 +134,7 @@ class Throttling:
             return encoded
         channel.throttle = worst.kind, worst.throttle_ms
         if call.api_key == _FETCH:
-            response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
+            response = call.withheld() if call.withheld is not None else _nothing(call)
         return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
 
     def _cost_ms(self, call: Call, size: int, encoded: bytes | None) -> float:
@@ -171,3 +171,7 @@ class Throttling:
             version=self._image.version,
             at_ns=charge.at_ms * 1_000_000 or None,
         )
+
+
+def _nothing(call: Call) -> Message:
+    return call.types.FetchResponse(error_code=0, session_id=0, responses=())

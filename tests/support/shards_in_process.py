@@ -11,6 +11,7 @@ import msgpack
 import trio
 
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
+from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.protocol import wire
@@ -82,7 +83,7 @@ class Broker:
     def _routes(self, shard: int) -> dict[int, Route]:
         modules = (produce, list_offsets, delete_records, offset_for_leader_epoch)
         routes = [route for module in modules for route in module.routes(self.partitions[shard])]
-        routes += fetch.routes(self.partitions[shard], SPAWN)
+        routes += fetch.routes(self.partitions[shard], SPAWN, FetchSessionCache(shard, self.shards))
         return {route.api_key: route for route in [*routes, *log_dirs.routes(self.logs[shard])]}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Fetch: what comes back and how much of it, the wait for more, other shards, sessions, ids and errors."""
+"""Fetch: what comes back and how much of it, the wait for more, other shards, ids and errors."""
 
 import inspect
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.handlers.fetch import routes as fetch_routes
 from broker.log import reading
+from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.partition_log import PartitionLog
 from broker.log.partitions import MOST_AT_ONCE
 from broker.log.segment import LogSegment
@@ -337,14 +338,6 @@ async def test_many_partitions_are_answered_in_order(broker: Broker) -> None:
     assert values(response)[0] == [b"a"]
 
 
-def test_sessions_are_refused_the_standard_way(broker: Broker) -> None:
-    here = broker.at("t", 0)
-    assert fetch(broker, {here: 0}, session_id=0, session_epoch=0).session_id == 0
-    assert fetch(broker, {here: 0}, session_id=5, session_epoch=1).error_code == codes.FETCH_SESSION_ID_NOT_FOUND
-    wrong = fetch(broker, {here: 0}, session_id=0, session_epoch=3)
-    assert wrong.error_code == codes.INVALID_FETCH_SESSION_EPOCH
-
-
 def test_aborted_transactions_are_a_list_for_who_reads_committed(broker: Broker) -> None:
     here = broker.at("t", 0)
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=1))[0].aborted_transactions == ()
@@ -378,7 +371,9 @@ async def test_a_fetch_that_waited_reads_what_there_is_room_for_by_then(
     """It asks for more than there is room for when the records come, and is not kept waiting for the rest."""
     here = broker.at("t", 0)
     room = [1 << 20]
-    broker.routes[0][FETCH] = fetch_routes(broker.partitions[0], SPAWN, lambda most: min(most, room[0]))[0]
+    broker.routes[0][FETCH] = fetch_routes(
+        broker.partitions[0], SPAWN, FetchSessionCache(0, 2), lambda most: min(most, room[0])
+    )[0]
     waiting = fetch(broker, {here: 0}, wait_ms=5000, min_bytes=3 * SIZE)
     await wait_all_tasks_blocked()
     room[0] = 0
@@ -406,3 +401,28 @@ async def test_a_read_that_finds_no_memory_is_a_storage_error_and_the_next_goes_
         assert partition.error_code == codes.KAFKA_STORAGE_ERROR
     response = fetch(broker, {number: 0})
     assert values(await response if inspect.isawaitable(response) else response) == [[b"a"]]
+
+
+def test_a_withheld_answer_of_a_session_is_told_the_next_time(broker: Broker) -> None:
+    """A quota withholds it (throttling.py): the client knows the session, and nothing of its partitions."""
+    here = broker.at("t", 0)
+    withheld: list[Any] = []
+    route = broker.routes[0][FETCH]
+
+    def keep(request: Any, call: Any) -> Any:
+        answer = route.function(request, call)
+        withheld.append(call.withheld)
+        return answer
+
+    broker.routes[0][FETCH] = route._replace(function=keep)
+    session = fetch(broker, {here: 0}, session_epoch=0, session_id=0).session_id
+    append(broker, here, b"new")
+    answered = [fetch(broker, {}, session_id=session, session_epoch=epoch) for epoch in (1,)]
+    empty = withheld[-1]()
+    assert (empty.session_id, empty.error_code, [*empty.responses]) == (session, codes.NONE, [])
+    answered.append(fetch(broker, {here: 1}, session_id=session, session_epoch=2))
+    assert [[each.high_watermark for each in partitions_of(one)] for one in answered] == [[1], [1]]
+    lost = fetch(broker, {here: 0}, session_epoch=0, session_id=0).session_id
+    assert withheld[-1]().session_id == 0
+    gone = fetch(broker, {}, session_id=lost, session_epoch=1)
+    assert gone.error_code == codes.FETCH_SESSION_ID_NOT_FOUND
