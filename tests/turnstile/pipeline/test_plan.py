@@ -14,10 +14,10 @@ from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.reading import Input, load
 from turnstile.pipeline.plan.candidates import Candidate, grid, paste
 from turnstile.pipeline.plan.outcomes import outcomes
-from turnstile.pipeline.plan.plan import LogPeriod, Told, plan
+from turnstile.pipeline.plan.plan import LogPeriod, plan
 from turnstile.pipeline.plan.plan_page import page, printed
-from turnstile.pipeline.plan.recommend import recommend
 from turnstile.pipeline.plan.task_sums import MINUTE_US
+from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.what_if import NEVER
 
 START = 1_767_600_000_000_000
@@ -163,11 +163,3 @@ def test_settings_to_paste_in_both_vocabularies() -> None:
         },
         "kafka": {"max.connections.per.ip": "5", "max.connections.per.ip.overrides": "10.0.0.1:50,[2001:db8::1]:7"},
     }
-
-
-@pytest.mark.parametrize("percent", range(101))
-def test_a_share_is_taken_as_it_is_written(percent: int) -> None:
-    """A hundred connections, one of each level: a cap of 100 - n refuses n of them, which is n percent."""
-    counts = dict.fromkeys(range(1, 101), 1)
-    plain, _ = recommend(counts, [], 100, at_most=percent / 100)
-    assert plain.per_ip_cap == max(1, 100 - percent)

@@ -1,19 +1,19 @@
 """What limit should I set? A real connection log replayed against candidate limits."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import pyarrow
-import pyarrow.compute
-
+from shards.limits.connection_limits import CORE_IP_CAP
+from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.reading import Contents, Input, contents, explained, usable
 from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
 from turnstile.pipeline.plan.candidates import Candidate, paste
 from turnstile.pipeline.plan.outcomes import outcomes
-from turnstile.pipeline.plan.recommend import MAX_OVERRIDES, Greedy, Recommendation, Talker, recommend, talkers
-from turnstile.pipeline.plan.task_sums import MINUTE_US, NETWORKS, Incident
+from turnstile.pipeline.plan.recommend import LogLevels, Recommendation, recommend
+from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
+from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
+from turnstile.pipeline.plan.told import Told
 
 ROWS_PER_TASK = 1_000_000
 HOT_SHARE = 0.25
@@ -32,18 +32,31 @@ class LogPeriod(NamedTuple):
         return Incident(low, high, (log.last_us - log.first_us) / 1e6)
 
 
+class LeftOut(NamedTuple):
+    """Addresses that look like leaks, which the recommendation is not made for: how many connections of the log are theirs, and
+    how many of these the recommended cap refuses."""
+
+    ips: list[str]
+    connections: int
+    refused: int
+
+
 class LimitPlan(NamedTuple):
-    """A plan's answer. `first`, `last`: when the log's first and last connection was opened."""
+    """A plan's answer. `first`, `last`: when the log's first and last connection was opened. `peaks`: the most that an address
+    had open at once -> how many addresses. `overrides`: those that every candidate had."""
 
     connections: int
     ips: int
+    peaks: dict[int, int]
     bad_rows: int
     bad_reasons: dict[str, int]
     first: datetime
     last: datetime
     candidates: list[dict[str, Any]]
+    overrides: str
     recommended: Recommendation
     without_overrides: Recommendation
+    left_out: LeftOut | None
     talkers: list[Talker]
     notes: list[str]
 
@@ -57,12 +70,15 @@ class LimitPlan(NamedTuple):
             "bad_reasons": self.bad_reasons,
             "from": self.first.isoformat(),
             "to": self.last.isoformat(),
+            "peaks": [{"open": peak, "addresses": count} for peak, count in sorted(self.peaks.items())],
             "candidates": self.candidates,
             "recommended": {
                 "limits": {"kafka_connections_max_per_ip": recommended.per_ip_cap},
                 "overrides": recommended.overrides,
+                "refused": recommended.refused,
                 "refused_share": recommended.refused_share,
                 "without_overrides": {"cap": plain.per_ip_cap, "refused_share": plain.refused_share},
+                "left_out": self.left_out._asdict() if self.left_out else None,
                 "settings": paste(recommended.per_ip_cap, recommended.overrides),
             },
             "talkers": [talker._asdict() for talker in self.talkers],
@@ -76,11 +92,13 @@ def plan(
     *,
     at_most_refused: float = 0.001,
     incident: LogPeriod | None = None,
+    with_leaks: bool = False,
 ) -> LimitPlan:
     """Replay a log against every candidate, or against a ladder of per-IP caps when there is none.
 
     The log is read once, and once more before that for an incident, which is compared with the log's whole span.
-    Raises PipelineError when nothing in it can be used.
+    `with_leaks`: the recommendation is made for clients that leak connections, too. Raises PipelineError when nothing in the
+    log can be used.
     """
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
     compared = incident.of(contents(source)) if incident else None
@@ -89,68 +107,46 @@ def plan(
         told = Told(outcomes(source.arrived, chosen, tasks, compared).toArrow())
     reasons = told.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and source.again is not None:
-        return plan(source.again(), candidates, at_most_refused=at_most_refused, incident=incident)
+        return plan(
+            source.again(), candidates, at_most_refused=at_most_refused, incident=incident, with_leaks=with_leaks
+        )
     total = sum(told.by_number["level"].values())
     usable(total, reasons, source)
-    greedy = told.greedy()
-    plain, best = recommend(told.by_number["level"], greedy, total, at_most=at_most_refused)
     peaks = told.by_number["peak"]
+    standing_out = talkers(told.greedy(), peaks, told.by_number["lasted"], total)
+    leaks = [each.ip for each in standing_out if each.kind == LEAK]
+    levels = told.levels()
+    others = levels.without(() if with_leaks else leaks)
+    if not others.connections:
+        others = levels
+    plain, best = recommend(others, at_most=at_most_refused)
     numbered = list(enumerate(chosen))
     if not candidates:
         numbered = [(number, each) for number, each in numbered if (each.per_ip_cap or 0) <= 2 * max(peaks)]
-    standing_out = talkers(greedy, peaks, told.by_number["lasted"], total)
     return LimitPlan(
         connections=total,
         ips=sum(peaks.values()),
+        peaks=peaks,
         bad_rows=sum(reasons.values()),
         bad_reasons=reasons,
         first=_at(min(told.by_number["first"])),
         last=_at(max(told.by_number["last"])),
         candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
+        overrides=chosen[0].overrides,
         recommended=best,
         without_overrides=plain,
+        left_out=_left_out(levels, others, leaks, best),
         talkers=standing_out,
-        notes=_notes(told.by_name["busiest"], chosen, total) + _leaks(standing_out, best),
+        notes=[*_notes(told.by_name["busiest"], chosen, total), *_leaks(leaks, best)],
     )
 
 
-class Told:
-    """The sums of a whole log: bounded by minutes, levels and the MOST addresses of each task, not by connections."""
-
-    def __init__(self, tells: pyarrow.Table) -> None:
-        """`tells`: TELLS of all tasks."""
-        self.of_candidate: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self.minutes: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        self.by_name: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self.by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        self._levels: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        summed = tells.group_by(["what", "candidate", "name", "number"]).aggregate([("n", "sum")])
-        is_network = pyarrow.compute.is_in(summed["what"], pyarrow.array(NETWORKS))
-        networks = summed.filter(is_network).group_by("candidate").aggregate([([], "count_all")])
-        for candidate, count in zip(networks["candidate"].to_pylist(), networks["count_all"].to_pylist(), strict=True):
-            self.of_candidate["network", candidate] = count
-        rest = summed.filter(pyarrow.compute.invert(is_network))
-        columns = (rest[name].to_pylist() for name in ("what", "candidate", "name", "number", "n_sum"))
-        for what, candidate, name, number, n in zip(*columns, strict=True):
-            if what == "minute":
-                self.minutes[candidate][number] = n
-            elif candidate is not None:
-                self.of_candidate[what, candidate] = n
-            elif what == "of_level":
-                self._levels[name][number] = n
-            elif name is not None:
-                self.by_name[what][name] = n
-            else:
-                self.by_number[what][number] = n
-
-    def greedy(self) -> list[Greedy]:
-        """The addresses with the highest peaks, highest first."""
-        names = self.by_name
-        every = [
-            Greedy(ip, levels, names["typical_us"].get(ip), names["never"][ip], names["fullest_hour"][ip])
-            for ip, levels in self._levels.items()
-        ]
-        return sorted(every, key=lambda each: (-each.peak, each.ip))[:MAX_OVERRIDES]
+def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str], best: Recommendation) -> LeftOut | None:
+    connections = levels.connections - others.connections
+    if not connections:
+        return None
+    of_leaks = (count for ip in leaks for level, count in levels.of_address[ip].items() if level > best.per_ip_cap)
+    return LeftOut(list(leaks), connections, sum(of_leaks))
 
 
 def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> dict[str, Any]:
@@ -190,22 +186,25 @@ def _headroom(told: Told, candidate: Candidate) -> float | None:
 def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
     """What a reader should know about how the answer was come by. `busiest`: the busiest addresses of each task."""
     notes = []
-    ip, most = min(busiest.items(), key=lambda each: (-each[1], each[0]))
+    ip, most = min(busiest.items(), key=lambda each: (-each[1], parse(each[0]) or (0, 0)))
     if most > HOT_SHARE * total and total > 1_000_000:
         notes.append(f"{ip} has {most / total:.0%} of all connections; its replay is sequential and was one task.")
     if any(not candidate.is_per_ip for candidate in candidates) and total > 1_000_000:
         notes.append(
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
         )
+    others = {name for candidate in candidates for name in candidate.limits} - {CORE_IP_CAP}
+    if others:
+        notes.append(f"The recommendation is a cap for addresses alone, and not made with {', '.join(sorted(others))}.")
     return notes
 
 
-def _leaks(talkers: Sequence[Talker], recommended: Recommendation) -> list[str]:
+def _leaks(leaks: Sequence[str], recommended: Recommendation) -> list[str]:
     """An override for a client that leaks connections only hides the leak."""
-    leaking = [each.ip for each in talkers if each.kind == "leak" and each.ip in recommended.overrides]
-    if not leaking:
+    spared = [ip for ip in leaks if ip in recommended.overrides]
+    if not spared:
         return []
-    return [f"{', '.join(leaking)}: looks like a leak; better mended than given an override."]
+    return [f"{', '.join(spared)}: looks like a leak; better mended than given an override."]
 
 
 def _at(micros: int) -> datetime:

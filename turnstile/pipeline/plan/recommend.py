@@ -1,127 +1,125 @@
-"""The smallest per-IP cap that refuses at most a share of connections, with and without overrides for the few that need
-more. Exact, from every address's histogram of levels: under a cap of C those of a level above C are refused.
+"""The smallest per-IP cap that refuses at most a share of connections, with and without overrides for the few that need more.
+
+Pure: histograms of levels in, caps and overrides out. Under a cap of C the connections of levels above C are refused
+(what_if.py); those of one address are its excess (excess.py). With k overrides:
+
+N1  under a cap they go to the k addresses of greatest excess: it adds up over addresses, so no other k leave fewer refused
+N2  the cap is the smallest under which at most `allowed` are refused with them. Fewer are refused under a greater cap, so it
+    is found by bisection; it is a level, or 1, as nothing changes between levels
+N3  the fewest are taken that are worth it: they at least halve the cap without any, and each lot more lowers it by a tenth
+
+So nothing is better than what is recommended, for that many overrides: test_recommend.py compares with every set of
+addresses and every cap. Addresses that are left out count neither as connections nor as refused, and get no override.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
-from turnstile.pipeline.plan.task_sums import MOST, middle
+from turnstile.pipeline.inputs.addresses import parse
+from turnstile.pipeline.plan.excess import MOST
 
-MAX_OVERRIDES = MOST
-LEAST_PEAK = 10
-STANDS_OUT = 8
-"""An address stands out when it has this many times as many connections open at most as the median address does."""
+Histogram = Mapping[int, int]
+"""Level -> how many connections."""
 
 
 class Recommendation(NamedTuple):
-    """A cap for every address, other ones for some (ip -> cap), and the share of connections refused by both."""
+    """A cap for every address, other ones for some (ip -> cap), and how many connections both refuse, and which share."""
 
     per_ip_cap: int
     overrides: dict[str, int]
+    refused: int
     refused_share: float
 
 
-class Talker(NamedTuple):
-    """An address that has far more open at once than most."""
+class LogLevels(NamedTuple):
+    """What a log holds: levels of all its connections, and levels and the peak of each address that may need an override."""
 
-    ip: str
-    peak: int
-    connections: int
-    share: float
-    kind: str
-    typical_open_s: float | None
-
-
-class Greedy(NamedTuple):
-    """One of the addresses with the highest peaks: level -> connections, how long they last in the middle (None: none
-    closed), how many never closed, how many came in its fullest hour."""
-
-    ip: str
-    levels: dict[int, int]
-    typical_us: int | None
-    never: int
-    fullest_hour: int
-
-    @property
-    def peak(self) -> int:
-        """The most it had open at once."""
-        return max(self.levels)
+    levels: Histogram
+    of_address: Mapping[str, Histogram]
+    peaks: Mapping[str, int]
 
     @property
     def connections(self) -> int:
         """All of them."""
         return sum(self.levels.values())
 
+    def without(self, left_out: Collection[str]) -> "LogLevels":
+        """The same of all other addresses."""
+        rest = dict(self.levels)
+        for ip in left_out:
+            for level, count in self.of_address[ip].items():
+                rest[level] -= count
+        return LogLevels(rest, {ip: each for ip, each in self.of_address.items() if ip not in left_out}, self.peaks)
 
-def recommend(
-    counts: Mapping[int, int], greedy: Sequence[Greedy], total: int, *, at_most: float
-) -> tuple[Recommendation, Recommendation]:
-    """(Without overrides, with them) from level -> connections of all `total`, and the greediest addresses in order.
 
-    `at_most` is a share, in [0, 1].
-    """
+def recommend(log: LogLevels, *, at_most: float) -> tuple[Recommendation, Recommendation]:
+    """(Without overrides, with them), where at most a share of the connections is refused, in [0, 1]."""
+    total = log.connections
     # As it is written: 0.29 of 100 connections is 29 of them, and 28.999... of them as binary fractions multiply.
     allowed = int(Fraction(repr(at_most)) * total)
-    alone = _smallest(counts, allowed)
-    plain = Recommendation(alone, {}, _above(counts, alone) / total if total else 0.0)
-    return plain, _with_overrides(counts, greedy[:MAX_OVERRIDES], allowed, total, plain)
+    refused = _Refused(log)
+    caps = [refused.smallest_cap(count, allowed) for count in range(MOST + 1)]
+    return _with(0, caps, refused, total), _with(_worth(caps), caps, refused, total)
 
 
-def _with_overrides(
-    counts: Mapping[int, int], greedy: Sequence[Greedy], allowed: int, total: int, plain: Recommendation
-) -> Recommendation:
-    """Overrides for the greediest addresses, as long as they pay: the cap for all others at least halves in the end, and
-    each further lot of overrides lowers it by a tenth."""
-    best = plain
-    rest = dict(counts)
-    for used, address in enumerate(greedy, 1):
-        for level, count in address.levels.items():
-            rest[level] -= count
-        cap = _smallest(rest, allowed)
-        excepted = {each.ip: each.peak for each in greedy[:used] if each.peak > cap}
-        if 2 * cap <= plain.per_ip_cap and cap <= 0.9 * best.per_ip_cap:
-            best = Recommendation(cap, excepted, _above(rest, cap) / total)
+def _worth(caps: Sequence[int]) -> int:
+    """How many overrides are worth it (N3). `caps`: the smallest cap with each number of them."""
+    best = 0
+    for count, cap in enumerate(caps):
+        if 2 * cap <= caps[0] and 10 * cap <= 9 * caps[best]:
+            best = count
     return best
 
 
-def _smallest(counts: Mapping[int, int], allowed: int) -> int:
-    """The smallest cap, at least 1, above which there are at most `allowed` connections."""
-    above = 0
-    for level in sorted(counts, reverse=True):
-        above += counts[level]
-        if above > allowed:
-            return max(1, level)
-    return 1
+def _with(count: int, caps: Sequence[int], refused: "_Refused", total: int) -> Recommendation:
+    cap = caps[count]
+    left = refused.under(cap)[count]
+    return Recommendation(cap, refused.overrides(cap, count), left, left / total if total else 0.0)
 
 
-def _above(counts: Mapping[int, int], cap: int) -> int:
-    return sum(count for level, count in counts.items() if level > cap)
+class _Above:
+    """How many connections of a histogram are above a cap."""
+
+    def __init__(self, levels: Histogram) -> None:
+        self.levels = sorted(level for level, count in levels.items() if count)
+        until = [0, *accumulate(levels[level] for level in self.levels)]
+        self._above = [until[-1] - each for each in until]
+
+    def __call__(self, cap: int) -> int:
+        return self._above[bisect_right(self.levels, cap)]
 
 
-def talkers(
-    greedy: Sequence[Greedy], peaks: Mapping[int, int], lasted_us: Mapping[int, int], total: int
-) -> list[Talker]:
-    """Addresses whose peak stands out, and what they look like. `peaks`, `lasted_us`: how many have each, over all.
+class _Refused:
+    """What every cap refuses, with up to MOST overrides."""
 
-    `nat`: many connections that last as long as others', so many clients behind one address. `leak`: its connections
-    stay open far longer than others', and pile up. `burst`: most of its connections come in one hour.
-    """
-    threshold = max(LEAST_PEAK, STANDS_OUT * (middle(peaks.items()) or 0))
-    typical_us = middle(lasted_us.items())
-    return [
-        Talker(
-            each.ip, each.peak, each.connections, each.connections / total, _kind(each, typical_us),
-            None if each.typical_us is None else each.typical_us / 1e6,
-        )
-        for each in greedy
-        if each.peak >= threshold
-    ]  # fmt: skip
+    def __init__(self, log: LogLevels) -> None:
+        self._all = _Above(log.levels)
+        self._of = {
+            ip: _Above(each) for ip, each in sorted(log.of_address.items(), key=lambda item: parse(item[0]) or (0, 0))
+        }
+        self._peaks = log.peaks
+        self._caps = sorted({1, *self._all.levels})
+        self.under = lru_cache(maxsize=None)(self._under)
 
+    def _under(self, cap: int) -> list[int]:
+        """How many a cap refuses with no override, with one, and so on."""
+        spared = (excess for excess, _ in self._greatest(cap))
+        left = list(accumulate(spared, lambda rest, excess: rest - excess, initial=self._all(cap)))
+        return left + left[-1:] * (MOST + 1 - len(left))
 
-def _kind(address: Greedy, typical_us: int | None) -> str:
-    if address.never > address.connections / 2:
-        return "leak"
-    if typical_us and address.typical_us is not None and address.typical_us > 10 * typical_us:
-        return "leak"
-    return "burst" if address.fullest_hour > 0.8 * address.connections else "nat"
+    def smallest_cap(self, overrides: int, allowed: int) -> int:
+        """The smallest cap under which at most `allowed` are refused with so many overrides."""
+        return self._caps[bisect_left(self._caps, True, key=lambda cap: self.under(cap)[overrides] <= allowed)]
+
+    def overrides(self, cap: int, count: int) -> dict[str, int]:
+        """The addresses that get one, the most refused first, each with the most it had open at once."""
+        return {ip: self._peaks[ip] for _, ip in self._greatest(cap)[:count]}
+
+    def _greatest(self, cap: int) -> list[tuple[int, str]]:
+        """(excess, address), the MOST with the greatest, of equals in order of address."""
+        over = [(above(cap), ip) for ip, above in self._of.items()]
+        return sorted((each for each in over if each[0]), key=lambda each: -each[0])[:MOST]

@@ -11,13 +11,12 @@ import numpy
 import pyarrow
 
 from turnstile.pipeline.inputs.addresses import Addresses
+from turnstile.pipeline.plan.excess import Excess, stepped
 
 Array = numpy.ndarray[Any, Any]
 NETWORKS = ("network_v4", "network_v6")
 """What the networks hit are told as: a /24 or a /64, as a number; one that several tasks tell of is one."""
 TELLS = "what string, candidate int, name string, number long, n long"
-MOST = 20
-"""Addresses with the highest peaks that each task tells all about: at least those with the highest of the whole log."""
 MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
 _SCHEMA = pyarrow.schema(
@@ -34,10 +33,6 @@ class Part(NamedTuple):
     opened_us: Array
     closed_us: Array
     never: int
-
-    def name_of(self, row: int) -> str:
-        """The address of a connection."""
-        return self.names[self.ips[row]]
 
 
 class Incident(NamedTuple):
@@ -106,7 +101,8 @@ class TaskSums:
         self._tell("broker_peak", number=[int(levels.max())], n=[1])
 
     def addresses(self, levels: Array) -> None:
-        """Levels and peaks of all addresses, the busiest one, how long connections last, and the MOST greedy ones.
+        """Levels and peaks of all addresses, the busiest one, how long connections last, and of those that `Excess.kept` keeps
+        their levels, and more of those with the highest peaks.
 
         The part is in order of address: connections of each are side by side.
         """
@@ -116,17 +112,22 @@ class TaskSums:
         starts = numpy.flatnonzero(numpy.concatenate(([True], part.ips[1:] != part.ips[:-1])))
         ends = numpy.append(starts[1:], len(levels))
         peaks = numpy.maximum.reduceat(levels, starts)
-        for what, values in (("level", levels), ("peak", peaks), ("lasted", _rounded(self._lasted(slice(None))))):
+        for what, values in (
+            ("level", stepped(levels)),
+            ("peak", peaks),
+            ("lasted", _rounded(self._lasted(slice(None)))),
+        ):
             numbers, counts = numpy.unique(values, return_counts=True)
             self._tell(what, number=numbers, n=counts)
-        busiest = ends - starts == (ends - starts).max()
-        first = min(starts[busiest].tolist(), key=part.name_of)
-        self._tell("busiest", name=[part.name_of(first)], n=[(ends - starts).max()])
-        enough = numpy.partition(peaks, -MOST)[-MOST] if len(peaks) > MOST else 0
-        greedy = numpy.flatnonzero(peaks >= enough).tolist()
-        greedy.sort(key=lambda each: (-peaks[each], part.name_of(int(starts[each]))))
-        for each in greedy[:MOST]:
-            self._greedy(slice(starts[each], ends[each]), levels)
+        busiest = int((ends - starts).argmax())
+        self._tell("busiest", name=[part.names[busiest]], n=[ends[busiest] - starts[busiest]])
+        excess = Excess(ends - starts, levels, peaks)
+        for each in excess.highest().tolist():
+            self._greedy(part.names[each], slice(starts[each], ends[each]))
+        for each in excess.kept().tolist():
+            numbers, counts = excess.histogram(each)
+            self._tell("of_level", name=[part.names[each]] * len(numbers), number=numbers, n=counts)
+            self._tell("peak_of", name=[part.names[each]], n=[peaks[each]])
 
     @staticmethod
     def unusable(reasons: Mapping[str, int]) -> pyarrow.RecordBatch:
@@ -140,15 +141,13 @@ class TaskSums:
         table = pyarrow.concat_tables([_SCHEMA.empty_table(), *self._tables]).combine_chunks()
         return pyarrow.RecordBatch.from_arrays([_one(column) for column in table.columns], schema=_SCHEMA)
 
-    def _greedy(self, rows: slice, levels: Array) -> None:
-        """One address: its levels, how long its connections last in the middle, how many never closed, its fullest hour."""
-        name = self._part.name_of(rows.start)
-        numbers, counts = numpy.unique(levels[rows], return_counts=True)
-        self._tell("of_level", name=[name] * len(numbers), number=numbers, n=counts)
+    def _greedy(self, name: str, rows: slice) -> None:
+        """One address: how long its connections last in the middle, how many there are and never closed, its fullest hour."""
         lasted = self._lasted(rows)
         if len(lasted):
             middle = (len(lasted) - 1) // 2
             self._tell("typical_us", name=[name], n=[numpy.partition(lasted, middle)[middle]])
+        self._tell("connections_of", name=[name], n=[rows.stop - rows.start])
         self._tell("never", name=[name], n=[rows.stop - rows.start - len(lasted)])
         _, hourly = numpy.unique(self._part.opened_us[rows] // HOUR_US, return_counts=True)
         self._tell("fullest_hour", name=[name], n=[hourly.max()])
