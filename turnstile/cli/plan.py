@@ -82,6 +82,9 @@ def _utc(moment: datetime) -> datetime:
     show_default=True,
     help="Share of connections a recommendation may refuse.",
 )
+@click.option(
+    "--with-leaks", is_flag=True, help="Recommend for clients that leak connections, too: else they are left out."
+)
 @click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to set beside the rest of the log.")
 @click.option(
     "--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with pictures."
@@ -91,7 +94,7 @@ def _utc(moment: datetime) -> datetime:
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float,
-    compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, on: SparkOptions,
+    with_leaks: bool, compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears.
 
@@ -111,7 +114,11 @@ def plan(
 
             source = load(starting.spark(), inputs, format, columns=columns, port=port)
             incident = LogPeriod(*compare) if compare else None
-            found = run(source, candidates, at_most_refused=at_most_refused, incident=incident)
+            found = run(source, candidates, at_most_refused=at_most_refused, incident=incident, with_leaks=with_leaks)
             if html_path is not None:
                 html_path.write_text(page(found, name=", ".join(inputs)), encoding="utf-8")
-    click.echo(json.dumps(found.as_json()) if as_json else printed(found))
+    if as_json:
+        click.echo(json.dumps(found.as_json()))
+        return
+    click.echo(printed(found))
+    click.echo(f"\n{html_path}: the same with pictures" if html_path else "\nWith pictures: --html plan.html")

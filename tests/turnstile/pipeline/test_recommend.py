@@ -163,3 +163,25 @@ def test_what_stays_open_is_a_leak_only_where_others_close() -> None:
     [leaking] = talkers(address, {1: 40, 50: 1}, {1000: 90}, 150)
     [usual] = talkers(address, {1: 40, 50: 1}, {1000: 10}, 150)
     assert (leaking.kind, usual.kind) == ("leak", "nat")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_what_two_tasks_keep_has_the_most_refused_addresses_of_every_cap(seed: int) -> None:
+    random = numpy.random.default_rng(seed)
+    peaks = random.geometric(0.2, size=60)
+    each = [
+        numpy.append(numpy.arange(1, peak + 1), random.integers(1, peak + 1, random.integers(0, 40))) for peak in peaks
+    ]
+    with at_most_overrides(3):
+        kept: set[int] = set()
+        for half in (0, 1):
+            mine = each[half::2]
+            sizes = numpy.array([len(levels) for levels in mine])
+            found = excess.Excess(sizes, numpy.concatenate(mine), peaks[half::2]).kept()
+            kept |= {half + 2 * int(place) for place in found}
+    assert len(kept) < 60
+    for cap in range(1, int(peaks.max()) + 1):
+        above = [int((levels > cap).sum()) for levels in each]
+        ordered = sorted((place for place in range(60) if above[place]), key=lambda place: (-above[place], place))
+        assert kept.issuperset(ordered[:6]), cap
+    assert kept.issuperset(sorted(range(60), key=lambda place: (-peaks[place], place))[:3])

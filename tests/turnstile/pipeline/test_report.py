@@ -12,7 +12,7 @@ from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
 from turnstile.pipeline.follow import follow, results
-from turnstile.pipeline.html_page import COLOUR_OF, lines
+from turnstile.pipeline.pictures import COLOUR_OF, lines
 from turnstile.pipeline.report.report_page import page
 from turnstile.pipeline.report.report_tables import TABLES, build, refused_ips, write_tables
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from shards.limits.connection_limits import CORE_IP_OVERRIDES
-from turnstile.pipeline.html_page import bars, document, section, table
+from shards.limits.connection_limits import CORE_IP_CAP, CORE_IP_OVERRIDES
+from turnstile.pipeline.html_page import document, preformatted, section, table
+from turnstile.pipeline.pictures import COLOUR_OF, bars
+from turnstile.pipeline.plan.peaks_picture import peaks_picture
 from turnstile.pipeline.plan.plan import LimitPlan
 
 _TITLES = {"kafka": "Kafka (server.properties or kafka-configs)", "redpanda": "Redpanda (cluster config)"}
@@ -13,12 +15,11 @@ def printed(plan: LimitPlan) -> str:
     """For a terminal."""
     answer = plan.as_json()
     parts = [
-        f"{plan.connections:,} connections of {plan.ips:,} addresses, {plan.first:%Y-%m-%d %H:%M} to "
-        f"{plan.last:%Y-%m-%d %H:%M} UTC; {plan.bad_rows:,} rows put aside",
-        *(f"  {count:>9,}  {reason}" for reason, count in sorted(plan.bad_reasons.items(), key=lambda item: -item[1])),
+        _facts(plan),
+        *(f"  {count:>9,}  {reason}" for reason, count in _put_aside(plan)),
         "",
         _columns([_headings(plan), *(_row(one) for one in plan.candidates)]),
-        *(["", _overridden(plan)] if _overridden(plan) else []),
+        *(["", _overridden(plan)] if plan.overrides else []),
     ]
     if plan.talkers:
         parts += ["", "Addresses that stand out:"]
@@ -30,8 +31,9 @@ def printed(plan: LimitPlan) -> str:
     parts += ["", f"Smallest cap for all addresses: {plain.per_ip_cap} (refuses {plain.refused_share:.4%})"]
     if recommended.overrides:
         parts.append(
-            f"With {len(recommended.overrides)} overrides: {recommended.per_ip_cap} (refuses {recommended.refused_share:.4%})"
+            f"With {_overrides(recommended.overrides)}: {recommended.per_ip_cap} (refuses {recommended.refused_share:.4%})"
         )
+    parts += [_left_out(plan)] if plan.left_out else []
     for vocabulary, settings in answer["recommended"]["settings"].items():
         parts += ["", f"{_TITLES[vocabulary]}:", *(f"  {name}={value}" for name, value in settings.items())]
     parts += ["", *plan.notes] if plan.notes else []
@@ -40,58 +42,103 @@ def printed(plan: LimitPlan) -> str:
 
 def page(plan: LimitPlan, *, name: str) -> str:
     """One HTML file that needs no network."""
-    answer = plan.as_json()
-    by_cap = [one for one in plan.candidates if set(one["limits"]) == {"kafka_connections_max_per_ip"}]
-    pictures = []
-    if len(by_cap) > 1:
-        shares = [(one["limits"]["kafka_connections_max_per_ip"], 100 * one["refused_share"]) for one in by_cap]
-        pictures.append(
-            section(
-                "Refused, by per-IP cap",
-                "The share of connections each candidate refuses.",
-                bars([(str(cap), share) for cap, share in sorted(shares)], unit="%", label="per-IP cap"),
-            )
+    sections = [_advice(plan), _peaks(plan), *_by_cap(plan), _candidates(plan), *_standing_out(plan)]
+    if plan.bad_reasons:
+        rows = [["reason", "rows"], *([reason, f"{count:,}"] for reason, count in _put_aside(plan))]
+        sections.append(
+            section("Rows put aside", "They count nowhere above.", table(rows, caption="Why, and how many"))
         )
-    candidates = section(
-        "Candidates",
-        "Each replayed over the whole log.",
-        table([_headings(plan), *(_row(one) for one in plan.candidates)]),
+    return document(f"Plan for {name}", _facts(plan), sections)
+
+
+def _facts(plan: LimitPlan) -> str:
+    return (
+        f"{plan.connections:,} connections of {plan.ips:,} addresses, {plan.first:%Y-%m-%d %H:%M} to "
+        f"{plan.last:%Y-%m-%d %H:%M} UTC; {plan.bad_rows:,} rows put aside"
     )
-    standing_out = []
-    if plan.talkers:
-        rows = [
-            [each.ip, _looks_like(each.kind), str(each.peak), f"{each.connections:,}", f"{each.share:.1%}"]
-            for each in plan.talkers
-        ]
-        standing_out = [
-            section(
-                "Addresses that stand out",
-                "Far more open at once than most: NAT gateways may need an override, leaks need mending.",
-                table([["address", "looks like", "open at most", "connections", "of all"], *rows]),
-            )
-        ]
+
+
+def _put_aside(plan: LimitPlan) -> list[tuple[str, int]]:
+    return sorted(plan.bad_reasons.items(), key=lambda item: -item[1])
+
+
+def _advice(plan: LimitPlan) -> str:
     recommended = plan.recommended
+    words = [f"Refuses {recommended.refused_share:.4%} of this log"]
+    if recommended.overrides:
+        words[0] += (
+            f", with {_overrides(recommended.overrides)}; without any, it would be {plan.without_overrides.per_ip_cap}"
+        )
+    words += [_left_out(plan)] if plan.left_out else []
     text = "\n\n".join(
         f"# {_TITLES[vocabulary]}\n" + "\n".join(f"{key}={value}" for key, value in settings.items())
-        for vocabulary, settings in answer["recommended"]["settings"].items()
+        for vocabulary, settings in plan.as_json()["recommended"]["settings"].items()
     )
-    advice = section(
-        f"Recommended: {recommended.per_ip_cap} connections per address",
-        f"Refuses {recommended.refused_share:.4%} of this log"
-        + (f", with {len(recommended.overrides)} overrides. " if recommended.overrides else ". ")
-        + f"Without overrides it would be {plan.without_overrides.per_ip_cap}.",
-        f"<pre>{text}</pre>",
+    title = f"Recommended: {recommended.per_ip_cap} connections per address"
+    return section(title, ". ".join([*words, *plan.notes]), preformatted(text))
+
+
+def _peaks(plan: LimitPlan) -> str:
+    """Every plan has this picture; a candidate without a cap for addresses has no place on it."""
+    caps = [one["limits"].get(CORE_IP_CAP) for one in plan.candidates]
+    others = [_name(one) for one, cap in zip(plan.candidates, caps, strict=True) if cap is None]
+    words = "How many addresses had at least so many connections open at once. A line is a cap: what is right of it, it touches."
+    if others:
+        words += f" Not on it, as they are no cap for each address: {'; '.join(others)}."
+    marked = [cap for cap in caps if cap is not None]
+    return section("Open at once, by address", words, peaks_picture(plan.peaks, marked, plan.recommended.per_ip_cap))
+
+
+def _by_cap(plan: LimitPlan) -> list[str]:
+    shares = [
+        (one["limits"][CORE_IP_CAP], 100 * one["refused_share"])
+        for one in plan.candidates
+        if set(one["limits"]) - {CORE_IP_OVERRIDES} == {CORE_IP_CAP}
+    ]
+    if len(shares) < 2:
+        return []
+    drawn = bars(
+        [(str(cap), share) for cap, share in sorted(shares)], unit="%", label="per-IP cap", colour=COLOUR_OF["ip_cap"]
     )
-    facts = f"{plan.connections:,} connections of {plan.ips:,} addresses, {plan.bad_rows:,} rows put aside"
-    return document(f"Plan for {name}", facts, [advice, *pictures, candidates, *standing_out])
+    return [section("Refused, by per-IP cap", "The share of connections each candidate refuses.", drawn)]
+
+
+def _candidates(plan: LimitPlan) -> str:
+    rows = [_headings(plan), *(_row(one) for one in plan.candidates)]
+    words = "Each replayed over the whole log." + (f" {_overridden(plan)}." if plan.overrides else "")
+    return section("Candidates", words, table(rows, caption="What each candidate refuses and delays"))
+
+
+def _standing_out(plan: LimitPlan) -> list[str]:
+    if not plan.talkers:
+        return []
+    rows = [
+        [each.ip, _looks_like(each.kind), str(each.peak), f"{each.connections:,}", f"{each.share:.1%}"]
+        for each in plan.talkers
+    ]
+    heading = ["address", "looks like", "open at most", "connections", "of all"]
+    words = "Far more open at once than most: NAT gateways may need an override, leaks need mending."
+    drawn = table([heading, *rows], caption="Addresses with the most open at once")
+    return [section("Addresses that stand out", words, drawn)]
+
+
+def _overrides(overrides: dict[str, int]) -> str:
+    return f"{len(overrides)} override{'' if len(overrides) == 1 else 's'}"
+
+
+def _left_out(plan: LimitPlan) -> str:
+    """What the recommendation is not made for."""
+    left_out = plan.left_out
+    assert left_out is not None
+    return (
+        f"Left out, as they look like leaks, which want mending and no override: {', '.join(left_out.ips)} "
+        f"({left_out.connections:,} connections, {left_out.refused:,} of them refused by this cap; --with-leaks reckons with them)"
+    )
 
 
 def _overridden(plan: LimitPlan) -> str:
     """The overrides that every candidate has, once."""
-    given = next(
-        (one["limits"][CORE_IP_OVERRIDES] for one in plan.candidates if CORE_IP_OVERRIDES in one["limits"]), ""
-    )
-    return f"Each with {CORE_IP_OVERRIDES}={given}" if given else ""
+    return f"Each with {CORE_IP_OVERRIDES}={plan.overrides}"
 
 
 def _headings(plan: LimitPlan) -> list[str]:
@@ -102,8 +149,7 @@ def _headings(plan: LimitPlan) -> list[str]:
 def _row(one: dict[str, Any]) -> list[str]:
     worst = one["worst_minute"]
     cells = [
-        ", ".join(f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
-        or "overrides alone",
+        _name(one),
         f"{one['refused']:,}",
         f"{one['refused_share']:.4%}",
         f"{one['delayed']:,}",
@@ -116,6 +162,12 @@ def _row(one: dict[str, Any]) -> list[str]:
     if compared:
         cells += [f"{compared[key]:,}" for key in ("incident_refused", "quiet_refused", "others_refused")]
     return cells
+
+
+def _name(one: dict[str, Any]) -> str:
+    """A candidate without the overrides that all have."""
+    limits = (f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
+    return ", ".join(limits) or "overrides alone"
 
 
 def _columns(rows: list[list[str]]) -> str:

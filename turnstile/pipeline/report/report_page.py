@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from turnstile.pipeline.html_page import NOTHING, bars, document, histogram, lines, section, table
+from turnstile.pipeline.html_page import NOTHING, document, section, table
+from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report_tables import Built
 
 Rows = Sequence[dict[str, Any]]
