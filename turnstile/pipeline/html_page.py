@@ -1,6 +1,6 @@
 """HTML pages that open without a network: their frame, headings and tables. Everything that comes from a journal is escaped."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 NOTHING = '<p class="none">Nothing of this kind happened.</p>'
@@ -11,7 +11,12 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 2rem auto;
   max-width: 900px; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin: 0; overflow-wrap: anywhere } h2 { font-size: 1.1rem; margin: 2.2rem 0 .2rem }
-p { margin: .2rem 0 .6rem; color: var(--soft) } .none { font-style: italic }
+p { margin: .2rem 0 .6rem; color: var(--soft); overflow-wrap: anywhere } .none { font-style: italic }
+.bars { margin-bottom: .8rem } .bars td { width: 99% } .bars td, .bars th:last-child { text-align: left }
+.bars i { display: inline-block; height: 1.05em; vertical-align: -.2em } .bars th:first-child { white-space: nowrap }
+.bars span { padding-left: .5em; color: var(--soft) } .bars td, .bars tbody th { border: 0; padding: .12rem .6rem }
+@media (prefers-color-scheme: dark) {
+  svg rect, svg polyline, svg polygon, svg circle, .bars i, .legend i, .cap { filter: brightness(1.4) } }
 svg { width: 100%; min-width: 620px; height: auto; display: block } caption { text-align: left; color: var(--soft);
   font-size: 13px; padding: .2rem 0 } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
@@ -20,7 +25,7 @@ svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(
 .scroll { overflow-x: auto; margin-bottom: .8rem } table { border-collapse: collapse; font-size: 13px; width: 100% }
 th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums }
-tbody th { color: inherit; font-weight: inherit } .text th, .text td { text-align: left; white-space: normal }
+tbody th { color: inherit; font-weight: inherit } th.text, td.text { text-align: left; white-space: normal }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: break-word }
 th { color: var(--soft); font-weight: 600 }
 pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
@@ -38,25 +43,33 @@ def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
 
 def section(title: str, words: str, *bodies: str) -> str:
     """A heading, a sentence, and what follows (HTML)."""
-    return f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p>{''.join(bodies)}</section>"
+    return f"<section><h2>{escape(title)}</h2>{paragraph(words) if words else ''}{''.join(bodies)}</section>"
 
 
 def preformatted(text: str) -> str:
     """Lines to copy."""
-    return f"<pre>{escape(text)}</pre>"
+    return f"<pre>{escape(text).replace(',', ',<wbr>')}</pre>"
 
 
-def table(rows: Sequence[Sequence[object]], *, caption: str = "", is_text: bool = False) -> str:
-    """The first row is the heading, the first column names each row; the others are numbers, or with `is_text` text."""
+def paragraph(text: str) -> str:
+    """A sentence or two."""
+    return f"<p>{escape(text)}</p>"
+
+
+def table(rows: Sequence[Sequence[object]], *, caption: str, text: Collection[object] = ()) -> str:
+    """The first row is the heading, the first column names each row. `text`: the headings of columns that are words; the others
+    are numbers."""
     if len(rows) < 2:
         return NOTHING
-    head = "".join(f'<th scope="col">{escape(str(cell))}</th>' for cell in rows[0])
-    body = "".join(
-        f'<tr><th scope="row">{escape(str(row[0]))}</th>'
-        + "".join(f"<td>{escape(str(cell))}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows[1:]
+    kinds = [' class="text"' if name in text else "" for name in rows[0]]
+    head = "".join(f'<th scope="col"{kind}>{escape(str(cell))}</th>' for kind, cell in zip(kinds, rows[0], strict=True))
+    body = "".join(f"<tr>{_row(row, kinds)}</tr>" for row in rows[1:])
+    return (
+        f'<div class="scroll"><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )
-    named = f"<caption>{escape(caption)}</caption>" if caption else ""
-    kind = ' class="text"' if is_text else ""
-    return f'<div class="scroll"><table{kind}>{named}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _row(row: Sequence[object], kinds: Sequence[str]) -> str:
+    cells = "".join(f"<td{kind}>{escape(str(cell))}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True))
+    return f'<th scope="row">{escape(str(row[0]))}</th>{cells}'

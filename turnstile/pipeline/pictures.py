@@ -12,10 +12,9 @@ from itertools import pairwise
 
 from turnstile.pipeline.html_page import NOTHING
 
-COLOURS = ("#2563a8", "#d1495b", "#e08a1e", "#7b4fa3", "#8a5a44", "#c2418f", "#5b8def", "#6b7280")
-"""None is green, which would say that all is well."""
 COLOUR_OF = {
     "admitted": "#2563a8",
+    "cap": "#d1495b",
     "ip_cap": "#d1495b",
     "broker_cap": "#8f2436",
     "listener_cap": "#e08a1e",
@@ -25,6 +24,8 @@ COLOUR_OF = {
     "shard_unavailable": "#6b7280",
 }
 """What has a colour of its own on every page: connections that got in, and the reasons of refusals."""
+COLOURS = ("#0e7fa8", "#5b4be0", "#b58a1b", "#34495e", "#7aa7d9", "#b39ddb", "#c7a98b", "#5d6f80")
+"""Of all else. None here or above is green, which would say that all is well, and none here is that of a reason."""
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 40
 TIME_STEPS_S = (
@@ -71,25 +72,29 @@ def lines(
     return _legend(list(drawn)) + svg(parts, HEIGHT, f"{y} over time: {', '.join(drawn)}")
 
 
-def bars(items: Sequence[tuple[str, float]], *, label: str, unit: str = "", colour: str = COLOURS[0]) -> str:
-    """Horizontal bars, one per name, in the order given; `label` says what the names are."""
+def bars(
+    items: Sequence[tuple[str, Mapping[str, float]]], *, label: str, value: str, caption: str, unit: str = ""
+) -> str:
+    """Horizontal bars as a table that fits any width: a row per name, in the order given, each bar of named parts.
+
+    `label` says what the names are, `value` what the bars are.
+    """
     if not items:
         return NOTHING
-    row = 24
-    widest = max(len(label), *(len(name) for name, _ in items))
-    left = min(330, 16 + 7 * widest)
-    top = max((value for _, value in items), default=0) or 1
-    parts = [f'<text x="{left - 8}" y="14" text-anchor="end">{escape(label)}</text>']
-    for number, (name, value) in enumerate(items):
-        y = 24 + number * row
-        length = (WIDTH - left - 90) * value / top
-        shown = name if len(name) <= 44 else name[:43] + "…"
-        parts.append(f'<text class="ink" x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(shown)}</text>')
-        parts.append(
-            f'<rect x="{left}" y="{y}" width="{max(1.0, length):.1f}" height="{row - 7}" rx="2" fill="{colour}"/>'
+    parts = list(dict.fromkeys(part for _, of in items for part in of))
+    top = max(sum(of.values()) for _, of in items) or 1
+    rows = []
+    for name, of in items:
+        drawn = "".join(
+            f'<i style="width:calc((100% - 6em)*{each / top:.4f});background:{_colour(part, parts.index(part))}" '
+            f'title="{escape(part)}: {short(each)}{escape(unit)}"></i>'
+            for part, each in of.items()
         )
-        parts.append(f'<text x="{left + max(1.0, length) + 6:.1f}" y="{y + 13}">{short(value)}{escape(unit)}</text>')
-    return svg(parts, 30 + row * len(items), f"bars by {label}")
+        total = f"{short(sum(of.values()))}{escape(unit)}"
+        rows.append(f'<tr><th scope="row">{escape(name)}</th><td>{drawn}<span>{total}</span></td></tr>')
+    head = f'<tr><th scope="col">{escape(label)}</th><th scope="col">{escape(value)}</th></tr>'
+    whole = f"<caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
+    return (_legend(parts) if len(parts) > 1 else "") + f'<table class="bars">{whole}</table>'
 
 
 def histogram(bins: Sequence[tuple[float, float, float]], *, x: str, y: str = "connections") -> str:
@@ -120,7 +125,8 @@ def svg(parts: Sequence[str], height: float, name: str) -> str:
 
 
 def _colour(name: str, number: int) -> str:
-    return COLOUR_OF.get(name, COLOURS[number % len(COLOURS)])
+    kind = "cap" if name.startswith("cap of ") else name
+    return COLOUR_OF.get(kind, COLOURS[number % len(COLOURS)])
 
 
 def _runs(points: Points) -> list[tuple[list[tuple[float, float]], float | None]]:

@@ -54,6 +54,13 @@ def test_a_brokers_own_setting_wins_and_command_line_settings_come_last() -> Non
     assert [timeline.allowed(0, broker, "ip", "10.0.0.1") for broker in (0, 1)] == [3, 4]
 
 
+def test_a_change_says_what_was_in_force_before_it() -> None:
+    changes = [["static", f"/{CAP}", "50"]]
+    event = ConfigEvent(1, 10, 0, json.dumps({"changes": changes, "full": True}))
+    timeline = Timeline([event, stored(2, 100, 20), stored(3, 200, None)], {}, ["L"])
+    assert [timeline.changed(version) for version in (1, 2, 3)] == [[], [f"{CAP} 50 -> 20"], [f"{CAP} 20 -> 50"]]
+
+
 def test_what_is_not_known_is_said() -> None:
     assert "no configuration" in Timeline([], {}, []).unknown[0]
     assert "before version 5" in Timeline([config(5, 10, 3)], {}, []).unknown[0]

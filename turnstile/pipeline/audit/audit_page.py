@@ -25,7 +25,7 @@ def page(result: AuditResult, *, name: str) -> str:
         f"{result.events:,} events. {WORDS.get(result.verdict, FOUND)}",
         [
             section("Checks", "What each is about, and what is not proved: docs/audit.md.",
-                    table(checks, caption="The checks and their verdicts", is_text=True)),
+                    table(checks, caption="The checks and their verdicts", text=checks[0])),
             *(_found(each) for each in found),
         ],
     )  # fmt: skip
@@ -38,9 +38,8 @@ def _found(check: Check) -> str:
         ["broker", "how many"],
         *([broker, f"{count:,}"] for broker, count in sorted(check.brokers.items())),
     ]
-    evidence = (
-        table(_evidence(check.evidence), caption=f"{check.name}: evidence", is_text=True) if check.evidence else ""
-    )
+    rows = _evidence(check.evidence)
+    evidence = table(rows, caption=f"{check.name}: evidence", text=rows[0]) if check.evidence else ""
     counted = table(brokers, caption=f"{check.name}: by broker") if check.brokers else ""
     return section(f"{check.name}: {check.verdict}", words, evidence, counted)
 

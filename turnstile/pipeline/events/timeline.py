@@ -155,11 +155,8 @@ class Timeline:
         before, state = self._states.get(version - 1), self._states.get(version, {})
         if before is None:
             return []
-        return [
-            f"{_named(kind, key)} {_shown(before.get((kind, key)))} -> {_shown(state.get((kind, key)))}"
-            for kind, key in sorted({*before, *state})
-            if before.get((kind, key)) != state.get((kind, key))
-        ]
+        values = [(place, _in_force(before, place), _in_force(state, place)) for place in sorted({*before, *state})]
+        return [f"{_named(*place)} {_shown(old)} -> {_shown(new)}" for place, old, new in values if old != new]
 
     def unsettled(self, at_ns: int, version: int) -> list[int]:
         """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
@@ -309,6 +306,12 @@ def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tu
                     before[kind, key] = value
         states[version] = before
     return states
+
+
+def _in_force(state: Mapping[tuple[str, str], Any], place: tuple[str, str]) -> Any:
+    """A value of a state, or what the command line says where nothing was set."""
+    kind, key = place
+    return state.get(place, state.get((STATIC, key)) if kind == SETTING else None)
 
 
 def _own_settings(states: Mapping[int, Mapping[tuple[str, str], Any]]) -> set[int]:

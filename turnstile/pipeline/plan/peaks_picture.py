@@ -78,7 +78,7 @@ def _marks(scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[in
         dashes = "" if cap == recommended else ' stroke-dasharray="4 3"'
         ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
         title = f"<title>a cap of {cap}: {touched:,} addresses had more open</title>"
-        parts.append(f'<line {ends} stroke="{COLOUR_OF["ip_cap"]}"{dashes}>{title}</line>')
+        parts.append(f'<line class="cap" {ends} stroke="{COLOUR_OF["ip_cap"]}"{dashes}>{title}</line>')
         text = f"{cap} recommended" if cap == recommended else str(cap)
         half = len(text) * CHARACTER / 2
         middle = min(max(x, LEFT + half), WIDTH - RIGHT - half)
@@ -98,7 +98,7 @@ def _axes(scales: _Scales) -> str:
         y = scales.y(10**power)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(10**power)}</text>')
-    steps = (1,) if scales.greatest > 100_000 else (1, 2, 5)
+    steps = (1,) if scales.greatest > 20_000 else (1, 2, 5)
     for count in (step * 10**power for power in range(len(str(scales.greatest))) for step in steps):
         if count <= scales.greatest:
             x = scales.x(count)

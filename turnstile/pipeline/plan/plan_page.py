@@ -3,8 +3,8 @@
 from typing import Any
 
 from shards.limits.connection_limits import CORE_IP_CAP, CORE_IP_OVERRIDES
-from turnstile.pipeline.html_page import document, preformatted, section, table
-from turnstile.pipeline.pictures import COLOUR_OF, bars
+from turnstile.pipeline.html_page import document, paragraph, preformatted, section, table
+from turnstile.pipeline.pictures import bars
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
 from turnstile.pipeline.plan.plan import LimitPlan
 
@@ -64,18 +64,18 @@ def _put_aside(plan: LimitPlan) -> list[tuple[str, int]]:
 
 def _advice(plan: LimitPlan) -> str:
     recommended = plan.recommended
-    words = [f"Refuses {recommended.refused_share:.4%} of this log"]
+    words = f"Refuses {recommended.refused_share:.4%} of this log"
     if recommended.overrides:
-        words[0] += (
+        words += (
             f", with {_overrides(recommended.overrides)}; without any, it would be {plan.without_overrides.per_ip_cap}"
         )
-    words += [_left_out(plan)] if plan.left_out else []
+    said = [*([_left_out(plan)] if plan.left_out else []), *plan.notes]
     text = "\n\n".join(
         f"# {_TITLES[vocabulary]}\n" + "\n".join(f"{key}={value}" for key, value in settings.items())
         for vocabulary, settings in plan.as_json()["recommended"]["settings"].items()
     )
     title = f"Recommended: {recommended.per_ip_cap} connections per address"
-    return section(title, ". ".join([*words, *plan.notes]), preformatted(text))
+    return section(title, f"{words}.", *map(paragraph, said), preformatted(text))
 
 
 def _peaks(plan: LimitPlan) -> str:
@@ -97,10 +97,11 @@ def _by_cap(plan: LimitPlan) -> list[str]:
     ]
     if len(shares) < 2:
         return []
+    items = [(str(cap), {"ip_cap": share}) for cap, share in sorted(shares)]
     drawn = bars(
-        [(str(cap), share) for cap, share in sorted(shares)], unit="%", label="per-IP cap", colour=COLOUR_OF["ip_cap"]
+        items, unit="%", label="per-IP cap", value="refused", caption="The share of connections each candidate refuses"
     )
-    return [section("Refused, by per-IP cap", "The share of connections each candidate refuses.", drawn)]
+    return [section("Refused, by per-IP cap", "", drawn)]
 
 
 def _candidates(plan: LimitPlan) -> str:
@@ -118,7 +119,7 @@ def _standing_out(plan: LimitPlan) -> list[str]:
     ]
     heading = ["address", "looks like", "open at most", "connections", "of all"]
     words = "Far more open at once than most: NAT gateways may need an override, leaks need mending."
-    drawn = table([heading, *rows], caption="Addresses with the most open at once")
+    drawn = table([heading, *rows], caption="Addresses with the most open at once", text=["looks like"])
     return [section("Addresses that stand out", words, drawn)]
 
 
@@ -132,7 +133,8 @@ def _left_out(plan: LimitPlan) -> str:
     assert left_out is not None
     return (
         f"Left out, as they look like leaks, which want mending and no override: {', '.join(left_out.ips)} "
-        f"({left_out.connections:,} connections, {left_out.refused:,} of them refused by this cap; --with-leaks reckons with them)"
+        f"({left_out.connections:,} connections, {left_out.refused:,} of them refused by this cap). --with-leaks reckons "
+        "with them."
     )
 
 

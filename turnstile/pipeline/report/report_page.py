@@ -74,8 +74,13 @@ def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
     return section(
         "Refused clients",
         "The addresses refused most, and their networks.",
-        bars([(row["ip"], row["refused"]) for row in ips[:12]], label="address"),
-        table([heading, *cells], caption="Addresses refused most"),
+        bars(
+            [(row["ip"], _by_reason(row["reasons"])) for row in ips[:12]],
+            label="address",
+            value="refused",
+            caption="Refused, by reason",
+        ),
+        table([heading, *cells], caption="Addresses refused most", text=["reasons"]),
         table(
             [
                 ["network", "addresses", "refused"],
@@ -84,6 +89,12 @@ def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
             caption="Their networks",
         ),
     )
+
+
+def _by_reason(reasons: str) -> dict[str, float]:
+    """Of "ip_cap 3, ip_rate 2", as the table has it."""
+    counted = (each.rpartition(" ") for each in reasons.split(", "))
+    return {reason: float(count) for reason, _, count in counted}
 
 
 def _open(built: Built) -> str:
@@ -128,12 +139,12 @@ def _throttled(rows: Rows) -> str:
         ]
         for row in rows
     ]
-    named = [(f"{row['user']} {row['client_id']}".strip(), row["throttle_s"]) for row in rows[:12]]
+    named = [(f"{row['user']} {row['client_id']}".strip(), {row["limit"]: row["throttle_s"]}) for row in rows[:12]]
     return section(
         "Throttle time",
         "By user and client id, in seconds.",
-        bars(named, label="user, client id", unit=" s"),
-        table([heading, *cells], caption="Throttled clients") if cells else "",
+        bars(named, label="user, client id", value="throttled", caption="Throttle time", unit=" s"),
+        table([heading, *cells], caption="Throttled clients", text=heading[:3]) if cells else "",
     )
 
 
