@@ -1,9 +1,9 @@
-"""Which shards answer the coordinator: each is asked once a second, and one that stays silent is ended.
+"""Which shards answer the coordinator: each is asked twice a second, and one that stays silent is ended.
 
 H1  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
-H2  It is ended once it has neither answered nor made progress for the timeout (`turnstile.shard.timeout.ms`). Progress
-    counts only while it starts or applies a version, which may keep it busy for long: a shard at rest answers, or hangs.
-    It counts for MOST_BUSY_S after the last answer: a shard that spins is ended, too.
+H2  It is ended once it has neither answered a question nor made progress for the timeout (`turnstile.shard.timeout.ms`).
+    Silence begins with a question. Progress counts only while it starts or applies a version, which may keep it busy for
+    long: a shard at rest answers, or hangs. It counts for MOST_BUSY_S after the last answer: a shard that spins is ended, too.
 H3  Time during which the coordinator itself did not run does not count.
 
 Pure: the coordinator's process asks, reads the clock, and ends processes.
@@ -43,7 +43,7 @@ class Heartbeat:
         watch = self._watches[member]
         if watch.asked_s is not None:
             return False
-        watch.asked_s = now_s
+        watch.asked_s = watch.alive_s = now_s
         return True
 
     def answered(self, member: Member, *, now_s: float) -> None:

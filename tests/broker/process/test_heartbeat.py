@@ -11,6 +11,8 @@ TIMEOUT_S = 5.0
 class Watched:
     """A heartbeat asked as the coordinator asks it: `answering` answer at once, `busy` are applying something."""
 
+    timeout_s = TIMEOUT_S
+
     def __init__(self):
         self.now_s = 100.0
         self.heartbeat = Heartbeat([ONE, OTHER], now_s=self.now_s)
@@ -27,11 +29,11 @@ class Watched:
     def look(self):
         for member in (ONE, OTHER):
             self.heartbeat.to_ask(member, now_s=self.now_s)
-            if member in self.answering:
-                self.heartbeat.answered(member, now_s=self.now_s)
             if member in self.busy:
                 self.heartbeat.progressed(member, now_s=self.now_s)
-        self.ended += self.heartbeat.overdue(TIMEOUT_S, now_s=self.now_s)
+        self.ended += self.heartbeat.overdue(self.timeout_s, now_s=self.now_s)
+        for member in self.answering:  # it takes a moment
+            self.heartbeat.answered(member, now_s=self.now_s + 0.001)
 
     @property
     def unresponsive(self):
@@ -46,6 +48,15 @@ def watched():
 def test_shards_that_answer_are_left_alone(watched):
     watched.run(1000)
     assert (watched.unresponsive, watched.ended) == (set(), [])
+
+
+def test_a_timeout_shorter_than_the_time_between_two_questions_ends_only_what_does_not_answer(watched):
+    watched.timeout_s = EVERY_S / 5
+    watched.run(1000)
+    assert watched.ended == []
+    watched.answering.remove(OTHER)
+    watched.run(2 * EVERY_S)
+    assert watched.ended == [OTHER]
 
 
 def test_silence_shows_at_once_and_is_ended_after_the_timeout(watched):
@@ -102,13 +113,13 @@ def test_a_successor_has_the_whole_timeout(watched):
     assert watched.unresponsive == set()
     watched.run(TIMEOUT_S - 1)
     assert watched.ended == []
-    watched.run(1)
+    watched.run(1 + EVERY_S)
     assert watched.ended == [OTHER]
 
 
 def test_what_is_not_ended_by_the_signal_is_ended_again(watched):
     watched.answering.remove(OTHER)
-    watched.run(3 * TIMEOUT_S)
+    watched.run(3 * TIMEOUT_S + EVERY_S)
     assert watched.ended == [OTHER] * 3
 
 
