@@ -75,6 +75,8 @@ _PER_SHARD = (
     _counter("turnstile_malformed_total", "Connections closed for a frame that was no request.", "malformed"),
     _counter("turnstile_requests_total", "Kafka requests answered.", "requests"),
     _counter("turnstile_auth_failures_total", "Failed authentications.", "auth_failures"),
+    _counter("turnstile_reauthentications_total", "Clients that proved again who they are.", "reauthentications"),
+    _counter("turnstile_sessions_expired_total", "Connections closed as their session was over.", "sessions_expired"),
     _counter("turnstile_events_total", "Journal events written.", "events"),
     *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
     *(_counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind) for kind in KINDS),

@@ -35,6 +35,8 @@ _COUNTERS = (
     "bytes_in",
     "bytes_out",
     "auth_failures",
+    "reauthentications",
+    "sessions_expired",
     *(f"throttled_{kind}" for kind in KINDS),
     *(f"throttle_ms_{kind}" for kind in KINDS),
     *(f"faults_{kind}" for kind in FAULTS),

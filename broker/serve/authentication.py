@@ -2,12 +2,14 @@
 
 SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens
 without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after
-`connection.failed.authentication.delay.ms` and ends the connection (KIP-306). Not emulated: re-authentication (KIP-368).
+`connection.failed.authentication.delay.ms` and ends the connection (KIP-306). With `connections.max.reauth.ms` the client is
+told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +19,7 @@ from broker.serve.call import Call, Route
 from broker.serve.channel import Channel
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, Users, mechanism_of
+from broker.serve.sasl_session import SaslSession
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.timers import Timers
@@ -39,18 +42,37 @@ def routes() -> list[Route]:
     return [Route.of(HANDSHAKE, handshake), Route.of(AUTHENTICATE, authenticate)]
 
 
+@dataclass(slots=True)
+class Proven:
+    """What the client of a session has proven."""
+
+    user: str
+    mechanism: str
+    session: SaslSession | None = None
+
+
 class Authentication:
     """The authentication of one connection; `channel.authentication` is None once it has succeeded."""
 
     def __init__(
-        self, image: ClusterImage, counters: ShardCounters, timers: Timers, users: Users, keys: KeyDerivation
+        self,
+        image: ClusterImage,
+        counters: ShardCounters,
+        timers: Timers,
+        users: Users,
+        keys: KeyDerivation,
+        proven: Proven | None = None,
     ) -> None:
+        """`proven`: what the client has proven before, and has to prove again."""
         self._image = image
         self._counters = counters
         self._timers = timers
         self._users = users
         self._keys = keys
+        self._proven = proven
         self._mechanism: Mechanism | None = None
+        self._mechanism_name = ""
+        self._lifetime_ms = 0  # of the session that was begun
         self.bare = False  # tokens come without Kafka headers
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
@@ -71,6 +93,7 @@ class Authentication:
         error = codes.NONE
         if request.mechanism in enabled:
             self._mechanism = mechanism_of(request.mechanism, self._users)
+            self._mechanism_name = request.mechanism
             self.bare = call.api_version == 0
         else:
             error = codes.UNSUPPORTED_SASL_MECHANISM
@@ -79,7 +102,7 @@ class Authentication:
     def _authenticate(self, channel: Channel, call: Call, token: bytes) -> MaybeDeferred[bytes | None]:
         def respond(error: int, message: str | None, answer: bytes) -> bytes:
             response = call.types.SaslAuthenticateResponse(
-                error_code=error, error_message=message, auth_bytes=answer, session_lifetime=0
+                error_code=error, error_message=message, auth_bytes=answer, session_lifetime=self._lifetime_ms
             )
             return wire.encode_response(call, response)
 
@@ -103,30 +126,53 @@ class Authentication:
         """One token of the client's proof, and the response to it that `succeeded` or `failed` makes."""
         mechanism = self._mechanism
         assert mechanism is not None
+        if self._proven is not None and self._mechanism_name != self._proven.mechanism:
+            return self._fail(channel, None)  # as Kafka, which tells its log alone
         try:
             answer = mechanism.answer(token)
+            if not isinstance(answer, KeyRequest):
+                self._name(channel, mechanism)
+                return succeeded(answer)
         except AuthenticationFailed as fault:
             return self._fail(channel, failed(fault))
-        if not isinstance(answer, KeyRequest):
-            self._name(channel, mechanism)
-            return succeeded(answer)
         request = answer
 
         def derived(key: bytes) -> MaybeDeferred[bytes | None]:
             try:
                 answer = mechanism.derived(key)
+                self._keys.remember(request, key)
+                self._name(channel, mechanism)
             except AuthenticationFailed as fault:
                 return self._fail(channel, failed(fault))
-            self._keys.remember(request, key)
-            self._name(channel, mechanism)
             return succeeded(answer)
 
         return then(self._keys.derive(request), derived)
 
     def _name(self, channel: Channel, mechanism: Mechanism) -> None:
-        if mechanism.user is not None:
-            channel.user = mechanism.user
-            channel.authentication = None
+        """The user is known, if this was the last token. Raises AuthenticationFailed for another than it was."""
+        user = mechanism.user
+        if user is None:
+            return
+        if self._proven is not None and user != self._proven.user:
+            raise AuthenticationFailed(
+                f"Cannot change principals during re-authentication from User.{self._proven.user}: User.{user}"
+            )
+        channel.user = user
+        channel.authentication = None
+        self._lifetime_ms = max(self._image.get("connections.max.reauth.ms"), 0)
+        if self._lifetime_ms:
+            self._prolong(channel, user)
+
+    def _prolong(self, channel: Channel, user: str) -> None:
+        """The session begins, or goes on."""
+        if self._proven is None:
+            parts = self._image, self._counters, self._timers, self._users, self._keys
+            proven = Proven(user, self._mechanism_name)
+            proven.session = SaslSession(channel, self._counters, lambda: Authentication(*parts, proven))
+        else:
+            proven = self._proven
+        assert proven.session is not None
+        proven.session.prolong(channel.serving.poller.now_ns, self._lifetime_ms)
 
     def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
         """KIP-306: a failed attempt is counted, and answered after the delay, so that guessing passwords costs time."""

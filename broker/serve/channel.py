@@ -31,6 +31,7 @@ class Channel(Protocol):
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
+    serving: ChannelServer
 
     def close(self, why: str = ...) -> None: ...
     def reset_when_closed(self) -> None: ...

@@ -55,7 +55,8 @@ LIMITING = [
     ConfigKey("connection.failed.authentication.delay.ms", whole(0), 100,
             "How long the answer to a failed authentication is held back (KIP-306)."),
     ConfigKey("connections.max.idle.ms", long(), 600_000, "A connection idle for longer is closed."),
-    shown("connections.max.reauth.ms", long(), 0, "How long a SASL session lasts; 0: for ever."),
+    ConfigKey("connections.max.reauth.ms", long(), 0,
+            "How long a SASL session lasts before the client has to prove again who it is (KIP-368); 0: for ever."),
 ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def test_what_is_not_emulated_is_said_in_its_documentation() -> None:
     rows = [*BROKER.values(), *TOPIC.values()]
     assert all((NOT_EMULATED in row.documentation) != row.emulated for row in rows)
     assert {row.name for row in rows if not row.emulated} >= {
-        "connections.max.reauth.ms", "transaction.max.timeout.ms",
+        "transaction.max.timeout.ms",
         "group.consumer.session.timeout.ms", "group.coordinator.rebalance.protocols",
     }  # fmt: skip
 
