@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint simulate oracle fuzz chaos bench bench-compare bench-attacks bench-pipeline dist lock clean
+.PHONY: help setup demo test lint simulate oracle fuzz chaos verdicts bench bench-compare bench-attacks bench-pipeline dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -52,6 +52,9 @@ fuzz: setup ## FRAMES=n frames of SEED=n, of every API and version, right and wr
 
 chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged by the audit
 	$(BIN)/python tests/chaos/run.py
+
+verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--seeds 10"
+	$(BIN)/python tests/turnstile/verdict/run.py $(ARGS)
 
 bench: setup ## the table of docs/benchmarks.md
 	$(BIN)/python scripts/bench/run.py

@@ -13,15 +13,19 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstile.admin_client import AdminClient, AdminError
+from turnstile.cluster_changes import ClusterChanges
 from turnstile.cluster_process import ClusterError, ClusterProcess
-from turnstile.settings import as_entity, as_setting, as_text
+from turnstile.settings import as_setting, as_text
+
+if TYPE_CHECKING:
+    from turnstile.verdict.run import Verdict
 
 _RESTART_WITHIN_S = 10.0
 
@@ -44,7 +48,7 @@ class Throttled:
     throttle_ms: int
 
 
-class Cluster:
+class Cluster(ClusterChanges):
     """Brokers of a Kafka-compatible cluster on free ports of 127.0.0.1.
 
     `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
@@ -152,48 +156,6 @@ class Cluster:
 
     # Change it
 
-    def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
-
-        Raises AdminError, with one sentence for each setting that can't be.
-        """
-        wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
-        upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
-        remove = [name for name, value in wanted.items() if value is None]
-        self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
-
-    def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
-        """Quotas of an entity, in force when this returns: quota("user=alice", producer_byte_rate=1e6). None removes one.
-
-        Raises AdminError.
-        """
-        given = {key: float(rate) for key, rate in rates.items() if rate is not None}
-        remove = [key for key, rate in rates.items() if rate is None]
-        change = {"entity": as_entity(entity), "set": given, "remove": remove}
-        self.admin.put("/v1/quotas", {"alter": [change]})
-
-    def user(self, name: str, password: str | None) -> None:
-        """A user of listeners with SASL; None removes it. Raises AdminError."""
-        self.admin.put("/v1/users", {"name": name, "password": password})
-
-    def fault(self, kind: str, /, **what: Any) -> str:
-        """A fault in force when this returns, by its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
-
-        `kind` and `what`: docs/faults.md. Raises AdminError.
-        """
-        names: list[str] = self.admin.put("/v1/faults", {"add": [{"kind": kind, **what}]})["names"]
-        return names[0]
-
-    def remove_fault(self, *names: str) -> None:
-        """Ends faults; without a name, all of them. Raises AdminError."""
-        remove = list(names) or [fault["name"] for fault in self.faults()]
-        self.admin.put("/v1/faults", {"remove": remove})
-
-    def faults(self) -> list[dict[str, Any]]:
-        """The faults that are set, and how often each has `fired`."""
-        found: list[dict[str, Any]] = self.admin.get("/v1/faults")["faults"]
-        return found
-
     def reset(self) -> None:
         """The cluster as it was when it started, in milliseconds: no record, no group, no connection, nothing counted."""
         self.admin.post("/v1/reset")
@@ -278,6 +240,18 @@ class Cluster:
             **{f"requests {kind}": each["requests"] for kind, each in totals["throttled"].items()},
             **{f"ms {kind}": each["throttle_ms"] for kind, each in totals["throttled"].items()},
         }
+
+    # Judge a client
+
+    def verdict(self, client: Sequence[str], **options: Any) -> Verdict:
+        """How a client, the command of a program, lives with being throttled and refused by this cluster.
+
+        `options`: `checks`, names of them; `times`, a turnstile.verdict.course.Times; `seed`. Raises CannotJudge, OSError.
+        """
+        from turnstile.verdict.run import run
+
+        self._running()
+        return run(self, self.data_dir / "journal", client, **options)
 
     # As testcontainers' KafkaContainer has it
 

@@ -1,8 +1,8 @@
 """The faults of one shard: answers the requests that a fault matches as the fault says, and ends connections.
 
 J1  While no fault is set, the dispatcher's own function answers, and nothing of this module is on the path of a request.
-J2  Of several faults that match, the one that was added first and fires decides; each fault that fires is counted and
-    journaled once, by the shard that had the request.
+J2  All faults that match a request and fire act on it, in the order in which they were added, until one ends it; each that
+    does is counted and journaled once, by the shard that had the request.
 J3  Whether a fault with a trigger fires is asked of the coordinator, which counts the calls of all shards; while it can't be
     reached, such a fault does not fire.
 J4  A fault that ends connections is decided once for each of them: when the fault is set or the connection is opened, or,
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Protocol
 
 from broker.faults.fault import Fault, fault_of
@@ -24,7 +25,7 @@ from broker.serve.call import Call
 from broker.serve.channel import Channel
 from broker.serve.connection import Connection
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh.deferred import Deferred, MaybeDeferred, then
+from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 
 Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
 _LOST = (PeerLost, DeadlineExceeded, RemoteError)
@@ -50,12 +51,15 @@ class Faults:
         answer: Answer,
         follows: Callable[[bytes], bool],
         ask: Callable[[str], Deferred[bool]],
+        around: Callable[[Answer], Answer],
     ) -> None:
+        """`around` wraps the function that answers (observation.py)."""
         self._context = context
         self._connections = connections
         self._answer = answer
         self._follows = follows
         self._ask = ask
+        self._around = around
         self._servings: list[Injectable] = []
         self._faults: list[Fault] = []
         self._fired: Counter[str] = Counter()
@@ -68,6 +72,8 @@ class Faults:
     def image_changed(self, kinds: Iterable[str]) -> None:
         """The configuration has another version, in which records of `kinds` differ."""
         if "fault" not in kinds:
+            if "setting" in kinds:
+                self._put_in_place()
             return
         before = self._faults
         self._faults = [fault_of(name, record) for name, record in self._context.image.faults.items()]
@@ -86,7 +92,7 @@ class Faults:
     def _put_in_place(self) -> None:
         """J1."""
         for serving in self._servings:
-            serving.answer = self.answer if self._faults else self._answer
+            serving.answer = self._around(self.answer if self._faults else self._answer)
             serving.follows = _never_follows if self._faults else self._follows
             serving.opened = self.opened if any(fault.ends_connections for fault in self._faults) else None
 
@@ -124,35 +130,37 @@ class Faults:
         ]
         if not matching:
             return self._answer(channel, frame)
-        return then(self._first(matching), partial(self._serve, channel, frame, call))
+        return then(self._firing(matching), partial(self._serve, channel, frame, call))
 
-    def _first(self, faults: Sequence[Fault]) -> MaybeDeferred[Fault | None]:
-        """The first that fires."""
-        if not faults:
-            return None
-        fault, others = faults[0], faults[1:]
-        return then(self._fires(fault), lambda fires: fault if fires else self._first(others))
+    def _firing(self, faults: Sequence[Fault]) -> MaybeDeferred[list[Fault]]:
+        """Those that fire."""
+        fires = gather([self._fires(fault) for fault in faults])
+        return then(fires, lambda fires: list(compress(faults, fires)))
 
     def _fires(self, fault: Fault) -> MaybeDeferred[bool]:
         return self._ask(fault.name).recover(_LOST, lambda: False) if fault.triggered else True
 
     def _serve(
-        self, channel: Channel, frame: bytes, call: Call | None, fault: Fault | None
+        self, channel: Channel, frame: bytes, call: Call | None, faults: Sequence[Fault]
     ) -> MaybeDeferred[bytes | None]:
-        if fault is None:
-            return self._answer(channel, frame)
-        if fault.kind == "blackhole" or fault.ends_connections:
-            self._note(channel, None if call is None else call.client_id, call, fault)
-            if fault.ends_connections:
-                _end(channel, fault)
-            return None
-        return then(self._answer(channel, frame), partial(self._finish, channel, call, fault))
+        for fault in faults:
+            if fault.kind == "blackhole" or fault.ends_connections:
+                self._note(channel, None if call is None else call.client_id, call, fault)
+                if fault.ends_connections:
+                    _end(channel, fault)
+                return None
+        answer = self._answer(channel, frame)
+        for fault in faults:
+            answer = then(answer, partial(self._finish, channel, call, fault))
+        return answer
 
     def _finish(
         self, channel: Channel, call: Call | None, fault: Fault, answer: bytes | None
     ) -> MaybeDeferred[bytes | None]:
         """The answer of a served request, as the fault makes it."""
         made: MaybeDeferred[bytes | None] = answer
+        if channel.closed:
+            return None
         if fault.kind == "delay":
             made = self._later(fault.amount_ms, answer)
         elif fault.kind == "disconnect":

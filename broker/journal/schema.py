@@ -58,6 +58,8 @@ KINDS: tuple[str, ...] = (
     "shard_lost",
     "ended",
     "fault",
+    "request",
+    "early",
 )
 """`ended`: the process ends in order; no event of it follows."""
 

@@ -36,6 +36,7 @@ from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
+from broker.serve.observation import Observation
 from broker.serve.open_connections import OpenConnections
 from broker.serve.prepared_answers import PreparedAnswers
 from broker.serve.request_memory import AnswerMemory, RequestMemory
@@ -340,6 +341,7 @@ class ShardProcess:
             dispatcher.answer,
             dispatcher.follows,
             partial(self._call, COORDINATOR, "fault_fires"),
+            Observation(context).around,
         )
         faults.image_changed({"fault"})
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:

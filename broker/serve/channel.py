@@ -17,12 +17,16 @@ class Channel(Protocol):
     """A connection, as the modules that answer its requests see it."""
 
     id: int
+    fd: int
+    closed: bool
     ip: str
     port: int
     listener: str
     pools: tuple[str, ...]
     opened_ns: int
     bytes_moved: int
+    received: bytearray | None
+    """What was read of requests whose turn has not come."""
     client_id: str | None
     user: str
     authentication: Authenticator | None

@@ -65,6 +65,9 @@ SERVING = [
     ConfigKey("turnstile.shard.timeout.ms", whole(100), 5000,
             "A shard process that does not answer the coordinator for so long is ended and started again; while it "
             "starts or applies a change, only time in which it gets nowhere counts.", TURNSTILE, True),
+    ConfigKey("turnstile.observe", BOOLEAN, False,
+            "Whether every request, and what arrives on a muted connection, is in the journal: for turnstile verdict.",
+            TURNSTILE, True),
     told("broker.id", whole(-1), -1, "Id of this broker."),
     told("node.id", whole(-1), -1, "Id of this broker."),
     shown("broker.rack", TEXT, None, "Rack of this broker."),

@@ -191,3 +191,13 @@ def test_the_command(cluster, monkeypatch):
         "t"
     ]
     assert run("remove", "--all").startswith("removed fault-1 t\n")
+
+
+def test_several_faults_act_on_one_answer(cluster):
+    cluster.fault("delay", api="Metadata", delay_ms=60)
+    cluster.fault("error", api="Metadata", error="LEADER_NOT_AVAILABLE")
+    with wired(cluster.bootstrap) as client:
+        began = time.monotonic()
+        assert metadata(client).topics[0].error_code == codes.LEADER_NOT_AVAILABLE
+        assert time.monotonic() - began >= 0.06
+    assert [fault["fired"] for fault in cluster.faults()] == [1, 1]

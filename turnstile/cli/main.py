@@ -20,6 +20,7 @@ _COMMANDS = {
     "down": "End a running cluster.",
     "status": "Show the processes of a running cluster.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
+    "verdict": "Judge how a client lives with being throttled and refused.",
     "replay": "Run a scenario through the limits under virtual time.",
     "audit": "Prove from a journal that no limit was exceeded (Spark).",
     "report": "Show who was refused, when and why (Spark).",

@@ -1,0 +1,118 @@
+"""What `turnstile verdict` sees of clients: every request, and what arrives on a muted connection, in the journal.
+
+On while `turnstile.observe` is true, and otherwise not on the path of a request.
+
+O1  A `request` is journaled when it is answered, with the time at which it was taken up.
+O2  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ). What waited when the
+    throttle time was told had been sent before, and is not `early`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+import termios
+from collections.abc import Callable
+from functools import partial
+
+from broker.protocol import apis
+from broker.runtime.shard_context import ShardContext
+from broker.serve.channel import Channel
+from shards.mesh.deferred import MaybeDeferred, then
+
+Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+_LOOK_MS = 2
+_int = struct.Struct("i")
+_api_at = struct.Struct(">h").unpack_from
+
+
+class _Told:
+    """A channel that was told a throttle time."""
+
+    __slots__ = ("at_ns", "channel", "until_ns", "waiting")
+
+    def __init__(self, channel: Channel, at_ns: int, throttle_ms: int, waiting: int) -> None:
+        self.channel = channel
+        self.at_ns = at_ns
+        self.until_ns = at_ns + throttle_ms * 1_000_000
+        self.waiting = waiting
+
+
+class Observation:
+    """Wraps the function that answers frames, while it is on."""
+
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
+        self._told: list[_Told] = []
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self._context.image.get("turnstile.observe"))
+
+    def around(self, answer: Answer) -> Answer:
+        """`answer`, observed if this is on."""
+        return partial(self._observe, answer) if self.is_on else answer
+
+    def _observe(self, answer: Answer, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+        began_ns = self._context.poller.clock_ns()
+        return then(answer(channel, frame), partial(self._answered, channel, frame, began_ns))
+
+    def _answered(self, channel: Channel, frame: bytes, began_ns: int, response: bytes | None) -> bytes | None:
+        if channel.closed:
+            return response
+        now_ns = self._context.poller.clock_ns()
+        waiting = waiting_bytes(channel.fd)
+        throttle_ms = 0 if channel.throttle is None else channel.throttle[1]
+        behind = waiting + len(channel.received or b"")
+        self._note("request", channel, began_ns, (now_ns - began_ns) / 1e6, len(frame) + 4, frame, throttle_ms, behind)
+        if throttle_ms:
+            if not self._told:
+                self._context.timers.after(_LOOK_MS, self._look)
+            self._told.append(_Told(channel, now_ns, throttle_ms, waiting))
+        return response
+
+    def _look(self) -> None:
+        """Notes what has arrived since it looked before."""
+        now_ns = self._context.poller.now_ns
+        self._told = [told for told in self._told if not told.channel.closed and now_ns < told.until_ns]
+        for told in self._told:
+            waiting = waiting_bytes(told.channel.fd)
+            if waiting > told.waiting:
+                self._note("early", told.channel, now_ns, (now_ns - told.at_ns) / 1e6, waiting - told.waiting)
+                told.waiting = waiting
+        if self._told:
+            self._context.timers.after(_LOOK_MS, self._look)
+
+    def _note(
+        self,
+        kind: str,
+        channel: Channel,
+        at_ns: int,
+        took_ms: float,
+        size: int,
+        frame: bytes | None = None,
+        throttle_ms: int | None = None,
+        waiting: int | None = None,
+    ) -> None:
+        api = None if frame is None or len(frame) < 2 else _api_at(frame)[0]
+        self._context.journal.add(
+            kind,
+            conn=channel.id,
+            ip=channel.ip,
+            port=channel.port,
+            listener=channel.listener,
+            user=channel.user,
+            client_id=channel.client_id,
+            api=apis.api_name(api) if api in apis.APIS else None,
+            bytes_moved=size,
+            throttle_ms=throttle_ms,
+            held_ms=took_ms,
+            limit_value=waiting,
+            version=self._context.image.version,
+            at_ns=at_ns,
+        )
+
+
+def waiting_bytes(fd: int) -> int:
+    """How many bytes the kernel holds of what a client has sent and the broker has not read."""
+    return int(_int.unpack(fcntl.ioctl(fd, termios.FIONREAD, bytes(_int.size)))[0])

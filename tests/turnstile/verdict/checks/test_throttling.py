@@ -1,0 +1,129 @@
+"""The checks of throttling, on timelines written by hand: each fails for what it is about, and says when it can't tell."""
+
+import pytest
+from courses import Seen, throttled
+
+from turnstile.verdict.checks import deadline, delivery, groups, kip219, kip599, kip714, not_failure
+
+
+def verdict(check, seen):
+    return check.judge(seen.timeline()).verdict
+
+
+def test_nothing_arrives_on_a_muted_connection():
+    assert verdict(kip219, throttled()) == "pass"
+    assert verdict(kip219, Seen()) == "unjudged"
+
+
+@pytest.mark.parametrize(("early", "told"), [(0, "pass"), (1, "warn"), (2, "fail"), (9, "fail")])
+def test_what_arrives_in_the_middle_of_a_mute_is_early(early, told):
+    seen = throttled()
+    for number in range(early):
+        seen.event("early", 4.2 + number / 2, took_ms=200)
+    assert verdict(kip219, seen) == told
+
+
+@pytest.mark.parametrize(("early", "told"), [(2, "pass"), (8, "fail")])
+def test_what_arrives_at_once_may_have_been_under_way_but_not_every_time(early, told):
+    seen = throttled()
+    for number in range(early):
+        seen.event("early", 4.001 + number / 2, took_ms=1)
+    assert verdict(kip219, seen) == told
+
+
+def overlap(*sent_s, waiting=50, behind=0):
+    """1000 ms told at 4.2, while another request waits; 100 ms told to that at 4.35; and then requests of 50 bytes.
+
+    `behind`: bytes that have arrived when the 100 ms are told.
+    """
+    seen = Seen()
+    seen.step("overlap", 4, 6)
+    seen.request(4.05, took_ms=150, value=waiting, size=50)
+    seen.event("fault", 4.2, reason="throttle", value=1000)
+    seen.request(4.2, took_ms=150, value=behind, size=50)
+    seen.event("fault", 4.35, reason="throttle", value=100)
+    for at_s in sent_s:
+        seen.request(at_s, size=50)
+    return seen
+
+
+def test_the_later_of_two_deadlines_holds():
+    assert verdict(deadline, overlap(5.21)) == "pass"
+    assert verdict(deadline, overlap(4.46, 4.6)) == "fail"
+    assert verdict(deadline, overlap(4.36, behind=50)) == "unjudged", "it waits for none"
+    assert verdict(deadline, overlap(4.36, waiting=100, behind=50)) == "pass", "that was on the way, too"
+    assert verdict(deadline, overlap(5.21, waiting=0)) == "unjudged", "the second was sent in spite of the first"
+    assert verdict(deadline, throttled()) == "unjudged"
+
+
+def test_to_be_throttled_is_no_reason_to_close():
+    assert verdict(not_failure, throttled()) == "pass"
+    seen = throttled()
+    seen.event("closed", 4.3, reason="client")
+    assert verdict(not_failure, seen) == "warn"
+    seen.event("closed", 4.8, reason="client")
+    assert verdict(not_failure, seen) == "fail"
+    other = throttled()
+    for number in (7, 8):
+        other.event("closed", 4.5, number, reason="client")
+    assert verdict(not_failure, other) == "pass", "not of a connection that was throttled"
+
+
+def member(*joined_s, beats_s=(4, 6, 8)):
+    seen = throttled(api="Fetch")
+    seen.request(9.2, api="Fetch")
+    for at_s in (0.5, *joined_s):
+        seen.request(at_s, 2, api="JoinGroup")
+    for at_s in beats_s:
+        seen.request(at_s, 2, api="Heartbeat")
+    return seen
+
+
+def test_a_throttled_member_stays_one():
+    assert verdict(groups, member()) == "pass"
+    assert verdict(groups, member(5)) == "fail"
+    assert verdict(groups, throttled()) == "unjudged"
+    silent = throttled(api="Fetch")
+    silent.request(1, api="JoinGroup")
+    assert verdict(groups, silent) == "fail", "no Fetch after a throttled one"
+
+
+def mutation(again_s, **columns):
+    seen = Seen()
+    seen.step("mutation", 4, 8)
+    seen.request(5, api="CreateTopics", throttle_ms=1000)
+    seen.event("early" if columns else "request", again_s, 2, api=columns.get("api", "CreateTopics"))
+    return seen
+
+
+def test_a_mutation_is_not_tried_again_too_soon():
+    assert verdict(kip599, mutation(6.01)) == "pass"
+    assert verdict(kip599, mutation(5.5)) == "fail", "on another connection"
+    assert verdict(kip599, mutation(5.5, api="")) == "fail", "on the muted one"
+    assert verdict(kip599, throttled()) == "unjudged"
+
+
+@pytest.mark.parametrize(("gap_s", "told"), [(1.0, "pass"), (0.3, "fail")])
+def test_telemetry_is_pushed_as_often_as_told(gap_s, told):
+    seen = Seen()
+    for number in range(3):
+        seen.request(4 + number * gap_s, api="PushTelemetry")
+    assert kip714.judge(seen.timeline(), 1000).verdict == told
+    assert kip714.judge(seen.timeline()).verdict == "unjudged"
+
+
+def produced(*numbers, text="order-{}", stamps=None):
+    seen = throttled()
+    for place, number in enumerate(numbers):
+        seen.record(1 + (place if stamps is None else stamps[place]) / 10, text.format(number).encode())
+    return seen
+
+
+def test_nothing_is_lost_or_doubled():
+    assert verdict(delivery, produced(*range(60))) == "pass"
+    assert verdict(delivery, produced(*range(40), *range(41, 60))) == "fail"
+    assert verdict(delivery, produced(*range(50), 49, stamps=[*range(50), 49])) == "fail"
+    plain = delivery.judge(produced(*"abcdefgh").timeline())
+    assert plain.verdict == "pass" and "can't be told" in plain.evidence
+    assert verdict(delivery, produced(*"aa", stamps=[0, 0])) == "unjudged", "its records are alike"
+    assert verdict(delivery, throttled()) == "unjudged"

@@ -1,0 +1,83 @@
+"""The course with real processes: a client that behaves, and some that do not. The others are judged by
+`make verdicts`."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import turnstile
+from turnstile.cli.verdict import verdict as command
+from turnstile.verdict.course import CannotJudge, Times
+from turnstile.verdict.run import PRIVATE
+
+CLIENT = str(Path(__file__).parent / "clients" / "client.py")
+TIMES = replace(Times().quick(), baseline_s=0.6, short_s=0.3, long_s=0.6, refuse_s=1.2, herd_s=0, copies=1)
+
+
+def client(how, *roles):
+    return [sys.executable, CLIENT, how, *roles]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with turnstile.Cluster(topics={"orders": 1}, shards=2, limits=PRIVATE) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def reset(cluster):
+    cluster.reset()
+
+
+def told(cluster, command, *checks):
+    found = cluster.verdict(command, checks=checks, times=TIMES)
+    return {name: finding.verdict for name, finding in found.findings.items()}, found
+
+
+def test_a_client_that_behaves_passes(cluster):
+    verdicts, found = told(cluster, client("good", "producer"), "kip219", "not-failure", "shutdown")
+    assert set(verdicts.values()) == {"pass"}, found.as_json()
+    assert cluster.faults() == []
+
+
+def test_a_client_that_ignores_throttling_fails_that_alone(cluster):
+    verdicts, found = told(cluster, client("ignores-throttle", "producer"), "kip219", "not-failure")
+    assert verdicts == {"kip219": "fail", "not-failure": "pass"}, found.as_json()
+
+
+def test_a_program_that_asks_nothing_cannot_be_judged(cluster):
+    with pytest.raises(CannotJudge, match="ended before it had asked"):
+        told(cluster, [sys.executable, "-c", "print('hello')"], "kip219")
+    with pytest.raises(FileNotFoundError):
+        told(cluster, ["/no/such/program"], "kip219")
+
+
+def test_a_client_of_a_running_cluster_is_judged_among_others(cluster):
+    environment = {**os.environ, "TURNSTILE_BOOTSTRAP": cluster.bootstrap}
+    with subprocess.Popen(client("ignores-throttle", "producer"), env=environment) as one:
+        try:
+            options = ["--quick", "--json", "--checks", "kip219,shutdown", "--admin", cluster.admin.url]
+            done = CliRunner().invoke(command, ["--attach", f"client-id=client-{one.pid}", *options])
+        finally:
+            one.kill()
+    checks = {each["id"]: each["verdict"] for each in json.loads(done.output)["checks"]}
+    assert checks == {"kip219": "fail", "shutdown": "unjudged"} and done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "give a command behind --, or --attach"),
+        (["--checks", "kip", "--", "x"], "kip is no check; these are kip219, deadline"),
+        (["--attach", "orders"], "'orders' is not client-id=NAME or ip=ADDRESS"),
+    ],
+)
+def test_wrong_usage(words, sentence):
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 2 and sentence in done.output

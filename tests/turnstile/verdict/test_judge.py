@@ -1,0 +1,39 @@
+"""The whole of a verdict: its checks, its exit code, and its page."""
+
+from courses import refused, throttled
+
+from turnstile.verdict.finding import Finding, worst
+from turnstile.verdict.judge import CHECKS, exit_code, judge, steps_of
+from turnstile.verdict.page import page
+from turnstile.verdict.run import Verdict
+
+
+def test_the_checks_are_those_of_the_documents():
+    ids = "kip219 deadline not-failure backoff herd footprint groups kip599 kip714 delivery recovery shutdown"
+    assert list(CHECKS) == ids.split()
+    assert steps_of(["kip219", "recovery"]) == {"throttle", "refuse", "rate", "kill"}
+
+
+def test_the_exit_code():
+    def code(*verdicts):
+        return exit_code({str(n): Finding(verdict, "", "") for n, verdict in enumerate(verdicts)})
+
+    assert (code("pass", "warn", "unjudged"), code("pass", "fail"), code("unjudged"), code()) == (0, 1, 2, 2)
+
+
+def test_the_worst_of_several_judged_ones_counts():
+    assert worst([("pass", "a"), ("warn", "b"), ("unjudged", "c")]) == ("warn", "b; a; c")
+    assert worst([("unjudged", "c")]) == ("unjudged", "c")
+
+
+def test_the_page_has_a_picture_of_what_was_judged():
+    seen = refused(0, 0.1, 0.3)
+    seen.event("early", 4.2, took_ms=5)
+    timeline = seen.timeline()
+    findings = judge(timeline, CHECKS)
+    verdict = Verdict("<client>", findings, timeline, "")
+    text = page(verdict)
+    assert "&lt;client&gt;" in text and "<client>" not in text
+    assert text.count("<svg") == sum(1 for name in ("backoff", "footprint", "recovery"))
+    assert [each["id"] for each in verdict.as_json()["checks"]] == list(CHECKS)
+    assert page(Verdict("x", judge(throttled().timeline(), ["kip219"]), throttled().timeline(), "")).count("<svg") == 1

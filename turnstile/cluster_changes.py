@@ -1,0 +1,60 @@
+"""Changes of a running cluster, by its admin API: settings, quotas, users and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnstile.admin_client import AdminClient
+from turnstile.settings import as_entity, as_setting, as_text
+
+
+class ClusterChanges:
+    """What Cluster and a cluster that somebody else started have in common. A change is in force when its method returns."""
+
+    @property
+    def admin(self) -> AdminClient:
+        """The admin API."""
+        raise NotImplementedError
+
+    def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
+
+        Raises AdminError, with one sentence for each setting that can't be.
+        """
+        wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
+        upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
+        remove = [name for name, value in wanted.items() if value is None]
+        self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
+
+    def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
+        """Quotas of an entity, in force when this returns: quota("user=alice", producer_byte_rate=1e6). None removes one.
+
+        Raises AdminError.
+        """
+        given = {key: float(rate) for key, rate in rates.items() if rate is not None}
+        remove = [key for key, rate in rates.items() if rate is None]
+        change = {"entity": as_entity(entity), "set": given, "remove": remove}
+        self.admin.put("/v1/quotas", {"alter": [change]})
+
+    def user(self, name: str, password: str | None) -> None:
+        """A user of listeners with SASL; None removes it. Raises AdminError."""
+        self.admin.put("/v1/users", {"name": name, "password": password})
+
+    def fault(self, kind: str, /, **what: Any) -> str:
+        """A fault in force when this returns, by its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
+
+        `kind` and `what`: docs/faults.md. Raises AdminError.
+        """
+        names: list[str] = self.admin.put("/v1/faults", {"add": [{"kind": kind, **what}]})["names"]
+        return names[0]
+
+    def remove_fault(self, *names: str) -> None:
+        """Ends faults; without a name, all of them. Raises AdminError."""
+        remove = list(names) or [fault["name"] for fault in self.faults()]
+        self.admin.put("/v1/faults", {"remove": remove})
+
+    def faults(self) -> list[dict[str, Any]]:
+        """The faults that are set, and how often each has `fired`."""
+        found: list[dict[str, Any]] = self.admin.get("/v1/faults")["faults"]
+        return found

@@ -1,0 +1,64 @@
+"""A client that is refused tries again later and later, and does not spin while it waits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean, median, pstdev
+
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, worst
+from turnstile.verdict.timeline import SECOND, Step, Timeline
+
+SOURCE = "KIP-144, KIP-580: reconnect.backoff.ms grows to reconnect.backoff.max.ms, with jitter"
+MOST_PER_S = 10
+"""Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of."""
+MOST_CPU = 0.7
+"""Of a core, where it usually needs far less: a busy loop."""
+_SLOW_S = 0.9
+_ADVICE = "Wait between attempts, longer after each failure, up to a second or more; and sleep while waiting."
+
+
+def judge(timeline: Timeline) -> Finding:
+    steps = timeline.of_kind("refuse")
+    if not steps:
+        return Finding(UNJUDGED, timeline.skipped.get("refuse", "nothing was refused"), SOURCE)
+    verdict, evidence = worst([_of_variant(timeline, step) for step in steps])
+    return Finding(verdict, evidence, SOURCE, "" if verdict == PASS else _ADVICE)
+
+
+def _of_variant(timeline: Timeline, step: Step) -> tuple[str, str]:
+    lifted_ns = step.detail["lifted_ns"]
+    spinning = _spinning(timeline, step)
+    attempts = sorted(at_ns for at_ns in timeline.attempts(step) if at_ns < lifted_ns)
+    gaps = [(after - before) / SECOND for before, after in pairwise(attempts)]
+    if spinning is not None:
+        return FAIL, f"{step.name}: {spinning}"
+    if len(gaps) < 2:
+        return UNJUDGED, f"{step.name}: {len(attempts)} attempts in {(lifted_ns - step.began_ns) / SECOND:.0f} s"
+    slots = max(timeline.usual_connections, 1)
+    middle_ns = (step.began_ns + lifted_ns) // 2
+    late = [at_ns for at_ns in attempts if at_ns >= middle_ns]
+    per_s = len(late) / ((lifted_ns - middle_ns) / SECOND) / slots
+    seen = f"{step.name}: {len(attempts)} attempts, {_gaps(gaps)}"
+    if per_s > MOST_PER_S:
+        return FAIL, f"{seen}, {per_s:.0f} a second to the end for each of its {slots} connections"
+    grows = 2 * len(late) < 0.8 * len(attempts)
+    if not grows and per_s > 1 / _SLOW_S:
+        return WARN, f"{seen}, {per_s:.1f} a second for each of its {slots} connections: it does not back off further"
+    return PASS, seen
+
+
+def _gaps(gaps: list[float]) -> str:
+    """How the gaps grow, their ceiling and their jitter, in words."""
+    third = max(len(gaps) // 3, 1)
+    early, late = gaps[:third], gaps[-third:]
+    jitter = pstdev(late) / mean(late) if len(late) > 1 and mean(late) else 0.0
+    between = f"{1000 * median(early):.0f} ms apart at first, {1000 * median(late):.0f} ms at last"
+    return f"{between}, at most {max(gaps):.1f} s (spread {jitter:.0%})"
+
+
+def _spinning(timeline: Timeline, step: Step) -> str | None:
+    share = timeline.cpu_share(step.began_ns, step.detail["lifted_ns"])
+    usual = timeline.cpu_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or 0.0
+    if share is None or share < MOST_CPU or share < 2 * usual:
+        return None
+    return f"it used {share:.0%} of a core while it was refused ({usual:.0%} before)"

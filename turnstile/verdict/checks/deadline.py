@@ -1,0 +1,94 @@
+"""Of two throttle times of one connection, the one that ends later holds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
+from turnstile.verdict.timeline import MS, Event, Step, Timeline
+
+SOURCE = "KIP-219, and IBM/sarama#2536: a later, shorter throttle time does not end a longer one"
+_MARGIN_MS = 40
+_SLACK_MS = 2  # between a throttle time and the answer that has it
+_ADVICE = "Keep the latest of all deadlines of a connection, instead of the one that was told last."
+
+
+class _Pair(NamedTuple):
+    first: Event
+    second: Event
+
+
+def judge(timeline: Timeline) -> Finding:
+    steps = timeline.of_kind("overlap")
+    if not steps:
+        return Finding(UNJUDGED, timeline.skipped.get("overlap", "no throttle times overlapped"), SOURCE)
+    found = pairs(timeline)
+    if not found:
+        return Finding(UNJUDGED, "the client never had two requests on the way on one connection", SOURCE)
+    seen = [_kept(timeline, pair) for pair in found]
+    judged = [each for each in seen if each is not None]
+    if not judged:
+        return Finding(UNJUDGED, "it waits for neither of two throttle times (see kip219)", SOURCE)
+    told = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
+    broken = judged.count(False)
+    if broken:
+        return Finding(FAIL, f"in {broken} of {told}, it sent again after the shorter time", SOURCE, _ADVICE)
+    return Finding(PASS, f"in {told}, it waited for the longer time", SOURCE)
+
+
+def pairs(timeline: Timeline) -> list[_Pair]:
+    """The pairs of throttle times that overlapped, at most one of each step."""
+    return [pair for step in timeline.of_kind("overlap") if (pair := _overlap(timeline, step)) is not None]
+
+
+def _overlap(timeline: Timeline, step: Step) -> _Pair | None:
+    """The long and the short throttle time told in a step, if they were told to one connection and overlapped."""
+    told = [event for event in timeline.within(step, "fault") if event.reason == "throttle"]
+    for first, second in pairwise(told):
+        is_within = second.at_ns + second.value * MS < first.at_ns + first.value * MS
+        if first.conn == second.conn and second.value < first.value and is_within:
+            return _Pair(first, second) if _was_followed(timeline, first) else None
+    return None
+
+
+def _was_followed(timeline: Timeline, told: Event) -> bool:
+    """Whether the next request was there when the long throttle time was told: it was not sent in spite of that."""
+    row = _answered(_requests(timeline, told), told)
+    return row is not None and row.value > 0
+
+
+def _requests(timeline: Timeline, told: Event) -> list[Event]:
+    return [event for event in timeline.events if event.kind == "request" and event.conn == told.conn]
+
+
+def _answered(requests: list[Event], told: Event) -> Event | None:
+    """The request whose answer had this throttle time."""
+    answered = (each for each in requests if each.at_ns <= told.at_ns <= _answer_ns(each) + _SLACK_MS * MS)
+    return next(answered, None)
+
+
+def _answer_ns(request: Event) -> float:
+    return request.at_ns + request.took_ms * MS
+
+
+def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
+    """Whether the longer time was kept; None if not even the shorter was, or it can't be told.
+
+    What was served after an answer, and what waits then, is more than what waited at that answer by what has arrived since.
+    """
+    requests = _requests(timeline, pair.first)
+    first, second = _answered(requests, pair.first), _answered(requests, pair.second)
+    if first is None or second is None:
+        return None
+    if _arrived(requests, first, second) > 0:
+        return None
+    long_ns = pair.first.at_ns + (pair.first.value - _MARGIN_MS) * MS
+    later = [each for each in requests if each.at_ns > second.at_ns and _answer_ns(each) < long_ns]
+    return not any(_arrived(requests, second, each) > 0 for each in later)
+
+
+def _arrived(requests: list[Event], since: Event, until: Event) -> float:
+    """Bytes that arrived between the answers of two requests of a connection."""
+    served = sum(each.size for each in requests if since.at_ns < each.at_ns <= until.at_ns)
+    return served + until.value - since.value

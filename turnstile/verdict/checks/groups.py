@@ -1,0 +1,40 @@
+"""A member of a group that is throttled stays a member: empty fetches are tolerated, heartbeats go on, nobody rebalances."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
+from turnstile.verdict.timeline import SECOND, Event, Timeline
+
+SOURCE = "KIP-219, KIP-62: a throttled Fetch is answered empty, and heartbeats do not depend on it"
+_LONGEST_S = 10.0
+"""Between two heartbeats: the session timeout of Kafka's first consumers, and less than that of any since."""
+_ADVICE = "Take an empty Fetch for what it is, and heartbeat on a connection of its own."
+
+
+def judge(timeline: Timeline) -> Finding:
+    if not {"JoinGroup", "Heartbeat", "SyncGroup"} & {
+        event.api for event in timeline.events if event.kind == "request"
+    }:
+        return Finding(UNJUDGED, "the client is in no group", SOURCE)
+    steps = timeline.of_kind("throttle")
+    requests = timeline.in_steps(steps, "request")
+    throttled = [event for event in requests if event.api == "Fetch" and event.throttle_ms]
+    if not throttled:
+        return Finding(UNJUDGED, timeline.skipped.get("throttle", "no Fetch was throttled"), SOURCE)
+    joined = [event for event in requests if event.api == "JoinGroup"]
+    later = [e for e in timeline.events if e.kind == "request" and e.api == "Fetch" and e.at_ns > throttled[-1].at_ns]
+    longest_s = _longest_gap_s([event for event in requests if event.api == "Heartbeat"])
+    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; heartbeats at most {longest_s:.1f} s apart"
+    if joined:
+        return Finding(FAIL, f"it joined its group again while it was throttled: {seen}", SOURCE, _ADVICE)
+    if not later:
+        return Finding(FAIL, f"it fetched no more after a throttled Fetch: {seen}", SOURCE, _ADVICE)
+    if longest_s > _LONGEST_S:
+        return Finding(FAIL, seen, SOURCE, _ADVICE)
+    return Finding(PASS, seen, SOURCE)
+
+
+def _longest_gap_s(heartbeats: list[Event]) -> float:
+    return max(((after.at_ns - before.at_ns) / SECOND for before, after in pairwise(heartbeats)), default=0.0)

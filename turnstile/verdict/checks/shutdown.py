@@ -1,0 +1,29 @@
+"""A client that is told to end while it is refused ends."""
+
+from __future__ import annotations
+
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
+from turnstile.verdict.timeline import SECOND, Timeline
+
+SOURCE = "SIGTERM; orchestrators kill after 10 s (docker) or 30 s (Kubernetes)"
+SOON_S, LATE_S = 5.0, 10.0
+_ADVICE = "Bound close() and flush() by a timeout, and do not wait in them for a broker that can't be reached."
+
+
+def judge(timeline: Timeline) -> Finding:
+    steps = timeline.of_kind("shutdown")
+    if not steps:
+        return Finding(UNJUDGED, timeline.skipped.get("shutdown", "it was not ended"), SOURCE)
+    step = steps[0]
+    signalled_ns, ended_ns = step.detail["signalled_ns"], step.detail["ended_ns"]
+    later = [at_ns for at_ns in timeline.attempts(step) if at_ns > signalled_ns]
+    last = f"; the last attempt {(max(later) - signalled_ns) / SECOND:.1f} s after SIGTERM" if later else ""
+    if ended_ns is None:
+        waited_s = (step.ended_ns - signalled_ns) / SECOND
+        return Finding(
+            FAIL, f"it was still there {waited_s:.0f} s after SIGTERM, and was killed{last}", SOURCE, _ADVICE
+        )
+    took_s = (ended_ns - signalled_ns) / SECOND
+    verdict = PASS if took_s <= SOON_S else WARN if took_s <= LATE_S else FAIL
+    seen = f"it ended {took_s:.1f} s after SIGTERM, while it was refused{last}"
+    return Finding(verdict, seen, SOURCE, "" if verdict == PASS else _ADVICE)

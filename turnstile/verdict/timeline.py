@@ -1,0 +1,156 @@
+"""What the broker did to a client, and what it saw of that: plain facts, in nanoseconds of one clock. Pure.
+
+The checks are functions of a Timeline alone, so a test can make one by hand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+SECOND = 1_000_000_000
+MS = 1_000_000
+SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster")
+"""Requests with which a client finds its way: none of the work that it is there for."""
+
+
+class Event(NamedTuple):
+    """A row of the journal. `conn`: (broker, shard, epoch, number) of the connection; other columns as there."""
+
+    kind: str
+    at_ns: int
+    conn: tuple[int, int, int, int]
+    ip: str = ""
+    port: int = 0
+    client_id: str = ""
+    api: str = ""
+    reason: str = ""
+    limit: str = ""
+    size: int = 0
+    throttle_ms: int = 0
+    took_ms: float = 0.0
+    value: float = 0.0
+
+
+class Step(NamedTuple):
+    """A part of the course. `kind`: baseline, throttle, overlap, mutation, refuse, rate, kill, herd, settle or shutdown.
+
+    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`;
+    of a shutdown: `signalled_ns`, `ended_ns` or None; of a mutation: nothing.
+    """
+
+    kind: str
+    name: str
+    began_ns: int
+    ended_ns: int
+    detail: Mapping[str, Any] = {}
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended_ns - self.began_ns) / SECOND
+
+    def has(self, at_ns: int) -> bool:
+        return self.began_ns <= at_ns < self.ended_ns
+
+
+class Record(NamedTuple):
+    """A record that the client produced, as the log has it. `at_ms`: its own timestamp."""
+
+    topic: str
+    partition: int
+    at_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass
+class Timeline:
+    """`events` by time. `cpu`: (at_ns, seconds of CPU that the client has used). `wall_offset_ns`: Unix time less this clock.
+
+    `records`: what was produced while the course went on; None: not read. `skipped`: why a kind of step was left out.
+    """
+
+    steps: Sequence[Step]
+    events: Sequence[Event]
+    cpu: Sequence[tuple[int, float]] = ()
+    records: Sequence[Record] | None = None
+    wall_offset_ns: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def of_kind(self, *kinds: str) -> list[Step]:
+        return [step for step in self.steps if step.kind in kinds]
+
+    def within(self, step: Step, *kinds: str) -> list[Event]:
+        """Events of these kinds in a step."""
+        return [event for event in self.events if event.kind in kinds and step.has(event.at_ns)]
+
+    def in_steps(self, steps: Iterable[Step], *kinds: str) -> list[Event]:
+        return [event for step in steps for event in self.within(step, *kinds)]
+
+    def attempts(self, step: Step) -> list[int]:
+        """The times of all connections that were begun in a step, let in or not."""
+        return [event.at_ns for event in self.within(step, "admitted", "refused")]
+
+    # The baseline
+
+    @cached_property
+    def baseline(self) -> Step:
+        return self.of_kind("baseline")[0]
+
+    @cached_property
+    def usual_connections(self) -> int:
+        """The most connections that were open at once in the baseline."""
+        return max((count for at_ns, count in self.open_counts if at_ns <= self.baseline.ended_ns), default=0)
+
+    @cached_property
+    def usual_apis(self) -> Counter[str]:
+        return Counter(event.api for event in self.within(self.baseline, "request"))
+
+    @cached_property
+    def pipelines(self) -> bool:
+        """Whether the client sends a request before it has the answer to the one before."""
+        return any(event.value > 0 for event in self.within(self.baseline, "request"))
+
+    # Connections and CPU
+
+    @cached_property
+    def open_counts(self) -> list[tuple[int, int]]:
+        """(when, how many connections are open from then on). A shard that is killed takes its connections with it."""
+        changes: list[tuple[int, int, tuple[int, int, int, int]]] = []
+        for event in self.events:
+            if event.kind == "admitted":
+                changes.append((event.at_ns, 1, event.conn))
+            elif event.kind == "closed":
+                changes.append((event.at_ns, -1, event.conn))
+        deaths = [(step.began_ns, tuple(step.detail["place"])) for step in self.of_kind("kill")]
+        opened: set[tuple[int, int, int, int]] = set()
+        counts = []
+        for at_ns, change, conn in sorted(changes):
+            while deaths and at_ns >= deaths[0][0]:
+                died_ns, place = deaths.pop(0)
+                opened = {each for each in opened if each[:3] != place}
+                counts.append((died_ns, len(opened)))
+            if change > 0:
+                opened.add(conn)
+            else:
+                opened.discard(conn)
+            counts.append((at_ns, len(opened)))
+        return counts
+
+    def most_open(self, within: Callable[[int], bool]) -> int:
+        return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)
+
+    def cpu_share(self, began_ns: int, ended_ns: int) -> float | None:
+        """CPU seconds used per second; None if it was not measured."""
+        measured = [(at_ns, used) for at_ns, used in self.cpu if began_ns <= at_ns <= ended_ns]
+        if len(measured) < 2 or measured[-1][0] - measured[0][0] < SECOND // 2:
+            return None
+        return (measured[-1][1] - measured[0][1]) / ((measured[-1][0] - measured[0][0]) / SECOND)
+
+
+def is_work(event: Event) -> bool:
+    """Whether a request is a part of what the client is there for."""
+    return event.kind == "request" and event.api not in SETUP
