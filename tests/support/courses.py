@@ -18,7 +18,7 @@ class Seen:
         self.steps: list[Step] = []
         self.events: list[Event] = []
         self.records: list[Record] = []
-        self.cpu: list[tuple[int, float]] = []
+        self.busy: list[tuple[int, float]] = []
         self.skipped: dict[str, str] = {}
         self.step("baseline", 0, 4)
         for number in range(1, connections + 1):
@@ -41,7 +41,11 @@ class Seen:
 
     def timeline(self) -> Timeline:
         return Timeline(
-            self.steps, sorted(self.events, key=lambda event: event.at_ns), self.cpu, self.records, skipped=self.skipped
+            self.steps,
+            sorted(self.events, key=lambda event: event.at_ns),
+            self.busy,
+            self.records,
+            skipped=self.skipped,
         )
 
 

@@ -47,7 +47,7 @@ class Client(Protocol):
     """The program under test (program.py)."""
 
     def exit_code(self) -> int | None: ...
-    def cpu_s(self) -> float: ...
+    def busy_s(self) -> float: ...
     def terminate(self) -> None: ...
     def wait(self, within_s: float) -> bool: ...
     def kill(self) -> None: ...
@@ -104,7 +104,7 @@ class Course:
         self._target = dict(target or {})
         self._say = say
         self._steps: list[Step] = []
-        self._cpu: list[tuple[int, float]] = []
+        self._busy: list[tuple[int, float]] = []
         self._skipped: dict[str, str] = {}
         self._client: Client | None = None
         self._wall_offset_ns = time.time_ns() - time.monotonic_ns()
@@ -134,7 +134,7 @@ class Course:
             if self._client is not None:
                 self._client.kill()
         return Timeline(
-            self._steps, self._events(), self._cpu, wall_offset_ns=self._wall_offset_ns, skipped=self._skipped
+            self._steps, self._events(), self._busy, wall_offset_ns=self._wall_offset_ns, skipped=self._skipped
         )
 
     # What was seen
@@ -167,15 +167,15 @@ class Course:
     def _has_ended(self) -> bool:
         return self._client is not None and self._client.exit_code() is not None
 
-    def _measure_cpu(self) -> None:
+    def _measure(self) -> None:
         if self._client is not None:
-            self._cpu.append((time.monotonic_ns(), self._client.cpu_s()))
+            self._busy.append((time.monotonic_ns(), self._client.busy_s()))
 
     def _pause(self, seconds: float) -> None:
-        """Time in which the client goes on; its CPU time is measured at both ends."""
-        self._measure_cpu()
+        """Time in which the client goes on; how busy it is is measured at both ends."""
+        self._measure()
         time.sleep(seconds)
-        self._measure_cpu()
+        self._measure()
 
     @contextmanager
     def _step(self, kind: str, name: str) -> Iterator[dict[str, Any]]:

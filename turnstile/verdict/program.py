@@ -1,4 +1,4 @@
-"""The client under test: a command of the user's, its copies, and the CPU time that they use."""
+"""The client under test: a command of the user's, its copies, and the CPU time that it asks for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Program:
@@ -28,17 +26,20 @@ class Program:
         """None while it runs."""
         return self._popen.poll()
 
-    def cpu_s(self) -> float:
-        """CPU time used by it and all processes that it has started and that are still there, or that these have waited for."""
-        used = 0
+    def busy_s(self) -> float:
+        """Time for which its threads have run, or were ready to and waited for a CPU: what a busy loop takes of a machine,
+        also of one that has other things to do. Of it and of all processes that it has started and that are still there."""
+        used_ns = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
-                fields = stat.read_text().rpartition(")")[2].split()
+                if int(stat.read_text().rpartition(")")[2].split()[3]) != self._popen.pid:  # its session
+                    continue
+                for thread in stat.parent.glob("task/*/schedstat"):
+                    ran_ns, waited_ns, _ = map(int, thread.read_text().split())
+                    used_ns += ran_ns + waited_ns
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if int(fields[3]) == self._popen.pid:  # its session
-                used += sum(map(int, fields[11:15]))
-        return used / _TICKS
+        return used_ns / 1e9
 
     def terminate(self) -> None:
         """SIGTERM, to it and what it has started."""

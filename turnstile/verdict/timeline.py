@@ -68,14 +68,15 @@ class Record(NamedTuple):
 
 @dataclass
 class Timeline:
-    """`events` by time. `cpu`: (at_ns, seconds of CPU that the client has used). `wall_offset_ns`: Unix time less this clock.
+    """`events` by time. `busy`: (at_ns, seconds for which the client's threads have run or waited for a CPU).
+    `wall_offset_ns`: Unix time less this clock.
 
     `records`: what was produced while the course went on; None: not read. `skipped`: why a kind of step was left out.
     """
 
     steps: Sequence[Step]
     events: Sequence[Event]
-    cpu: Sequence[tuple[int, float]] = ()
+    busy: Sequence[tuple[int, float]] = ()
     records: Sequence[Record] | None = None
     wall_offset_ns: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -114,7 +115,7 @@ class Timeline:
         """Whether the client sends a request before it has the answer to the one before."""
         return any(event.value > 0 for event in self.within(self.baseline, "request"))
 
-    # Connections and CPU
+    # Connections, and how busy it is
 
     @cached_property
     def open_counts(self) -> list[tuple[int, int]]:
@@ -143,9 +144,9 @@ class Timeline:
     def most_open(self, within: Callable[[int], bool]) -> int:
         return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)
 
-    def cpu_share(self, began_ns: int, ended_ns: int) -> float | None:
-        """CPU seconds used per second; None if it was not measured."""
-        measured = [(at_ns, used) for at_ns, used in self.cpu if began_ns <= at_ns <= ended_ns]
+    def busy_share(self, began_ns: int, ended_ns: int) -> float | None:
+        """Seconds a second for which its threads ran or waited for a CPU; None if it was not measured."""
+        measured = [(at_ns, used) for at_ns, used in self.busy if began_ns <= at_ns <= ended_ns]
         if len(measured) < 2 or measured[-1][0] - measured[0][0] < SECOND // 2:
             return None
         return (measured[-1][1] - measured[0][1]) / ((measured[-1][0] - measured[0][0]) / SECOND)

@@ -11,8 +11,8 @@ from turnstile.verdict.timeline import SECOND, Step, Timeline
 SOURCE = "KIP-144, KIP-580: reconnect.backoff.ms grows to reconnect.backoff.max.ms, with jitter"
 MOST_PER_S = 10
 """Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of."""
-MOST_CPU = 0.7
-"""Of a core, where it usually needs far less: a busy loop."""
+MOST_BUSY = 0.7
+"""Of the time, where it usually needs far less: a busy loop."""
 _SLOW_S = 0.9
 _ADVICE = "Wait between attempts, longer after each failure, up to a second or more; and sleep while waiting."
 
@@ -57,8 +57,8 @@ def _gaps(gaps: list[float]) -> str:
 
 
 def _spinning(timeline: Timeline, step: Step) -> str | None:
-    share = timeline.cpu_share(step.began_ns, step.detail["lifted_ns"])
-    usual = timeline.cpu_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or 0.0
-    if share is None or share < MOST_CPU or share < 2 * usual:
+    share = timeline.busy_share(step.began_ns, step.detail["lifted_ns"])
+    usual = timeline.busy_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or 0.0
+    if share is None or share < MOST_BUSY or share < 2 * usual:
         return None
-    return f"it used {share:.0%} of a core while it was refused ({usual:.0%} before)"
+    return f"it was running, or ready to, for {share:.0%} of the time while it was refused ({usual:.0%} before)"

@@ -10,6 +10,8 @@ from turnstile.verdict.timeline import MS, SECOND, Timeline
 SOURCE = "KIP-144, KIP-580: 20 % of jitter on the back-off, so that clients do not return in step"
 SETTLING_S = 2.0
 """At first the pauses are so short that all copies fall into one window."""
+IN_STEP = 0.35
+"""The part of the others that come together beyond chance: all without jitter, but for what a busy machine scatters."""
 _WINDOW_NS = 100 * MS
 _ADVICE = "Put jitter on the back-off: a random part of at least 20 % of each pause."
 
@@ -36,9 +38,10 @@ def judge(timeline: Timeline) -> Finding:
     )
     if chance > 0.6:
         return Finding(UNJUDGED, f"attempts are too dense to tell (see backoff): {seen}", SOURCE)
-    if together > chance + 0.7 * (1 - chance):
+    beyond = (together - chance) / (1 - chance)
+    if beyond > IN_STEP:
         return Finding(FAIL, seen, SOURCE, _ADVICE)
-    if together > chance + 0.45 * (1 - chance):
+    if beyond > 0.7 * IN_STEP:
         return Finding(WARN, seen, SOURCE, _ADVICE)
     return Finding(PASS, seen, SOURCE)
 

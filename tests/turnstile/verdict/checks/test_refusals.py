@@ -33,7 +33,7 @@ def test_pauses_that_grow():
 @pytest.mark.parametrize(("usual", "told"), [(0.02, "fail"), (0.9, "pass")])
 def test_a_busy_loop_shows_in_cpu_time_alone(usual, told):
     seen = refused(*exponential())
-    seen.cpu = [(ns(0), 0.0), (ns(4), 4 * usual), (ns(4.1), 4 * usual), (ns(9.9), 4 * usual + 5.5)]
+    seen.busy = [(ns(0), 0.0), (ns(4), 4 * usual), (ns(4.1), 4 * usual), (ns(9.9), 4 * usual + 5.5)]
     assert verdict(backoff, seen) == told
 
 
@@ -46,7 +46,7 @@ def cut(copies, jitter):
     return seen
 
 
-@pytest.mark.parametrize("copies", [3, 5, 20])
+@pytest.mark.parametrize("copies", [4, 5, 20])
 def test_copies_that_come_back_in_step(copies):
     assert verdict(herd, cut(copies, 0.0)) == "fail"
     assert verdict(herd, cut(copies, 0.25)) == "pass"
