@@ -58,7 +58,7 @@ def page(verdict: Verdict) -> str:
     """The whole page; it needs no network."""
     rows = [("check", "verdict", "evidence")]
     rows += [(name, each.verdict, each.evidence) for name, each in verdict.findings.items()]
-    sections = [section("Report card", summary(verdict), table(rows, is_text=True))]
+    sections = [section("Report card", summary(verdict), table(rows, caption="", text=("verdict", "evidence")))]
     for name, finding in verdict.findings.items():
         sections.append(_section(name, finding, verdict.timeline))
     return document("Will this client survive?", verdict.client, sections)
