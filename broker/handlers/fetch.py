@@ -22,8 +22,9 @@ from broker.log.fetch_sessions import (
     PartitionKey,
     next_epoch,
 )
-from broker.log.partitions import Answer, Partitions
+from broker.log.partitions import FAILED, Answer, Partitions
 from broker.log.reading import Reader
+from broker.log.records import Rejected
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
@@ -36,6 +37,8 @@ from shards.mesh.deferred import MaybeDeferred, Spawn, then
 FETCH = 1
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
+
+_DENIED = FAILED["read"](Rejected(codes.TOPIC_AUTHORIZATION_FAILED, ""))
 
 Topics = dict[tuple[str, UUID | None], dict[int, FetchPartition]]
 """What a request asks for, by topic name or id (the other is "" or None) and partition."""
@@ -99,6 +102,19 @@ class _Fetch:
         return wanted
 
     def _read(self, request: FetchRequest, call: Call, wanted: Sequence[PartitionFetch]) -> MaybeDeferred[list[Answer]]:
+        if call.may_read is None:
+            return self._ask(request, call, wanted)
+        names = {each.topic for each in wanted}
+        denied = {name for name in names if name and not call.may_read(name)}  # of no topic that id is told alone
+        allowed = [each for each in wanted if each.topic not in denied]
+
+        def with_denied(answers: list[Answer]) -> list[Answer]:
+            answered = iter(answers)
+            return [_DENIED if each.topic in denied else next(answered) for each in wanted]
+
+        return then(self._ask(request, call, allowed) if allowed else [], with_denied)
+
+    def _ask(self, request: FetchRequest, call: Call, wanted: Sequence[PartitionFetch]) -> MaybeDeferred[list[Answer]]:
         max_bytes = min(request.max_bytes, self._image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))

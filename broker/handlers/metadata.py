@@ -4,7 +4,7 @@ By name, all of them, or by id from version 12 (KIP-516). Topics that do not exi
 and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
 waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
 do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
-the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated: authorization,
+the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated:
 internal topics, racks beyond showing broker.rack.
 """
 

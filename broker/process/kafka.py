@@ -8,6 +8,8 @@ from typing import Any
 
 import trio
 
+from broker.access.access import Access
+from broker.access.guards import guarded
 from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
@@ -66,6 +68,7 @@ class Kafka:
     ) -> None:
         """`room(most)`: how many bytes a Fetch may be answered with now, of `most`."""
         directory = plan.data_dir / f"b{broker}"
+        self.access = Access(image)
         shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
         self._image = image
         self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image)
@@ -90,7 +93,7 @@ class Kafka:
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
-            *acls.routes(),
+            *acls.routes(self.access, mesh, spawn),
             *create_topics.routes(shown, image, mutations, spawn),
             *create_partitions.routes(shown, image, mutations, spawn),
             *delete_topics.routes(image, mutations, spawn),
@@ -105,8 +108,13 @@ class Kafka:
         self.versions = SupportedVersions(self.routes)
         self.routes += api_versions.routes(self.versions)
 
+    def routes_of_clients(self) -> list[Route]:
+        """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""
+        return guarded(self.routes, self.access) if self.access.is_on else self.routes
+
     def image_changed(self, changed: frozenset[str]) -> None:
         """The image has another version: topics may be gone, or replaced by others of the same name."""
+        self.access.image_changed(changed)
         if "topic" in changed:
             self._logs.image_changed()
 

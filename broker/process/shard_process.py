@@ -328,7 +328,7 @@ class ShardProcess:
             image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
         )
         dispatcher = Dispatcher(
-            self.kafka.routes,
+            self.kafka.routes_of_clients(),
             self.kafka.versions.unsupported,
             self.throttling,
             self.turns,

@@ -19,6 +19,7 @@ class Call:
         "encoded",
         "ip",
         "listener",
+        "may_read",
         "most_bytes",
         "mutations",
         "port",
@@ -52,6 +53,7 @@ class Call:
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
+        self.may_read: Callable[[str], bool] | None = None  # whether the client may read a topic; None: any
         self.withheld: Callable[[], Message] | None = (
             None  # what goes out instead when a quota withholds a Fetch's answer
         )

@@ -40,6 +40,7 @@ class ConfigState:
         self.topics: dict[str, dict[str, Any]] = {}
         self.users: dict[str, dict[str, Any]] = {}
         self.faults: dict[str, dict[str, Any]] = {}
+        self.acls: dict[str, bool] = {}
         self.put(records)
 
     def put(self, delta: Iterable[Change]) -> None:
@@ -58,7 +59,7 @@ class ConfigState:
     def _table(self, kind: str) -> dict[str, Any]:
         tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
-            "fault": self.faults}  # fmt: skip
+            "fault": self.faults, "acl": self.acls}  # fmt: skip
         return tables[kind]
 
     def dump(self) -> list[Change]:
@@ -70,6 +71,7 @@ class ConfigState:
             *(("user", name, value) for name, value in self.users.items()),
             *(("topic", name, value) for name, value in self.topics.items()),
             *(("fault", name, value) for name, value in self.faults.items()),
+            *(("acl", key, value) for key, value in self.acls.items()),
         ]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from shards.config.acl_changes import acls_delta
 from shards.config.changes import (
     Change,
     ConfigState,
@@ -136,6 +137,10 @@ class Coordinator:
         """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: faults_delta(self.state, changes), validate_only)
 
+    async def alter_acls(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """[ACL as of key_of_acl, whether there is to be one]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: acls_delta(self.state, changes), validate_only)
+
     async def alter_topic_configs(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only)
@@ -192,7 +197,7 @@ class Coordinator:
         def without_peer(function: Callable[..., Any]) -> Callable[..., Any]:
             return lambda peer, *args: function(*args)
 
-        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_topic_configs", "create_topics",
+        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs", "create_topics",
                      "create_partitions", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
             serve(name, without_peer(getattr(self, name)))
 

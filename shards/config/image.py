@@ -22,11 +22,11 @@ from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
-KINDS = ("static", "setting", "quota", "topic", "user", "fault")
+KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl")
 
 
 class ImageChange(NamedTuple):
-    """What a delta touched: `kinds` of record (setting, quota, topic, user, fault), and the `pools` whose cap may have become
+    """What a delta touched: `kinds` of record (setting, quota, topic, user, fault, acl), and the `pools` whose cap may have become
     another one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
 
     kinds: frozenset[str]
@@ -87,6 +87,7 @@ class ClusterImage:
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.users: dict[str, dict[str, Any]] = {}
         self.faults: dict[str, dict[str, Any]] = {}
+        self.acls: dict[str, bool] = {}  # by the key that spells it (acl_changes.py)
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
@@ -114,10 +115,11 @@ class ClusterImage:
 
     def _records(self, kind: str) -> Any:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
-                "user": self.users, "fault": self.faults}[kind]  # fmt: skip
+                "user": self.users, "fault": self.faults, "acl": self.acls}[kind]  # fmt: skip
 
     def _forget(self) -> None:
-        self.static, self.dynamic, self.quotas, self.users, self.faults = {}, {}, {}, {}, {}
+        self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
+        self.faults, self.acls = {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from shards.config.acl_changes import check_acl_record
 from shards.config.changes import Change
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
@@ -69,7 +70,8 @@ def _check_topic(name: str, topic: Any) -> None:
 
 
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
-    "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic}  # fmt: skip
+    "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
+    "acl": check_acl_record}  # fmt: skip
 
 
 def open_store(
@@ -102,7 +104,10 @@ def open_store(
     told = (
         f"{why}{kept}: {_counted(records)} could be restored, {len(found)} of the topics from their files; settings, "
     )
-    return store, [told + "quotas, users and topics beyond these are lost, and so is the history of changes", *faults]
+    return store, [
+        told + "quotas, users, ACLs and topics beyond these are lost, and so is the history of changes",
+        *faults,
+    ]
 
 
 def _counted(records: list[Change]) -> str:

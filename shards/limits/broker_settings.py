@@ -180,5 +180,10 @@ COORDINATING = [
     ConfigKey("sasl.enabled.mechanisms", words(), ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
             "SASL mechanisms of listeners that ask for them."),
     shown("sasl.mechanism.inter.broker.protocol", TEXT, "GSSAPI", ""),
-    shown("authorizer.class.name", TEXT, "", "There is none, everything is allowed."),
+    ConfigKey("authorizer.class.name", one_of("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"), "",
+            "StandardAuthorizer: clients may do what ACLs allow; none: everything."),
+    ConfigKey("super.users", TEXT, "", "Principals that may do everything, as User:alice;User:bob."),
+    ConfigKey("allow.everyone.if.no.acl.found", BOOLEAN, False,
+            "Whether everyone may use a resource that no ACL names."),
+    ConfigKey("turnstile.max.acls", whole(0), 10_000, "ACLs that there may be.", TURNSTILE),
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import msgpack
 import trio
 
+from broker.access.access import Access
 from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket, home_of_group
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
@@ -150,7 +151,7 @@ class Desk:
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
-            *acls.routes(),
+            *acls.routes(Access(image), mesh, SPAWN),
             *create_topics.routes(shown, image, mutations, SPAWN),
             *create_partitions.routes(shown, image, mutations, SPAWN),
             *delete_topics.routes(image, mutations, SPAWN),

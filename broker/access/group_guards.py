@@ -1,0 +1,277 @@
+"""Guards of the APIs that name groups, and what these commit: GROUP_AUTHORIZATION_FAILED. Source: KafkaApis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.access.access import MESSAGES, Access, Guard, after, answered
+from broker.access.acl import Operation, ResourceType
+from broker.access.topic_guards import TOPIC, of_partitions
+from broker.protocol import codes
+from broker.protocol.wire import Types
+from broker.serve.call import Answer, Call, Handler
+
+DENIED = codes.GROUP_AUTHORIZATION_FAILED
+GROUP = ResourceType.GROUP
+_GROUPS_SINCE = 8  # of OffsetFetch
+_KEYS_SINCE = 4  # of FindCoordinator
+
+
+def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
+    """Of an API whose request has one `group_id`."""
+
+    def guard(access: Access, handler: Handler) -> Handler:
+        def handle(request: Any, call: Call) -> Answer:
+            if access.may(call, operation, GROUP, request.group_id):
+                return handler(request, call)
+            made: Answer = refused(call.types, request)
+            return made
+
+        return handle
+
+    return guard
+
+
+join = of_group(
+    Operation.READ,
+    lambda types, request: types.JoinGroupResponse(
+        error_code=DENIED, generation_id=-1, protocol_type=None, protocol_name="", leader="", member_id="", members=()
+    ),
+)
+sync = of_group(
+    Operation.READ,
+    lambda types, request: types.SyncGroupResponse(
+        error_code=DENIED, protocol_type=None, protocol_name=None, assignment=b""
+    ),
+)
+heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatResponse(error_code=DENIED))
+leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
+consumer_heartbeat = of_group(
+    Operation.READ,
+    lambda types, request: types.ConsumerGroupHeartbeatResponse(
+        error_code=DENIED, error_message=MESSAGES[DENIED], member_epoch=0, heartbeat_interval=0
+    ),
+)
+
+
+def _uncommitted(types: Types, request: Any) -> Any:
+    return types.OffsetCommitResponse(topics=tuple(_offsets(types, topic, DENIED) for topic in request.topics))
+
+
+def _offsets(types: Types, topic: Any, code: int) -> Any:
+    partitions = tuple(
+        types.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+        for each in topic.partitions
+    )
+    return types.OffsetCommitResponseTopic(name=topic.name, partitions=partitions)
+
+
+def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
+    """The group's guard first; then that of the topics."""
+    return lambda access, handler: group(access, topics(access, handler))
+
+
+def _undeleted(types: Types, request: Any) -> Any:
+    return types.OffsetDeleteResponse(error_code=DENIED, topics=())
+
+
+def of_commits(topic_class: str, partition_class: str) -> Callable[[Types, Any], Any]:
+    return of_partitions(topic_class, partition_class)
+
+
+def offset_fetch(access: Access, handler: Handler) -> Handler:
+    """Of topics that a request does not name, those that the client may not describe are left out."""
+
+    def handle(request: Any, call: Call) -> Answer:
+        if call.api_version < _GROUPS_SINCE:
+            return _offset_fetch_of_one(access, handler, request, call)
+        allowed, denied = access.split(
+            call, Operation.DESCRIBE, GROUP, request.groups, lambda group: str(group.group_id)
+        )
+        refused = [
+            call.types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=DENIED)
+            for group in denied
+        ]
+        request.groups = tuple(allowed)
+        hidden = {group.group_id: _hide(access, call, group) for group in allowed}
+
+        def show(response: Any) -> Any:
+            for group in response.groups:
+                if not group.error_code:
+                    _show(access, call, group, hidden.get(group.group_id), "OffsetFetchResponseTopics",
+                          "OffsetFetchResponsePartitions")  # fmt: skip
+            return answered(response, "groups", refused)
+
+        return after(handler(request, call), show)
+
+    return handle
+
+
+def _offset_fetch_of_one(access: Access, handler: Handler, request: Any, call: Call) -> Answer:
+    if not access.may(call, Operation.DESCRIBE, GROUP, request.group_id):
+        topics = [_unfetched(call.types, topic, DENIED, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
+                  for topic in request.topics or ()] if call.api_version < 2 else []  # fmt: skip
+        return call.types.OffsetFetchResponse(error_code=DENIED, topics=tuple(topics))
+    hidden = _hide(access, call, request)
+
+    def show(response: Any) -> Any:
+        _show(access, call, response, hidden, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
+        return response
+
+    return after(handler(request, call), show)
+
+
+def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
+    """Takes the topics out of the request that the client may not describe; None if it asks for all topics."""
+    if group.topics is None:
+        return None
+    allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, group.topics, lambda topic: str(topic.name))
+    group.topics = tuple(allowed)
+    return denied
+
+
+def _show(
+    access: Access, call: Call, group: Any, hidden: list[Any] | None, topic_class: str, partition_class: str
+) -> None:
+    if hidden is None:
+        group.topics = tuple(topic for topic in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
+    else:
+        code = codes.TOPIC_AUTHORIZATION_FAILED
+        answered(group, "topics", [_unfetched(call.types, each, code, topic_class, partition_class) for each in hidden])
+
+
+def _unfetched(types: Types, topic: Any, code: int, topic_class: str, partition_class: str) -> Any:
+    one = getattr(types, partition_class)
+    partitions = tuple(
+        one(partition_index=number, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code)
+        for number in topic.partition_indexes
+    )
+    return getattr(types, topic_class)(name=topic.name, partitions=partitions)
+
+
+offset_commit = of_group_and_topics(
+    of_group(Operation.READ, _uncommitted),
+    lambda access, handler: _commit_topics(access, handler),
+)
+
+
+def _commit_topics(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        allowed, denied = access.split(call, Operation.READ, TOPIC, request.topics, lambda topic: str(topic.name))
+        if not denied:
+            return handler(request, call)
+        refused = [_offsets(call.types, topic, codes.TOPIC_AUTHORIZATION_FAILED) for topic in denied]
+        if not allowed:
+            return call.types.OffsetCommitResponse(topics=tuple(refused))
+        request.topics = tuple(allowed)
+        return after(handler(request, call), lambda response: answered(response, "topics", refused))
+
+    return handle
+
+
+def _describe(field: str, described: Callable[[Types, str], Any]) -> Guard:
+    def guard(access: Access, handler: Handler) -> Handler:
+        def handle(request: Any, call: Call) -> Answer:
+            asked = getattr(request, field)
+            allowed, denied = access.split(call, Operation.DESCRIBE, GROUP, asked, lambda group: str(group))
+            setattr(request, field, tuple(allowed))
+            refused = [described(call.types, group) for group in dict.fromkeys(denied)]
+
+            def show(response: Any) -> Any:
+                for group in response.groups:
+                    if request.include_authorized_operations and not group.error_code:
+                        group.authorized_operations = access.operations(call, GROUP, group.group_id)
+                return answered(response, "groups", refused)
+
+            return after(handler(request, call), show)
+
+        return handle
+
+    return guard
+
+
+describe = _describe(
+    "groups",
+    lambda types, group: types.DescribedGroup(
+        error_code=DENIED, error_message=MESSAGES[DENIED], group_id=group, group_state="", protocol_type="",
+        protocol_data="", members=(),
+    ),
+)  # fmt: skip
+describe_consumer_groups = _describe(
+    "group_ids",
+    lambda types, group: types.DescribedGroup(
+        error_code=DENIED, error_message=MESSAGES[DENIED], group_id=group, group_state="", group_epoch=0,
+        assignment_epoch=0, assignor_name="", members=(),
+    ),
+)  # fmt: skip
+
+
+def list_groups(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        if access.may_cluster(call, Operation.DESCRIBE):
+            return handler(request, call)
+
+        def show(response: Any) -> Any:
+            kept = (each for each in response.groups if access.may(call, Operation.DESCRIBE, GROUP, each.group_id))
+            response.groups = tuple(kept)
+            return response
+
+        return after(handler(request, call), show)
+
+    return handle
+
+
+def delete_groups(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        allowed, denied = access.split(call, Operation.DELETE, GROUP, request.groups_names, lambda group: str(group))
+        request.groups_names = tuple(allowed)
+        refused = [call.types.DeletableGroupResult(group_id=each, error_code=DENIED) for each in dict.fromkeys(denied)]
+        return after(handler(request, call), lambda response: answered(response, "results", refused))
+
+    return handle
+
+
+offset_delete = of_group_and_topics(
+    of_group(Operation.DELETE, _undeleted),
+    lambda access, handler: _delete_offsets_of_topics(access, handler),
+)
+
+
+def _delete_offsets_of_topics(access: Access, handler: Handler) -> Handler:
+    made = of_partitions("OffsetDeleteResponseTopic", "OffsetDeleteResponsePartition")
+
+    def handle(request: Any, call: Call) -> Answer:
+        allowed, denied = access.split(call, Operation.READ, TOPIC, request.topics, lambda topic: str(topic.name))
+        if not denied:
+            return handler(request, call)
+        request.topics = tuple(allowed)
+        refused = [made(call.types, topic) for topic in denied]
+        return after(handler(request, call), lambda response: answered(response, "topics", refused))
+
+    return handle
+
+
+_RESOURCES = {0: GROUP, 1: ResourceType.TRANSACTIONAL_ID}
+_CODES = {0: DENIED, 1: codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+
+
+def find_coordinator(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        resource = _RESOURCES.get(request.key_type)
+        if resource is None:
+            return handler(request, call)
+        code = _CODES[request.key_type]
+        nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": code}
+        if call.api_version < _KEYS_SINCE:
+            if access.may(call, Operation.DESCRIBE, resource, request.key):
+                return handler(request, call)
+            return call.types.FindCoordinatorResponse(**nowhere, error_message=MESSAGES[code])
+        allowed, denied = access.split(
+            call, Operation.DESCRIBE, resource, request.coordinator_keys, lambda key: str(key)
+        )
+        request.coordinator_keys = tuple(allowed)
+        refused = [call.types.Coordinator(**nowhere, key=key, error_message="") for key in denied]
+        return after(handler(request, call), lambda response: answered(response, "coordinators", refused))
+
+    return handle
