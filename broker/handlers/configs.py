@@ -305,7 +305,7 @@ def _shown(types: Types, request: DescribeConfigsRequest, entry: Entry) -> Messa
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
-        is_sensitive=False,
+        is_sensitive=entry.type == ConfigType.PASSWORD,
         synonyms=tuple(
             types.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
             for synonym in (entry.synonyms if request.include_synonyms else ())

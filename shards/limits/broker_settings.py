@@ -101,7 +101,7 @@ SERVING = [
     ConfigKey("auto.create.topics.enable", BOOLEAN, True, "Whether Metadata creates topics it doesn't know."),
     ConfigKey("delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted."),
     ConfigKey("num.partitions", whole(1), 1, "Partitions of a topic created without a number."),
-    shown("default.replication.factor", whole(1, SHORT_MAX), 1, "Replicas; this cluster keeps one."),
+    shown("default.replication.factor", whole(1), 1, "Replicas; this cluster keeps one."),
     shown("min.insync.replicas", whole(1), 1, "One replica is all there is.", dynamic=True),
     shown("compression.type", CODECS, "producer", "Batches stay as received.", dynamic=True),
     shown("unclean.leader.election.enable", BOOLEAN, False, "No leader ever changes.", dynamic=True),

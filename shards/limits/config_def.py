@@ -6,6 +6,7 @@ The rows are data: broker_settings.py and topic_settings.py. Source: ConfigDef, 
 import difflib
 from collections.abc import Iterable
 
+from shards.limits import kafka_configs
 from shards.limits.broker_settings import COORDINATING, LIMITING, SERVING
 from shards.limits.config_key import NOT_EMULATED, ConfigKey
 from shards.limits.config_types import Value
@@ -14,7 +15,9 @@ from shards.limits.topic_settings import TOPIC_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
 BROKER: dict[str, ConfigKey] = {row.name: row for row in [*LIMITING, *SERVING, *COORDINATING]}
+BROKER |= {row.name: row for row in kafka_configs.rows("broker") if row.name not in BROKER}
 TOPIC: dict[str, ConfigKey] = {row.name: row for row in TOPIC_SETTINGS}
+TOPIC |= {row.name: row for row in kafka_configs.rows("topic") if row.name not in TOPIC}
 LIMITS: tuple[str, ...] = tuple(row.name for row in LIMITING[:11])  # the settings that limit clients, for displays
 MAX_TEXT = 1 << 20
 

@@ -29,6 +29,8 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,11 @@ class ValueType:
     high: float | None = None
 
 
-def whole(low: int = -(2**31), high: int = INT_MAX, *, also: tuple[int, ...] = ()) -> ValueType:
-    """A whole number from low to high (or one of `also`)."""
+def whole(
+    low: int = -(2**31), high: int = INT_MAX, *, also: tuple[int, ...] = (), most: int | None = None
+) -> ValueType:
+    """A whole number from low to high (or one of `also`). `most`: the largest of the type that Kafka keeps it in, if that is
+    not what `high` says."""
     or_also = "".join(f" or {n}" for n in also)
     rule = f"it must be a whole number from {low} to {high}{or_also}"
 
@@ -59,7 +64,8 @@ def whole(low: int = -(2**31), high: int = INT_MAX, *, also: tuple[int, ...] = (
             raise ValueError(rule)
         return number
 
-    kind = ConfigType.LONG if high > INT_MAX else ConfigType.SHORT if high == SHORT_MAX else ConfigType.INT
+    width = high if most is None else most
+    kind = ConfigType.LONG if width > INT_MAX else ConfigType.SHORT if width == SHORT_MAX else ConfigType.INT
     return ValueType(kind, "integer", parse, low=low, high=high)
 
 
@@ -96,6 +102,14 @@ def _parse_boolean(text: str) -> bool:
 BOOLEAN = ValueType(ConfigType.BOOLEAN, "boolean", _parse_boolean, lambda value: "true" if value else "false",
                choices=("true", "false"))  # fmt: skip
 TEXT = ValueType(ConfigType.STRING, "string", lambda text: text.strip())
+CLASS = ValueType(ConfigType.CLASS, "string", lambda text: text.strip())
+
+
+def _refuse_secret(text: str) -> Value:
+    raise ValueError("it is a password, and nothing here needs it")
+
+
+SECRET = ValueType(ConfigType.PASSWORD, "string", _refuse_secret)
 
 
 def one_of(*choices: str) -> ValueType:

@@ -281,3 +281,12 @@ async def test_a_resource_that_is_named_a_thousand_times_is_described_once(desk:
     one = types.DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None)
     found = await desk.ask("describe_configs", 4, resources=(one,) * 1000, include_synonyms=True)
     assert [(each.resource_type, each.resource_name) for each in found.results] == [(BROKER, "0")]
+
+
+async def test_a_config_of_kafkas_that_nothing_obeys_is_described_and_taken(desk: Desk) -> None:
+    name = "sasl.kerberos.min.time.before.relogin"
+    assert told((await describe(desk, BROKER, "0", name))[name])[:2] == ("60000", 5)
+    await alter(desk, (BROKER, "0", [(name, SET, "70000")]))
+    assert told((await describe(desk, BROKER, "0", name))[name])[:2] == ("70000", 2)
+    secret = (await describe(desk, BROKER, "0", "ssl.keystore.password"))["ssl.keystore.password"]
+    assert (secret.value, secret.is_sensitive, secret.read_only, secret.config_type) == (None, True, True, 9)

@@ -1,0 +1,48 @@
+"""Every config of Kafka 4.1 as a row: those that nothing here obeys, beside the rows of broker_settings.py and topic_settings.py.
+
+Their names, types, ranges, defaults and documentation are Kafka's own: kafka_configs.tsv, which scripts/make_kafka_configs.py
+writes from Kafka's ConfigDefs. A password is described and can't be set: nothing here needs one, and nothing keeps one safe.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import resources
+
+from shards.limits.config_key import ConfigKey, shown
+from shards.limits.config_types import BOOLEAN, CLASS, SECRET, TEXT, ValueType, number, one_of, whole, words
+from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX
+
+_RANGE = re.compile(r"\[(?P<low>-?[0-9]+),\.\.\.(?:,(?P<high>-?[0-9]+))?\](?P<also> or -1)?")
+_CHOICES = re.compile(r"\[(?P<choices>[A-Za-z_0-9]+(?:, [A-Za-z_0-9]+)*)\]")
+_WIDTHS = {"SHORT": (-(2**15), SHORT_MAX), "INT": (-(2**31), INT_MAX), "LONG": (-(2**63), LONG_MAX)}
+_MOST = sys.float_info.max
+
+
+def rows(scope: str) -> Iterator[ConfigKey]:
+    """The configs of a "broker" or of a "topic"."""
+    for line in resources.files("shards.limits").joinpath("kafka_configs.tsv").read_text("utf-8").splitlines():
+        if line.startswith(f"{scope}\t"):
+            _, name, kafka_type, default, validator, changes, doc = line.split("\t")
+            kind = _kind(kafka_type, validator)
+            value = None if default == "\\N" or kind is SECRET else kind.parse(default)
+            yield shown(name, kind, value, doc, dynamic=changes == "dynamic" and kind is not SECRET)
+
+
+def _kind(kafka_type: str, validator: str) -> ValueType:
+    span = _RANGE.fullmatch(validator)
+    if kafka_type in _WIDTHS:
+        low, high = _WIDTHS[kafka_type]
+        if span is None:
+            return whole(low, high)
+        also = (-1,) if span["also"] else ()
+        return whole(int(span["low"]), high if span["high"] is None else int(span["high"]), also=also, most=high)
+    if kafka_type == "DOUBLE":
+        return number(-_MOST, _MOST) if span is None else number(int(span["low"]), int(span["high"] or _MOST))
+    choices = _CHOICES.fullmatch(validator)
+    named = tuple(choices["choices"].split(", ")) if choices else ()
+    if kafka_type == "LIST":
+        return words(*named)
+    if kafka_type == "STRING" and named:
+        return one_of(*named)
+    return {"BOOLEAN": BOOLEAN, "PASSWORD": SECRET, "CLASS": CLASS}.get(kafka_type, TEXT)
