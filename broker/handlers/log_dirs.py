@@ -1,4 +1,7 @@
-"""DescribeLogDirs (35), versions 1-4: KIP-113, KIP-827 (space on the volume). One directory for all partitions."""
+"""DescribeLogDirs (35), versions 1-4, AlterReplicaLogDirs (34), versions 1-2: KIP-113, KIP-827 (space on the volume).
+
+One directory holds all partitions, so a replica may be moved to where it is, and nowhere else. Source: ReplicaManager.
+"""
 
 import os
 
@@ -6,10 +9,10 @@ from broker.log.disk_space import volume_of
 from broker.log.manager import LogManager
 from broker.protocol import codes
 from broker.protocol.codec import Message
-from broker.protocol.requests import DescribeLogDirsRequest
+from broker.protocol.requests import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from broker.serve.call import Call, Route
 
-DESCRIBE_LOG_DIRS = 35
+ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 
 
 def routes(logs: LogManager) -> list[Route]:
@@ -41,7 +44,29 @@ def routes(logs: LogManager) -> list[Route]:
         )
         return types.DescribeLogDirsResponse(error_code=codes.NONE, results=[directory])
 
-    return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs)]
+    def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, call: Call) -> Message:
+        types = call.types
+        one = types.AlterReplicaLogDirPartitionResult
+        results: dict[str, list[Message]] = {}
+        for directory in request.dirs:
+            for topic in directory.topics:
+                codes_of = ((number, _moved(logs, directory.path, topic.name, number)) for number in topic.partitions)
+                moved = [one(partition_index=number, error_code=code) for number, code in codes_of]
+                results.setdefault(topic.name, []).extend(moved)
+        made = (types.AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items())
+        return types.AlterReplicaLogDirsResponse(results=tuple(made))
+
+    return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs), Route.of(ALTER_REPLICA_LOG_DIRS, alter_replica_log_dirs)]
+
+
+def _moved(logs: LogManager, path: str, name: str, number: int) -> int:
+    """The error code of a replica that is to be in that directory."""
+    if path != os.path.abspath(logs.directory):
+        return codes.LOG_DIR_NOT_FOUND
+    topic = logs.image.topics.get(name)
+    if topic is None or not 0 <= number < len(topic.leaders):
+        return codes.UNKNOWN_TOPIC_OR_PARTITION
+    return codes.NONE if topic.leaders[number] == logs.broker else codes.REPLICA_NOT_AVAILABLE
 
 
 def _asked(request: DescribeLogDirsRequest, logs: LogManager) -> dict[str, list[int]]:

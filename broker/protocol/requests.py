@@ -360,6 +360,20 @@ class AlterConfigsRequest(Message):
     validate_only: bool
 
 
+class AlterReplicaLogDirTopic(Message):
+    name: str
+    partitions: tuple[int, ...]
+
+
+class AlterReplicaLogDir(Message):
+    path: str
+    topics: tuple[AlterReplicaLogDirTopic, ...]
+
+
+class AlterReplicaLogDirsRequest(Message):
+    dirs: tuple[AlterReplicaLogDir, ...]
+
+
 class DescribableLogDirTopic(Message):
     topic: str
     partitions: tuple[int, ...]
