@@ -159,7 +159,7 @@ def topic(admin: Wired) -> str:
 
 def metadata(connection: Wired, *names: str, version: int = 9, **fields: Any) -> Any:
     named = connection.types("metadata", version).MetadataRequestTopic
-    asked = tuple(named(name=name) for name in names) or None
+    asked = tuple(named(name=name, topic_id=None) for name in names) or None
     return connection.ask("metadata", version, topics=asked, **fields)
 
 
@@ -451,6 +451,55 @@ def test_a_topic_that_is_not_there_is_denied_like_one_that_is(alice, topic):
     (hidden,) = metadata(alice, f"{topic}-never", allow_auto_topic_creation=True).topics
     (denied,) = metadata(alice, topic).topics
     assert (hidden.error_code, hidden.partitions) == (denied.error_code, denied.partitions) == (TOPIC_FAILED, ())
+
+
+def test_by_id_a_topic_is_denied_and_its_name_is_not_told(alice, admin, acls, topic):
+    topic_id = metadata(admin, topic, version=12).topics[0].topic_id
+    named = alice.types("metadata", 12).MetadataRequestTopic(topic_id=topic_id, name=None)
+    (found,) = alice.ask("metadata", 12, topics=(named,)).topics
+    assert (found.error_code, found.name, found.topic_id) == (TOPIC_FAILED, None, topic_id)
+
+    def deleted() -> tuple[int, str | None]:
+        state = alice.types("delete_topics", 6).DeleteTopicState(name=None, topic_id=topic_id)
+        (gone,) = alice.ask("delete_topics", 6, topics=(state,), timeout=TIMEOUT).responses
+        return gone.error_code, gone.name
+
+    assert deleted() == (TOPIC_FAILED, None)
+    types = alice.types("fetch", 17)
+    one = types.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1, current_leader_epoch=-1,
+                               log_start_offset=-1, last_fetched_epoch=-1, replica_directory_id=None)  # fmt: skip
+    asked = (types.FetchTopic(topic_id=topic_id, partitions=(one,)),)
+    fetched = alice.ask("fetch", 17, topics=asked, max_bytes=1, session_epoch=-1).responses
+    assert [(each.topic_id, each.partitions[0].error_code) for each in fetched] == [(topic_id, TOPIC_FAILED)]
+    types = alice.types("produce", 13)
+    data = types.PartitionProduceData(index=0, records=batch(b"x"))
+    sent = (types.TopicProduceData(topic_id=topic_id, partition_data=(data,)),)
+    made = alice.ask("produce", 13, acks=1, timeout=TIMEOUT, topic_data=sent).responses
+    assert [(each.topic_id, each.partition_responses[0].error_code) for each in made] == [(topic_id, TOPIC_FAILED)]
+    acls(Grant(Operation.DESCRIBE, T, topic))
+    assert deleted() == (TOPIC_FAILED, topic)
+
+
+def test_some_topics_of_a_request_are_denied_and_the_others_served(alice, admin, acls, topic):
+    other = topic.replace("secret", "open")
+    acls(Grant(Operation.WRITE, T, other), Grant(Operation.CREATE, T, other))
+    types = alice.types("metadata", 9)
+    asked = tuple(types.MetadataRequestTopic(name=name) for name in (topic, other))
+
+    def found() -> dict[str, int]:
+        answered = alice.ask("metadata", 9, topics=asked, allow_auto_topic_creation=True)
+        return {each.name: each.error_code for each in answered.topics}
+
+    until(lambda: found() == {topic: TOPIC_FAILED, other: codes.NONE}, what="the other one is created")
+    types = alice.types("produce", 9)
+    data = types.PartitionProduceData(index=0, records=batch(b"x", timestamps=[time.time_ns() // 1_000_000]))
+    sent = tuple(types.TopicProduceData(name=name, partition_data=(data,)) for name in (topic, other))
+
+    def produced() -> dict[str, int]:
+        answered = alice.ask("produce", 9, acks=1, timeout=TIMEOUT, topic_data=sent)
+        return {each.name: each.partition_responses[0].error_code for each in answered.responses}
+
+    until(lambda: produced() == {topic: TOPIC_FAILED, other: codes.NONE}, what="the other one has a leader")
 
 
 def test_of_all_topics_a_user_sees_those_that_it_may_describe(alice, admin, acls, topic):
