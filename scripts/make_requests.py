@@ -15,7 +15,7 @@ from broker.protocol import apis, wire
 from broker.protocol.shapes import Field
 
 TARGET = Path(__file__).resolve().parents[1] / "broker" / "protocol" / "requests.py"
-NOT_SERVED = frozenset({*range(24, 29), *range(38, 42), 57, 61, *range(64, 73)})
+NOT_SERVED = frozenset({*range(38, 42), 57, 64, *range(68, 73)})
 _HEAD = '''"""The requests of every API that is served, as handlers see them. Written by scripts/make_requests.py: do not edit.
 
 A request is an instance of a class that broker/protocol/wire.py compiles for its version; these classes state the
@@ -46,7 +46,7 @@ def text() -> str:
 
 
 def _prefix(api: str) -> str:
-    return "Incremental" if api.startswith("incremental") else ""
+    return {"incremental_alter_configs": "Incremental", "describe_producers": "Producers"}.get(api, "")
 
 
 def _innermost_first(classes: dict[str, dict[str, Field]]) -> list[tuple[str, dict[str, Field]]]:

@@ -8,6 +8,8 @@ starts. A body is one of these, packed by msgpack:
     [COMMIT, group, time ms, [[topic, id, [[partition, offset, leader epoch, metadata], ...]], ...]]
     [DROP, group, [[topic, partition], ...]]
     [FORGET, group]                                            the group is gone: a tombstone
+    [PEND, group, time ms, topics as in COMMIT, producer id]   committed in a transaction: pending_offsets.py
+    [END, "", producer id, whether committed]                  the marker of a transaction, for all groups of the bucket
 
 F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/groups/offsets_log.py).
 F2  After a failed write file and memory are as they were before it.
@@ -30,9 +32,10 @@ import msgpack
 import structlog
 
 from broker.groups.offsets_log import OffsetsLog, frame
+from broker.groups.pending_offsets import PendingOffsets
 from shards.tokens.homes import home_of_partition
 
-GENERATION, COMMIT, DROP, FORGET = range(4)
+GENERATION, COMMIT, DROP, FORGET, PEND, END = range(6)
 OFFSETS_PARTITIONS = 50
 """Kafka's default of offsets.topic.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
@@ -88,6 +91,7 @@ class _Bucket:
     def __init__(self, path: Path) -> None:
         self.log = OffsetsLog(path)
         self.groups: dict[str, _GroupOffsets] = {}
+        self.pending: PendingOffsets[OffsetAndMetadata] = PendingOffsets()
         self.written = 0
         self.live = 0
         self.log.load(self._load)
@@ -97,7 +101,7 @@ class _Bucket:
         """Raises OSError."""
         self.log.append(msgpack.packb(body))
         self._apply(body)
-        if self.log.size > self.compact_at and self.written > MAX_WASTE * self.live:
+        if self.log.size > self.compact_at and self.written > MAX_WASTE * (self.live + self.pending.entries):
             self._compact()
 
     def _load(self, packed: bytes) -> None:
@@ -111,9 +115,13 @@ class _Bucket:
 
     def _apply(self, body: list[Any] | tuple[Any, ...]) -> None:
         kind, group = body[0], body[1]
+        if kind == END:
+            self._end(body[2], commit=body[3])
+            return
         known = self.groups.get(group)
         if kind == FORGET:
             self.written += 1
+            self.pending.forget(group)
             if known is not None:
                 del self.groups[group]
                 self.live -= known.entries
@@ -131,13 +139,30 @@ class _Bucket:
             self.written += len(body[2])
             for topic, partition in body[2]:
                 known.offsets.pop((topic, partition), None)
+        elif kind == PEND:
+            self.written += _commit(self.pending.of(body[4], group), body[2], body[3])
+            self.pending.count()
         self.live += len(known.offsets) - held
+
+    def _end(self, producer_id: int, *, commit: bool) -> None:
+        """What a transaction committed replaces what was committed before it, and not what came later."""
+        self.written += 1
+        for group, offsets in self.pending.end(producer_id).items():
+            known = self.groups[group]
+            held = len(known.offsets)
+            for place, each in offsets.items() if commit else ():
+                present = known.offsets.get(place)
+                if present is None or present.committed_ms <= each.committed_ms:
+                    known.offsets[place] = each
+            self.live += len(known.offsets) - held
 
     def _compact(self) -> None:
         """Writes what the groups hold into a new file. A disk that does not take it is asked again much later."""
         try:
-            self.log.replace(each for group, held in self.groups.items() for each in _snapshot(group, held))
-            self.written = self.live
+            frames = [each for group, held in self.groups.items() for each in _snapshot(group, held)]
+            frames += [each for pending in self.pending for each in _pending_snapshot(*pending)]
+            self.log.replace(frames)
+            self.written = self.live + self.pending.entries
             self.compact_at = COMPACT_BYTES
         except OSError as fault:
             self.compact_at = 2 * self.log.size
@@ -175,6 +200,10 @@ class CommittedOffsets:
         found = self._find(group)
         return found.offsets if found is not None else {}
 
+    def pending(self, group: str) -> set[TopicPartition]:
+        """Of which partitions a transaction that is not over has committed offsets."""
+        return self._buckets[bucket_of(group)].pending.places(group)
+
     def generation(self, group: str) -> tuple[int, str | None]:
         """(the last generation, protocol type) of a group; (0, None) if it never had one."""
         found = self._find(group)
@@ -187,11 +216,21 @@ class CommittedOffsets:
 
     def commit(self, group: str, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int) -> None:
         """`offsets`: (topic, topic id, partition, offset, leader epoch, metadata) each. All of them or none."""
-        topics: dict[tuple[str, str], list[tuple[int, int, int, str]]] = {}
-        for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
-            topics.setdefault((topic, topic_id), []).append((partition, offset, leader_epoch, metadata))
+        topics = _by_topic(offsets)
         if topics:
-            self._append(group, [COMMIT, group, now_ms, [[*key, parts] for key, parts in topics.items()]])
+            self._append(group, [COMMIT, group, now_ms, topics])
+
+    def pend(
+        self, group: str, producer_id: int, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int
+    ) -> None:
+        """The same in a transaction: seen once this is committed."""
+        topics = _by_topic(offsets)
+        if topics:
+            self._append(group, [PEND, group, now_ms, topics, producer_id])
+
+    def end_transaction(self, bucket: int, producer_id: int, *, commit: bool) -> None:
+        """The marker of a transaction that may have offsets in groups of a bucket."""
+        self._buckets[bucket].append([END, "", producer_id, commit])
 
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
@@ -211,6 +250,13 @@ class CommittedOffsets:
         self._buckets[bucket_of(group)].append(body)
 
 
+def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[list[Any]]:
+    topics: dict[tuple[str, str], list[tuple[int, int, int, str]]] = {}
+    for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
+        topics.setdefault((topic, topic_id), []).append((partition, offset, leader_epoch, metadata))
+    return [[*key, parts] for key, parts in topics.items()]
+
+
 def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> int:
     """Notes the offsets of a COMMIT record; returns how many there were."""
     count = 0
@@ -225,9 +271,23 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
 
 def _snapshot(group: str, held: _GroupOffsets) -> Iterator[bytes]:
     yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
-    by_time: dict[int, dict[tuple[str, str], list[tuple[int, int, int, str]]]] = {}
-    for (topic, partition), c in held.offsets.items():
-        topics = by_time.setdefault(c.committed_ms, {})
-        topics.setdefault((topic, c.topic_id), []).append((partition, c.offset, c.leader_epoch, c.metadata))
-    for now_ms, topics in by_time.items():
-        yield frame(msgpack.packb([COMMIT, group, now_ms, [[*key, parts] for key, parts in topics.items()]]))
+    for now_ms, topics in _by_time(held.offsets):
+        yield frame(msgpack.packb([COMMIT, group, now_ms, topics]))
+
+
+def _pending_snapshot(
+    producer_id: int, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]
+) -> Iterator[bytes]:
+    for now_ms, topics in _by_time(offsets):
+        yield frame(msgpack.packb([PEND, group, now_ms, topics, producer_id]))
+
+
+def _by_time(offsets: dict[TopicPartition, OffsetAndMetadata]) -> Iterator[tuple[int, list[list[Any]]]]:
+    """(time of the commit, its topics as in a COMMIT) of what was committed at one time."""
+    by_time: dict[int, list[tuple[str, str, int, int, int, str]]] = {}
+    for (topic, partition), c in offsets.items():
+        by_time.setdefault(c.committed_ms, []).append(
+            (topic, c.topic_id, partition, c.offset, c.leader_epoch, c.metadata)
+        )
+    for now_ms, places in by_time.items():
+        yield now_ms, _by_topic(places)

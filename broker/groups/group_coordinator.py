@@ -6,6 +6,8 @@ and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. 
 from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 
 C1  An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
+C2  Offsets are committed in a transaction only if its coordinator said that it has this group, and no marker of the
+    producer came since it was asked: what a marker has ended does not begin again (KIP-890).
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -28,15 +30,23 @@ from broker.groups.members import GroupConfig, JoinRequest
 from broker.groups.rebalance import GroupState
 from broker.protocol import codes
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.deferred import Deferred, MaybeDeferred, then
 
-OPERATIONS = ("join", "sync", "heartbeat", "leave", "commit", "fetch", "drop_offsets", "describe", "list", "delete")
+OPERATIONS = (
+    "join", "sync", "heartbeat", "leave", "commit", "commit_in_transaction", "fetch", "drop_offsets", "describe", "list",
+    "delete",
+)  # fmt: skip
 EXPIRY_CHECK_S = 60.0
 IDLE_GROUP_MS = 600_000
 """An empty group without offsets is dropped after this long (Kafka: offsets.retention.check.interval.ms)."""
 EXPIRED_AT_ONCE = 500
 """Groups looked at between two checkpoints of `expire`: a millisecond's work."""
+MARKERS_KEPT = 10_000
+"""Producers whose markers are counted; of one that is forgotten, a commit that is being verified is asked for again."""
 _MINUTE_MS = 60_000
+
+Verify = Callable[[Sequence[Any], str], MaybeDeferred[int]]
+"""([transactional id, producer id, epoch, whether by the second version], group) -> a code."""
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +81,9 @@ class GroupCoordinator:
             remember=self._remember,
             on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
+        self.verify: Verify = lambda *_: codes.COORDINATOR_NOT_AVAILABLE
+        """Asks the coordinator of a transaction whether a group belongs to it; set by who knows where that is."""
+        self._markers: dict[int, int] = {}  # producer id -> how many of its transactions were ended here
         self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0
@@ -141,15 +154,56 @@ class GroupCoordinator:
             group, lambda: self.offsets.commit(group, [tuple(each) for each in places], self._wall_ms())
         )
 
-    def fetch(self, group: str, places: Sequence[Any] | None) -> list[list[Any]]:
-        """[topic, partition, offset, leader epoch, metadata] of each of `places` (None: of all) that was committed."""
+    def commit_in_transaction(
+        self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any],
+        producer: Sequence[Any],
+    ) -> MaybeDeferred[int]:  # fmt: skip
+        """`places` as in `commit`; `producer`: what `verify` is asked about: [transactional id, producer id, epoch, second]."""
+        code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
+        if code:
+            return code
+        producer_id = producer[1]
+        ended = self._markers.get(producer_id, 0)
+
+        def verified(code: int) -> int:
+            if code:
+                return code
+            if self._markers.get(producer_id, 0) != ended:
+                return codes.COORDINATOR_LOAD_IN_PROGRESS  # C2: the client asks again, and is refused if it is over
+            offsets = [tuple(each) for each in places]
+            return self._written(group, lambda: self.offsets.pend(group, producer_id, offsets, self._wall_ms()))
+
+        return then(self.verify(producer, group), verified)
+
+    def end_transaction(self, bucket: int, producer_id: int, epoch: int, commit: bool) -> list[int]:
+        """The marker of a transaction: [a code]."""
+        try:
+            self.offsets.end_transaction(bucket, producer_id, commit=commit)
+        except OSError as fault:
+            log.error("a marker of committed offsets was not written", error=str(fault))
+            return [codes.KAFKA_STORAGE_ERROR]
+        self._markers[producer_id] = self._markers.pop(producer_id, 0) + 1
+        if len(self._markers) > MARKERS_KEPT:
+            del self._markers[next(iter(self._markers))]
+        return [codes.NONE]
+
+    def fetch(self, group: str, places: Sequence[Any] | None, stable: bool = False) -> list[list[Any]]:
+        """[topic, partition, offset, leader epoch, metadata, code] of each of `places` (None: of all) that was committed.
+
+        `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447).
+        """
         held = self.offsets.of(group)
         wanted = held if places is None else [(topic, partition) for topic, partition in places]
-        found = []
+        found: list[list[Any]] = []
+        if stable and (pending := self.offsets.pending(group)):
+            wanted = [*dict.fromkeys([*wanted, *pending])] if places is None else wanted
+            found += [[*each, -1, -1, "", codes.UNSTABLE_OFFSET_COMMIT] for each in wanted if each in pending]
+            wanted = [each for each in wanted if each not in pending]
         for topic, partition in wanted:
             committed = held.get((topic, partition))
             if committed is not None and self._is_current(topic, committed.topic_id):
-                found.append([topic, partition, committed.offset, committed.leader_epoch, committed.metadata])
+                metadata = committed.metadata
+                found.append([topic, partition, committed.offset, committed.leader_epoch, metadata, codes.NONE])
         return found
 
     def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
@@ -226,7 +280,7 @@ class GroupCoordinator:
             if not self._is_current(each[0], committed.topic_id) or (long_empty and committed.committed_ms < oldest_ms)
         ]
         idle = group is None or group.changed_ms <= now_ms - IDLE_GROUP_MS
-        if empty and idle and len(gone) == len(held):
+        if empty and idle and len(gone) == len(held) and not self.offsets.pending(group_id):
             self._forget(group_id)
         else:
             self.offsets.drop(group_id, gone)

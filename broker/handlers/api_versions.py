@@ -1,7 +1,8 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software, answered in version 0 when too new), KIP-584.
 
 The versions are those of the routes. Produce is listed from version 0, as Kafka 4.1 does for librdkafka's sake, though
-it is served from 3. Features are not emulated: none are listed.
+it is served from 3. Of features, `transaction.version` is listed: clients that know its level 2 use KIP-890's second version of
+the protocol. It can't be changed.
 """
 
 import re
@@ -13,6 +14,8 @@ from broker.protocol.requests import ApiVersionsRequest
 from broker.serve.call import Call, Route
 
 PRODUCE = 0
+FEATURES = {"transaction.version": (0, 2)}
+"""Name -> (least, largest level) that is supported; the largest is in force."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -52,4 +55,13 @@ def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]]) -> Mes
         api_keys=tuple(
             types.ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()
         ),
+        supported_features=[
+            types.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in FEATURES.items()
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            types.FinalizedFeatureKey(name=name, max_version_level=high, min_version_level=high)
+            for name, (_, high) in FEATURES.items()
+        ],
     )

@@ -2,7 +2,8 @@
 
 A commit is checked here against the topics that exist and written at the group's home in one piece. A group that is not
 known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
-ignored, as since KIP-211. Stable fetches (KIP-447) and member epochs (KIP-848) have nothing to wait for here.
+ignored, as since KIP-211. A stable fetch (KIP-447) is answered UNSTABLE_OFFSET_COMMIT for offsets of a transaction that is
+not over. Member epochs (KIP-848) are not looked at.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from broker.protocol.requests import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
+    TxnOffsetCommitRequestPartition,
 )
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
@@ -29,8 +31,8 @@ from shards.mesh.deferred import MaybeDeferred, then
 from shards.mesh.turns import Turns
 
 Place = tuple[str, int]
-Held = Sequence[tuple[str, int, int, int, str]]
-"""[topic, partition, offset, leader epoch, metadata] each, as GroupCoordinator.fetch answers."""
+Held = Sequence[tuple[str, int, int, int, str, int]]
+"""[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
 Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None
 """The topics that an OffsetFetch names; None: all."""
 
@@ -57,7 +59,7 @@ class _Offsets:
         places = []
         for topic in request.topics:
             for partition in topic.partitions:
-                code, place = self._to_commit(topic.name, partition)
+                code, place = to_commit(self._image, topic.name, partition)
                 results[topic.name, partition.partition_index] = code
                 if not code:
                     places.append(place)
@@ -77,28 +79,15 @@ class _Offsets:
         )
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    def _to_commit(
-        self, name: str, partition: OffsetCommitRequestPartition
-    ) -> tuple[int, tuple[str, str, int, int, int, str]]:
-        """(code, the commit to write if the code is 0)."""
-        topic = self._image.topics.get(name)
-        metadata = partition.committed_metadata or ""
-        if topic is None or not 0 <= partition.partition_index < len(topic.leaders):
-            return codes.UNKNOWN_TOPIC_OR_PARTITION, ("", "", 0, 0, 0, "")
-        epoch = partition.committed_leader_epoch
-        place = (name, topic.id.hex, partition.partition_index, partition.committed_offset, epoch, metadata)
-        too_large = len(metadata) > self._image.get("offset.metadata.max.bytes")
-        return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
-
     # --- fetch -------------------------------------------------------------------------------------------------
 
     def fetch(self, request: OffsetFetchRequest, call: Call) -> MaybeDeferred[Message]:
         if call.api_version < 8:
-            held = self._ask_offsets(request.group_id, request.topics)
+            held = self._ask_offsets(request.group_id, request.topics, request.require_stable)
             return then(held, lambda held: _fetch_response(request, call, held))
 
         def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Held | None]:
-            return self._ask_offsets(group.group_id, group.topics)
+            return self._ask_offsets(group.group_id, group.topics, request.require_stable)
 
         def response(answers: list[Held | None]) -> Message:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
@@ -106,14 +95,14 @@ class _Offsets:
 
         return then(ask_each(self._turns, request.groups, ask), response)
 
-    def _ask_offsets(self, group: str, topics: Topics) -> MaybeDeferred[Held | None]:
+    def _ask_offsets(self, group: str, topics: Topics, stable: bool) -> MaybeDeferred[Held | None]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it; None if no home here can tell."""
         if not self._is_mine(group):
             return None
         places = None
         if topics is not None:
             places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
-        return or_lost(self._groups.ask(group, "fetch", places), lambda: None)
+        return or_lost(self._groups.ask(group, "fetch", places, stable), lambda: None)
 
     # --- delete ------------------------------------------------------------------------------------------------
 
@@ -151,6 +140,20 @@ class _Offsets:
             return response((codes.NOT_COORDINATOR, ()))
         answer = self._groups.ask(request.group_id, "drop_offsets", places)
         return or_lost(then(answer, response), lambda: response((codes.NOT_COORDINATOR, ())))
+
+
+def to_commit(
+    image: ClusterImage, name: str, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
+) -> tuple[int, tuple[str, str, int, int, int, str]]:
+    """(code, the commit to write if the code is 0)."""
+    topic = image.topics.get(name)
+    metadata = partition.committed_metadata or ""
+    if topic is None or not 0 <= partition.partition_index < len(topic.leaders):
+        return codes.UNKNOWN_TOPIC_OR_PARTITION, ("", "", 0, 0, 0, "")
+    epoch = partition.committed_leader_epoch
+    place = (name, topic.id.hex, partition.partition_index, partition.committed_offset, epoch, metadata)
+    too_large = len(metadata) > image.get("offset.metadata.max.bytes")
+    return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
 
 
 def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Place, int]) -> Message:
@@ -202,7 +205,7 @@ def _by_topic(
     make: Callable[..., Message], asked: Topics, held: Held, code: int
 ) -> Iterator[tuple[str, tuple[Message, ...]]]:
     """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
-    found = {(topic, partition): (offset, epoch, metadata) for topic, partition, offset, epoch, metadata in held}
+    found = {(topic, partition): rest for topic, partition, *rest in held}
     wanted: dict[str, list[int]] = {}
     for topic, partition in found:
         wanted.setdefault(topic, []).append(partition)
@@ -211,8 +214,8 @@ def _by_topic(
         yield name, tuple(
             make(
                 partition_index=partition, committed_offset=offset, committed_leader_epoch=epoch, metadata=metadata,
-                error_code=code,
+                error_code=code or own_code,
             )
             for partition in partitions
-            for offset, epoch, metadata in [found.get((name, partition), (-1, -1, ""))]
+            for offset, epoch, metadata, own_code in [found.get((name, partition), (-1, -1, "", codes.NONE))]
         )  # fmt: skip

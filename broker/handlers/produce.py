@@ -1,14 +1,17 @@
-"""Produce (0), versions 3-13: KIP-98 (idempotence), KIP-467 (which record is bad), KIP-516 (topic ids).
+"""Produce (0), versions 3-13: KIP-98 (idempotence, transactions), KIP-467 (which record is bad), KIP-516 (topic ids).
 
 A batch is appended at its partition's home and stays as it came. acks=0 is not answered, and closes the connection if
 something failed, so that the producer asks for metadata again. acks=1 and acks=-1 are one thing: there is one replica.
-Not emulated: transactions (a transactional batch is refused), KIP-951's hints about the new leader.
+A batch that begins a transaction in its partition is refused there first (broker/log/producer_state.py, P5), and appended
+once the transaction's coordinator knows of it: transactional_produce.py. Not emulated: KIP-951's hints about the new leader.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
+from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.partitions import Answer, Partitions
+from broker.log.producer_state import UNVERIFIED
 from broker.log.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
 from broker.protocol import codes
 from broker.protocol.codec import Message
@@ -22,7 +25,7 @@ PRODUCE = 0
 ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
 
 
-def routes(partitions: Partitions) -> list[Route]:
+def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[Route]:
     def produce(request: ProduceRequest, call: Call) -> MaybeDeferred[Message | None]:
         items = []
         for topic in request.topic_data:
@@ -31,7 +34,11 @@ def routes(partitions: Partitions) -> list[Route]:
         refused = _refused(request, call, items)
         if refused is not None:
             return _respond(request, call, [refused] * len(items))
-        answers = partitions.ask("append", items)
+        if request.transactional_id is not None:
+            call.in_order = True
+            answers = transactional.append(request.transactional_id, call.api_version, items)
+        else:
+            answers = partitions.ask("append", items)
         return then(answers, partial(_respond, request, call))
 
     return [Route.of(PRODUCE, produce)]
@@ -41,8 +48,6 @@ def _refused(request: ProduceRequest, call: Call, items: Sequence[tuple[str, int
     """The answer for every partition of a request that can't be served as a whole; None: it can."""
     if request.acks not in (-1, 0, 1):
         return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
-    if request.transactional_id is not None:
-        return codes.INVALID_TXN_STATE, -1, -1, -1, "Transactions are not served here.", ()
     if call.api_version < ZSTD_SINCE and any(_is_zstd(records) for _, _, records in items):
         return codes.UNSUPPORTED_COMPRESSION_TYPE, -1, -1, -1, "Produce has zstd since version 7.", ()
     return None
@@ -76,6 +81,8 @@ def _respond(request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> 
 
 def _partition(types: Types, index: int, answer: Answer, by_id: bool) -> Message:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
+    if code == UNVERIFIED:  # without a transactional id nobody can be asked
+        code, bad = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ()
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
         code = codes.UNKNOWN_TOPIC_ID
     return types.PartitionProduceResponse(

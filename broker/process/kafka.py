@@ -24,6 +24,7 @@ from broker.handlers import (
     delete_records,
     delete_topics,
     describe_cluster,
+    describe_transactions,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -35,16 +36,26 @@ from broker.handlers import (
     produce,
     reassignments,
     scram_users,
+    transactions,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.topic_mutations import TopicMutations
+from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.disk_space import LOOK_EVERY_S
 from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Route
+from broker.transactions import transaction_log
+from broker.transactions.homes import ClusterHomes, Shard
+from broker.transactions.producer_ids import ProducerIds
+from broker.transactions.transaction_coordinator import TransactionCoordinator
+from broker.transactions.transaction_log import TransactionLog
+from broker.transactions.verification import TransactionalProducer, Verification
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
 from shards.mesh.mesh import Mesh
@@ -80,16 +91,30 @@ class Kafka:
         self._groups = GroupCoordinator(self._offsets, image)
         self._sessions = FetchSessionCache(shard, plan.shards)
         self._groups.serve_on(mesh)
+        ids = ProducerIds(mesh)
+        homes = self._make_homes(shown, plan, shard, mesh, partitions)
+        verification = Verification(homes, spawn)
+        self._groups.verify = lambda producer, group: verification.group(TransactionalProducer(*producer), group)
+        self._transactions = TransactionCoordinator(
+            TransactionLog(
+                directory / "transactions",
+                lambda bucket: transaction_log.home_of_bucket(bucket, plan.shards) == shard,
+            ),
+            image,
+            ids,
+            homes,
+            spawn,
+        )
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
-            *produce.routes(partitions),
+            *produce.routes(partitions, TransactionalProduce(partitions, verification)),
             *fetch.routes(partitions, spawn, self._sessions, room),
             *list_offsets.routes(partitions),
             *delete_records.routes(partitions),
             *offset_for_leader_epoch.routes(partitions),
             *log_dirs.routes(self._logs),
-            *init_producer_id.routes(init_producer_id.ProducerIds(mesh), spawn),
+            *init_producer_id.routes(ids, homes, spawn),
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image),
@@ -102,6 +127,10 @@ class Kafka:
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
             *offset_commits.routes(shown, calls, image, turns),
+            *transactions.routes(homes),
+            *txn_offset_commit.routes(shown, calls, image),
+            *describe_transactions.routes(homes, partitions, turns),
+            *write_txn_markers.routes(homes, partitions),
             *scram_users.routes(image, mesh, spawn),
             *authentication.routes(),
         ]
@@ -112,6 +141,17 @@ class Kafka:
         """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""
         return guarded(self.routes, self.access) if self.access.is_on else self.routes
 
+    def _make_homes(
+        self, shown: ClusterMetadata, plan: ClusterPlan, shard: int, mesh: Mesh, partitions: Partitions
+    ) -> ClusterHomes:
+        homes = ClusterHomes(Shard(shown.me, shard), plan.shards, mesh, shown.coordinator, lambda: self._image.topics)
+        homes.serve(
+            "partitions.end_transaction",
+            lambda items: [partitions.do("end_transaction", item)[0] for item in items],
+        )
+        homes.serve("group.end_transaction", self._groups.end_transaction)
+        return homes
+
     def image_changed(self, changed: frozenset[str]) -> None:
         """The image has another version: topics may be gone, or replaced by others of the same name."""
         self.access.image_changed(changed)
@@ -119,8 +159,9 @@ class Kafka:
             self._logs.image_changed()
 
     def reset(self) -> None:
-        """No group and no fetch session is left; topics go with the configuration."""
+        """No group, transaction and fetch session is left; topics go with the configuration."""
         self._groups.reset()
+        self._transactions.reset()
         self._sessions.clear()
 
     def describe_gauges(self) -> list[list[Any]]:
@@ -135,6 +176,7 @@ class Kafka:
         """Until cancelled: group deadlines, free disk space, and retention of logs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
+            nursery.start_soon(self._transactions.run)
             await nursery.start(self._watch_space)
             task_status.started()
             while True:
@@ -151,3 +193,4 @@ class Kafka:
     def close(self) -> None:
         self._logs.close()
         self._offsets.close()
+        self._transactions.close()

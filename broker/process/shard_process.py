@@ -231,7 +231,7 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._meshing = nursery
         spawn = Spawn(nursery.start_soon)
-        mesh = self.mesh = Mesh(self.hello, self.context.poller, nursery)
+        mesh = self.mesh = Mesh(self.hello, self.context.poller, nursery, key_of=self._key_of)
         self.context.poller.at_end_of_pass(self._end_of_pass)
         mesh.on_message = self.acceptors.receive
         mesh.on_up = self._peer_up
@@ -263,9 +263,18 @@ class ShardProcess:
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
         """Links this shard to its peers once it knows its configuration: a home that knew no cap would grant every borrow."""
         await self._configured.wait()
-        self.mesh.listen(self.plan.mesh_sockets[self.broker, self.shard], lambda hello: 2)
-        for lower in range(self.shard):
-            nursery.start_soon(self.mesh.dial, self.run_dir.address((self.broker, lower)), (CONTROL, DATA))
+        me = self.broker, self.shard
+        self.mesh.listen(self.plan.mesh_sockets[me], lambda hello: 2 if hello.broker == self.broker else 1)
+        for lower in self.plan.members():
+            if lower < me:
+                channels = (CONTROL, DATA) if lower[0] == self.broker else (DATA,)
+                nursery.start_soon(self.mesh.dial, self.run_dir.address(lower), channels)
+
+    def _key_of(self, hello: Hello) -> Any:
+        """Peers of this broker, and the coordinator, are known by their number; shards of other brokers, which transactions
+        need, as (broker, shard)."""
+        near = hello.broker in (self.broker, COORDINATOR_MEMBER[0])
+        return hello.shard if near else (hello.broker, hello.shard)
 
     async def _request(self, peer: int, method: str, *args: Any) -> Any:
         return await self.mesh.request(peer, method, *args)
@@ -284,21 +293,21 @@ class ShardProcess:
     def _start_soon(self, function: Callable[..., Any], *args: Any) -> None:
         self._meshing.start_soon(function, *args)
 
-    def _peer_up(self, key: int, peer: Peer) -> None:
-        if key != COORDINATOR:
+    def _peer_up(self, key: Any, peer: Peer) -> None:
+        if peer.broker == self.broker:
             self.context.tokens.peer_up(key, peer.epoch)
             self.acceptors.peer_up(key)
 
-    def _peer_lost(self, key: int, peer: Peer) -> None:
+    def _peer_lost(self, key: Any, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
-        if key != COORDINATOR:
+        if peer.broker == self.broker:
             self.context.tokens.peer_lost(key)
             self.acceptors.peer_down(key)
-        else:
+        elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
 
-    def _peer_dead(self, key: int, peer: Peer) -> None:
-        if key != COORDINATOR:
+    def _peer_dead(self, key: Any, peer: Peer) -> None:
+        if peer.broker == self.broker:
             self.context.tokens.peer_down(key)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:

@@ -294,6 +294,81 @@ class OffsetForLeaderEpochRequest(Message):
     topics: tuple[OffsetForLeaderTopic, ...]
 
 
+class AddPartitionsToTxnTopic(Message):
+    name: str
+    partitions: tuple[int, ...]
+
+
+class AddPartitionsToTxnTransaction(Message):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    verify_only: bool
+    topics: tuple[AddPartitionsToTxnTopic, ...]
+
+
+class AddPartitionsToTxnRequest(Message):
+    transactions: tuple[AddPartitionsToTxnTransaction, ...]
+    v3_and_below_transactional_id: str
+    v3_and_below_producer_id: int
+    v3_and_below_producer_epoch: int
+    v3_and_below_topics: tuple[AddPartitionsToTxnTopic, ...]
+
+
+class AddOffsetsToTxnRequest(Message):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    group_id: str
+
+
+class EndTxnRequest(Message):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+class WritableTxnMarkerTopic(Message):
+    name: str
+    partition_indexes: tuple[int, ...]
+
+
+class WritableTxnMarker(Message):
+    producer_id: int
+    producer_epoch: int
+    transaction_result: bool
+    topics: tuple[WritableTxnMarkerTopic, ...]
+    coordinator_epoch: int
+
+
+class WriteTxnMarkersRequest(Message):
+    markers: tuple[WritableTxnMarker, ...]
+
+
+class TxnOffsetCommitRequestPartition(Message):
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class TxnOffsetCommitRequestTopic(Message):
+    name: str
+    partitions: tuple[TxnOffsetCommitRequestPartition, ...]
+
+
+class TxnOffsetCommitRequest(Message):
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    topics: tuple[TxnOffsetCommitRequestTopic, ...]
+
+
 class DescribeAclsRequest(Message):
     resource_type_filter: int
     resource_name_filter: str | None
@@ -550,6 +625,26 @@ class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool
     endpoint_type: int
     include_fenced_brokers: bool
+
+
+class ProducersTopicRequest(Message):
+    name: str
+    partition_indexes: tuple[int, ...]
+
+
+class DescribeProducersRequest(Message):
+    topics: tuple[ProducersTopicRequest, ...]
+
+
+class DescribeTransactionsRequest(Message):
+    transactional_ids: tuple[str, ...]
+
+
+class ListTransactionsRequest(Message):
+    state_filters: tuple[str, ...]
+    producer_id_filters: tuple[int, ...]
+    duration_filter: int
+    transactional_id_pattern: str | None
 
 
 class ListConfigResourcesRequest(Message):

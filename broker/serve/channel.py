@@ -28,6 +28,8 @@ class Channel(Protocol):
     received: bytearray | None
     """What was read of requests whose turn has not come."""
     client_id: str | None
+    in_order: bool
+    """No request is taken up before the answer to the last one is out: its records are of transactions."""
     user: str
     authentication: Authenticator | None
     """The SASL exchange before any other request is answered; None: the listener asks for none, or it is done."""

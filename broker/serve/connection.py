@@ -58,6 +58,7 @@ class Connection(ClientSocket):
         "gone",
         "hung_up",
         "id",
+        "in_order",
         "ip",
         "last_used_ns",
         "listener",
@@ -91,6 +92,7 @@ class Connection(ClientSocket):
         self.received: bytearray | None = None
         self.under_way: deque[tuple[int, MaybeDeferred[bytes | None]]] = _NOTHING
         self.busy = False
+        self.in_order = False
         self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
         self.closed = False
@@ -276,7 +278,7 @@ class Connection(ClientSocket):
             if not self.under_way:
                 self.under_way = deque()
             self.under_way.append((size, answer))
-            self.following = len(self.under_way) < MOST_UNDER_WAY and serving.follows(frame)
+            self.following = len(self.under_way) < MOST_UNDER_WAY and not self.in_order and serving.follows(frame)
             answer.add_callback(self._came)
         elif self.under_way:
             self.under_way.append((size, answer))

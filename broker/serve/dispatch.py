@@ -109,6 +109,8 @@ class Dispatcher:
             response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
         else:
             response = route.function(request, call)
+            if call.in_order:
+                channel.in_order = True
         if charged:
             if isinstance(response, Deferred):
                 response = response.then(partial(self._encode_large, call))

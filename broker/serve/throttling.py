@@ -3,8 +3,9 @@
 As Kafka does since KIP-219: the response leaves at once, in every version, with the delay in `throttle_time_ms`, and
 the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged the size of its answer,
 and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
-charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an acknowledgement
-is exempt from that and counted as such. Mutations are charged by their handlers. The longest delay counts.
+charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an acknowledgement, and what Kafka's
+brokers send to each other, are exempt from that and counted as such. Mutations are charged by their handlers. The longest
+delay counts.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
 """
@@ -26,6 +27,8 @@ from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
 _PRODUCE, _FETCH = 0, 1
+_ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 24, 27
+_BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
 
 class _Charge(NamedTuple):
@@ -117,7 +120,7 @@ class Throttling:
             charges.append((PRODUCE, size))
         elif call.api_key == _FETCH and encoded is not None:
             charges.append((FETCH, wire.body_size(call, encoded) + 4))
-        if encoded is not None:
+        if encoded is not None and not _is_exempt(call):
             charges.append((REQUEST, handler_ms))
         else:
             self._meters.record_exempt(handler_ms)
@@ -175,3 +178,9 @@ class Throttling:
 
 def _nothing(call: Call) -> Message:
     return call.types.FetchResponse(error_code=0, session_id=0, responses=())
+
+
+def _is_exempt(call: Call) -> bool:
+    """Whether Kafka answers this request without a throttle, as one of another broker (sendResponseExemptThrottle)."""
+    batched = call.api_key == _ADD_PARTITIONS_TO_TXN and call.api_version >= _BETWEEN_BROKERS_SINCE
+    return batched or call.api_key == _WRITE_TXN_MARKERS

@@ -11,11 +11,14 @@ import msgpack
 import trio
 
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
+from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.protocol import wire
 from broker.serve.call import Call, Route
+from broker.transactions.homes import ClusterHomes, Shard
+from broker.transactions.verification import Verification
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.mesh.deferred import Deferred, Spawn, then
@@ -48,6 +51,8 @@ class DirectMesh:
             value = self.peers[key].served[method](self.me, *msgpack.unpackb(msgpack.packb(args)))
             if key in self.silent:
                 later.fail(PeerLost(f"{key} went down", asked=True))
+            elif isinstance(value, Deferred):
+                value.add_callback(lambda there: later.resolve(msgpack.unpackb(msgpack.packb(there.result()))))
             else:
                 later.resolve(msgpack.unpackb(msgpack.packb(value)))
         return later
@@ -69,6 +74,7 @@ class Broker:
         self.directory = directory
         self.shards = shards
         self.peers: dict[int, DirectMesh] = {}
+        self._homes: dict[DirectMesh, ClusterHomes] = {}
         self.image = ClusterImage(0)
         self.logs = [self._logs(shard) for shard in range(shards)]
         self.partitions = [self._partitions(logs) for logs in self.logs]
@@ -81,10 +87,21 @@ class Broker:
         return Partitions(logs, DirectMesh(logs.shard, self.peers), Turns(SPAWN))
 
     def _routes(self, shard: int) -> dict[int, Route]:
-        modules = (produce, list_offsets, delete_records, offset_for_leader_epoch)
+        modules = (list_offsets, delete_records, offset_for_leader_epoch)
         routes = [route for module in modules for route in module.routes(self.partitions[shard])]
+        verification = Verification(self.homes_of(shard), SPAWN)
+        routes += produce.routes(self.partitions[shard], TransactionalProduce(self.partitions[shard], verification))
         routes += fetch.routes(self.partitions[shard], SPAWN, FetchSessionCache(shard, self.shards))
         return {route.api_key: route for route in [*routes, *log_dirs.routes(self.logs[shard])]}
+
+    def homes_of(self, shard: int) -> ClusterHomes:
+        """One for each incarnation of a shard."""
+        mesh = self.peers[shard]
+        if mesh not in self._homes:
+            self._homes[mesh] = ClusterHomes(
+                Shard(0, shard), self.shards, mesh, lambda key: 0, lambda: self.image.topics
+            )
+        return self._homes[mesh]
 
     def close(self) -> None:
         for logs in self.logs:

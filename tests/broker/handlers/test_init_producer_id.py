@@ -6,9 +6,10 @@ import trio
 from shards_in_process import DirectMesh
 
 from broker.handlers import init_producer_id
-from broker.handlers.init_producer_id import BLOCK, ProducerIds
 from broker.protocol import codes, wire
 from broker.serve.call import Call
+from broker.transactions.homes import ClusterHomes, Shard
+from broker.transactions.producer_ids import BLOCK, ProducerIds
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR
 
@@ -27,7 +28,8 @@ class Coordinator:
 
 
 async def init(ids: ProducerIds, version: int = 4, transactional_id: str | None = None, **known: int) -> Any:
-    (route,) = init_producer_id.routes(ids, Spawn(trio.lowlevel.spawn_system_task))
+    homes = ClusterHomes(Shard(0, 0), 1, DirectMesh(0, {}), lambda key: 0 if key != "elsewhere" else 1, dict)
+    (route,) = init_producer_id.routes(ids, homes, Spawn(trio.lowlevel.spawn_system_task))
     types = wire.request_types(22, version)
     request = types.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=0, **known)
     response = route.function(request, Call(22, version))
@@ -69,6 +71,7 @@ async def test_without_a_coordinator_it_is_to_be_tried_again() -> None:
     assert outcome(await init(ids, version=0)) == (codes.COORDINATOR_NOT_AVAILABLE, -1, -1)
 
 
-async def test_a_transactional_id_is_refused_for_good() -> None:
+async def test_a_transactional_id_must_be_one_that_this_broker_coordinates() -> None:
     ids = ProducerIds(DirectMesh(0, {}))
-    assert outcome(await init(ids, transactional_id="x")) == (codes.UNSUPPORTED_VERSION, -1, -1)
+    assert outcome(await init(ids, transactional_id="")) == (codes.INVALID_REQUEST, -1, -1)
+    assert outcome(await init(ids, transactional_id="elsewhere")) == (codes.NOT_COORDINATOR, -1, -1)

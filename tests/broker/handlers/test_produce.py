@@ -8,6 +8,7 @@ import pytest
 from batches import batch, values_of
 from shards_in_process import Broker
 
+from broker.log.records import TRANSACTIONAL
 from broker.protocol import apis, codes
 from shards.errors import ClientFault, OutcomeUnknown
 
@@ -127,9 +128,11 @@ def test_acks_0_is_not_answered_and_its_failure_closes(broker: Broker) -> None:
         produce(broker, {here: b"nonsense"}, acks=0)
 
 
-def test_odd_acks_and_transactions_are_refused(broker: Broker) -> None:
+def test_odd_acks_and_transactional_batches_without_an_id_are_refused(broker: Broker) -> None:
     assert outcome(produce(broker, {0: batch(b"v")}, acks=2)) == [(codes.INVALID_REQUIRED_ACKS, -1)]
-    assert outcome(produce(broker, {0: batch(b"v")}, transactional_id="x")) == [(codes.INVALID_TXN_STATE, -1)]
+    begins = batch(b"v", producer_id=1, epoch=0, sequence=0, attributes=TRANSACTIONAL)
+    here = broker.at("t", 0)
+    assert outcome(produce(broker, {here: begins})) == [(codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)]
 
 
 def test_zstd_is_taken_since_version_7(broker: Broker) -> None:

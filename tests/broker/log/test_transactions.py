@@ -5,7 +5,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from batches import batch, values_of
+from batches import batch
+from committed import committed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from broker.protocol import codes
 
 TOPIC = UUID(int=7)
 NOW_MS = 1_700_000_000_000
-ALL = 1 << 30
 
 
 def open_log(path: Path, **limits: int) -> PartitionLog:
@@ -50,27 +50,6 @@ class Producer:
 
     def end(self, *, commit: bool, coordinator_epoch: int = 0) -> None:
         self.log.end_transaction(self.id, self.epoch, EndTransactionMarker(commit, coordinator_epoch), NOW_MS)
-
-
-def committed(log: PartitionLog) -> list[bytes]:
-    """What a consumer at read_committed makes of the whole log, reading as Kafka's Java consumer does."""
-    found, offset = [], log.start_offset
-    while data := log.read(offset, ALL, True, whole=True, committed=True):
-        aborted = sorted(log.aborted_in(data, offset), key=lambda each: each[1])
-        dropping: set[int] = set()
-        at = 0
-        while at < len(data):
-            head = header_at(data, at)
-            while aborted and aborted[0][1] <= head.last_offset:
-                dropping.add(aborted.pop(0)[0])
-            if head.attributes & records.CONTROL:
-                if not control_records.marker_of(data, at).commit:
-                    dropping.discard(head.producer_id)
-            elif not (head.attributes & records.TRANSACTIONAL and head.producer_id in dropping):
-                found += values_of(data[at : at + head.size])
-            at += head.size
-            offset = head.last_offset + 1
-    return found
 
 
 def code_of(log: PartitionLog, sent: bytes, verified_at: int | None = None) -> int:

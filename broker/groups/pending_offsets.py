@@ -1,0 +1,54 @@
+"""Offsets that transactions have committed and that are not to be seen before these end: by producer id and group.
+
+O1  An offset is pending from its TxnOffsetCommit to its transaction's marker, or until its group is forgotten.
+O2  `places(group)` is what a consumer may not start from yet (KIP-447).
+
+Source: OffsetMetadataManager.pendingTransactionalOffsets of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+TopicPartition = tuple[str, int]
+
+
+class PendingOffsets(Generic[T]):
+    """Of one bucket. T: an offset with its metadata."""
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[str, dict[TopicPartition, T]]] = {}
+        self.entries = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str, dict[TopicPartition, T]]]:
+        """(producer id, group, offsets) each."""
+        for producer_id, groups in self._by_producer.items():
+            for group, offsets in groups.items():
+                yield producer_id, group, offsets
+
+    def of(self, producer_id: int, group: str) -> dict[TopicPartition, T]:
+        """Of one transaction; to be filled by the caller, which then calls `count`."""
+        return self._by_producer.setdefault(producer_id, {}).setdefault(group, {})
+
+    def places(self, group: str) -> set[TopicPartition]:
+        if not self._by_producer:
+            return set()
+        return {place for groups in self._by_producer.values() for place in groups.get(group, ())}
+
+    def end(self, producer_id: int) -> dict[str, dict[TopicPartition, T]]:
+        """Takes out what a transaction has, by group."""
+        ended = self._by_producer.pop(producer_id, {})
+        self.count()
+        return ended
+
+    def forget(self, group: str) -> None:
+        for producer_id, groups in list(self._by_producer.items()):
+            if groups.pop(group, None) is not None and not groups:
+                del self._by_producer[producer_id]
+        self.count()
+
+    def count(self) -> None:
+        """Brings `entries` up to date."""
+        self.entries = sum(len(offsets) for _, _, offsets in self)
