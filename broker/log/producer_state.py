@@ -120,7 +120,7 @@ class ProducerStateManager:
 
     def require_verified(self, batch: Batch, asked_at: int | None) -> None:
         """P5. `asked_at` is what the refusal said before the coordinator was asked; None: it was not. Raises Rejected."""
-        if batch.producer_id in self.ongoing:
+        if batch.producer_id in self.ongoing and self._states[batch.producer_id][0] == batch.producer_epoch:
             return
         last = self._markers.get(batch.producer_id)
         ended_at = -1 if last is None else last.offset

@@ -108,6 +108,9 @@ async def test_a_new_producer_fences_the_old_one_and_aborts_what_it_left(
 ) -> None:
     old = await client(broker, second=second)
     assert await old.produce(1, b"left") == 0
+    old.epoch, sequences, old.sequences = old.epoch + 1, old.sequences, {}
+    assert await old.append(1, b"an epoch that was never given out") == codes.INVALID_PRODUCER_EPOCH
+    old.epoch, old.sequences = old.epoch - 1, sequences
     new = TransactionalClient(broker, "one", second=second, shard=1)
     assert await new.init() == codes.CONCURRENT_TRANSACTIONS
     await new.init_until_done()
@@ -127,7 +130,8 @@ async def test_a_transaction_whose_timeout_is_over_is_aborted(broker: Transactio
     assert await one.init(timeout_ms=1000) == 0
     assert await one.produce(2, b"slow") == 0
     broker.now_ms += 1001
-    await trio.sleep(10)  # virtual
+    for coordinator in broker.coordinators:
+        coordinator.abort_timed_out()
     assert await settled(broker) == "CompleteAbort"
     assert await one.append(2, b"late") == codes.INVALID_PRODUCER_EPOCH
     assert committed(broker) == []

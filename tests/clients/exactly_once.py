@@ -1,0 +1,230 @@
+"""Consume, transform, produce in transactions while processes are killed: is each record's effect there exactly once, by key?
+
+    python tests/clients/exactly_once.py --records 100000 --brokers 1 --shards 2 --kill-every 2 --seed 7
+
+One librdkafka client reads `in` and writes `out`, with its offsets in the same transactions (KIP-447). A random shard is
+killed by SIGKILL every so many seconds, and the coordinator process once. Prints what it found; exit code 1 if a key is
+missing, doubled or wrong, or if a transaction is still open when all is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from harness import Cluster, running
+
+PARTITIONS = 4
+BATCH = 200
+QUIET = {"log_level": 0}
+
+
+class Outcome(NamedTuple):
+    """`wrong`: keys that are not there exactly once, with how often they are; `aborted`: transactions that had to be."""
+
+    records: int
+    wrong: dict[bytes, int]
+    transactions: int
+    aborted: int
+    producers: int
+    kills: int
+    seconds: float
+
+
+class Killer(threading.Thread):
+    """Kills a random shard every `every_s`, and the coordinator after the second of them."""
+
+    def __init__(self, cluster: Cluster, every_s: float, random_: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.cluster, self.every_s, self.random = cluster, every_s, random_
+        self.kills = 0
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(self.every_s):
+            with contextlib.suppress(Exception):  # the admin API is away while the coordinator is
+                shards = self.cluster.get("/v1/shards")["shards"]
+                os.kill(self.random.choice(shards)["pid"], signal.SIGKILL)
+                self.kills += 1
+                if self.kills == 2:
+                    os.kill(self.cluster.get("/v1/cluster")["coordinator_pid"], signal.SIGKILL)
+
+
+class Pipeline:
+    """Moves every record of `in` to `out`, in transactions of up to BATCH records."""
+
+    def __init__(self, bootstrap: str, records: int) -> None:
+        self.bootstrap, self.records = bootstrap, records
+        self.transactions = self.aborted = self.producers = 0
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest", **QUIET,
+                "isolation.level": "read_committed", "enable.auto.commit": False, "session.timeout.ms": 6000,
+            }
+        )  # fmt: skip
+        self.consumer.subscribe(["in"])
+        self.producer = self._new_producer()
+
+    def _new_producer(self) -> Producer:
+        self.producers += 1
+        while True:
+            made = Producer(
+                {"bootstrap.servers": self.bootstrap, "transactional.id": "pipeline", "linger.ms": 0, **QUIET}
+            )
+            try:
+                made.init_transactions(20)
+                return made
+            except KafkaException as fault:
+                if not fault.args[0].retriable():
+                    raise
+
+    def run(self, within_s: float) -> None:
+        until = time.monotonic() + within_s
+        while self._committed() < self.records:
+            if time.monotonic() > until:
+                raise AssertionError(f"only {self._committed()} of {self.records} records in {within_s} s")
+            messages = [each for each in self.consumer.consume(BATCH, timeout=0.2) if not each.error()]
+            if not messages:
+                continue
+            try:
+                self._move(messages)
+                self.transactions += 1
+            except KafkaException as fault:
+                self._recover(fault)
+        self.consumer.close()
+
+    def _move(self, messages: list) -> None:
+        self.producer.begin_transaction()
+        for each in messages:
+            self.producer.produce("out", b"effect of " + each.value(), key=each.key())
+        places = self.consumer.position(self.consumer.assignment())
+        _retried(lambda: self.producer.send_offsets_to_transaction(places, self.consumer.consumer_group_metadata(), 20))
+        _retried(lambda: self.producer.commit_transaction(20))
+
+    def _recover(self, fault: KafkaException) -> None:
+        self.aborted += 1
+        try:
+            if fault.args[0].fatal() or not fault.args[0].txn_requires_abort():
+                raise fault
+            _retried(lambda: self.producer.abort_transaction(20))
+        except KafkaException:
+            self.producer = self._new_producer()
+        self._rewind()
+
+    def _rewind(self) -> None:
+        """To what is committed."""
+        while True:
+            try:
+                for each in self.consumer.committed(self.consumer.assignment(), timeout=10):
+                    offset = 0 if each.offset == OFFSET_INVALID else each.offset
+                    self.consumer.seek(TopicPartition(each.topic, each.partition, offset))
+                return
+            except KafkaException:
+                self.consumer.poll(0.2)
+
+    def _committed(self) -> int:
+        places = [TopicPartition("in", number) for number in range(PARTITIONS)]
+        try:
+            return sum(max(each.offset, 0) for each in self.consumer.committed(places, timeout=10))
+        except KafkaException:
+            return 0
+
+
+def _retried(step) -> None:
+    while True:
+        try:
+            step()
+            return
+        except KafkaException as fault:
+            if not fault.args[0].retriable():
+                raise
+
+
+def run(cluster: Cluster, records: int, *, kill_every_s: float, seed: int, within_s: float = 600) -> Outcome:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("in", "out")]).values():
+        made.result(timeout=30)
+    source = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    for number in range(records):
+        source.produce("in", b"%d" % number, key=b"%d" % number)
+        source.poll(0)
+    assert source.flush(60) == 0
+    killer = Killer(cluster, kill_every_s, random.Random(seed))
+    killer.start()
+    began_s = time.monotonic()
+    try:
+        pipeline = Pipeline(cluster.bootstrap, records)
+        pipeline.run(within_s)
+    finally:
+        killer.over.set()
+        killer.join()
+    seconds = time.monotonic() - began_s
+    seen = _effects(cluster.bootstrap)
+    expected = {b"%d" % number for number in range(records)}
+    wrong = {key: seen[key] for key in expected | set(seen) if seen[key] != (1 if key in expected else 0)}
+    return Outcome(records, wrong, pipeline.transactions, pipeline.aborted, pipeline.producers, killer.kills, seconds)
+
+
+def _effects(bootstrap: str) -> Counter[bytes]:
+    """How often each key is in `out` at read_committed; its end must be reached, so no transaction may be open."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap, "group.id": "judge", "auto.offset.reset": "earliest", **QUIET,
+            "isolation.level": "read_committed", "enable.partition.eof": True,
+        }
+    )  # fmt: skip
+    every = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "ends", "isolation.level": "read_uncommitted", **QUIET}
+    )
+    ends = {n: every.get_watermark_offsets(TopicPartition("out", n), timeout=30)[1] for n in range(PARTITIONS)}
+    every.close()
+    reader.subscribe(["out"])
+    seen: Counter[bytes] = Counter()
+    reached: dict[int, int] = {}
+    until = time.monotonic() + 90
+    while any(reached.get(n, 0) < ends[n] for n in range(PARTITIONS)):
+        assert time.monotonic() < until, f"read_committed ends at {reached} of {ends}: a transaction is open"
+        for each in reader.consume(1000, timeout=0.2):
+            if each.error():
+                reached[each.partition()] = each.offset()
+            else:
+                assert each.value() == b"effect of " + each.key()
+                seen[each.key()] += 1
+    reader.close()
+    return seen
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--records", type=int, default=100_000)
+    options.add_argument("--brokers", type=int, default=1)
+    options.add_argument("--shards", type=int, default=2)
+    options.add_argument("--kill-every", type=float, default=2.0)
+    options.add_argument("--seed", type=int, default=1)
+    given = options.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(Path(directory) / "data", brokers=given.brokers, shards=given.shards) as cluster,
+    ):
+        outcome = run(cluster, given.records, kill_every_s=given.kill_every, seed=given.seed)
+    print(outcome._replace(wrong=dict([*outcome.wrong.items()][:20])))
+    print("every key exactly once" if not outcome.wrong else f"{len(outcome.wrong)} keys are not there exactly once")
+    return bool(outcome.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
