@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import random
 import signal
@@ -46,16 +47,16 @@ class Outcome(NamedTuple):
 
 
 class Killer(threading.Thread):
-    """Kills a random shard every `every_s`, and the coordinator after the second of them."""
+    """Kills a random shard every `every_s`, at most `most` times, and the coordinator after the second of them."""
 
-    def __init__(self, cluster: Cluster, every_s: float, random_: random.Random) -> None:
+    def __init__(self, cluster: Cluster, every_s: float, most: float, random_: random.Random) -> None:
         super().__init__(daemon=True)
-        self.cluster, self.every_s, self.random = cluster, every_s, random_
+        self.cluster, self.every_s, self.most, self.random = cluster, every_s, most, random_
         self.kills = 0
         self.over = threading.Event()
 
     def run(self) -> None:
-        while not self.over.wait(self.every_s):
+        while self.kills < self.most and not self.over.wait(self.every_s):
             with contextlib.suppress(Exception):  # the admin API is away while the coordinator is
                 shards = self.cluster.get("/v1/shards")["shards"]
                 os.kill(self.random.choice(shards)["pid"], signal.SIGKILL)
@@ -154,7 +155,9 @@ def _retried(step) -> None:
                 raise
 
 
-def run(cluster: Cluster, records: int, *, kill_every_s: float, seed: int, within_s: float = 600) -> Outcome:
+def run(
+    cluster: Cluster, records: int, *, kill_every_s: float, seed: int, kills: float = math.inf, within_s: float = 3600
+) -> Outcome:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("in", "out")]).values():
         made.result(timeout=30)
@@ -163,7 +166,7 @@ def run(cluster: Cluster, records: int, *, kill_every_s: float, seed: int, withi
         source.produce("in", b"%d" % number, key=b"%d" % number)
         source.poll(0)
     assert source.flush(60) == 0
-    killer = Killer(cluster, kill_every_s, random.Random(seed))
+    killer = Killer(cluster, kill_every_s, kills, random.Random(seed))
     killer.start()
     began_s = time.monotonic()
     try:
