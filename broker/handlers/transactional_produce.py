@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from broker.log import records
 from broker.log.partitions import Answer, Item, Partitions
-from broker.log.producer_state import UNVERIFIED
+from broker.log.producer_state import NOT_ASKED, UNVERIFIED
 from broker.protocol import codes
 from broker.transactions.verification import TransactionalProducer, Verification
 from shards.mesh.deferred import MaybeDeferred, then
@@ -34,7 +34,7 @@ class TransactionalProduce:
             unverified = [index for index, answer in enumerate(answers) if answer[0] == UNVERIFIED]
             return self._verify(transactional_id, version, items, answers, unverified) if unverified else answers
 
-        return then(self._partitions.ask("append", items), appended)
+        return then(self._partitions.ask("append", [(*item, NOT_ASKED) for item in items]), appended)
 
     def _verify(
         self, transactional_id: str, version: int, items: Sequence[Item], answers: list[Answer], unverified: list[int]

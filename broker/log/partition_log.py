@@ -118,17 +118,17 @@ class PartitionLog:
     def append(self, batch_bytes: bytes | None, now_ms: int, verified_at: int | None = None) -> AppendInfo:
         """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it.
 
-        `verified_at`: what the refusal as UNVERIFIED said of a batch that begins a transaction (producer_state.py, P5).
+        `verified_at`: what ProducerStateManager.require_verified is to know of a transactional batch.
         """
         limits = self.limits
         batch, batch_bytes = validation.validate(batch_bytes, limits, now_ms)
         if batch.producer_id >= 0:
+            if batch.attributes & TRANSACTIONAL:
+                self.producers.require_verified(batch, verified_at)
             earlier = self.producers.check(batch)
             if earlier is not None:
                 append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
                 return AppendInfo(earlier.base_offset, append_time_ms, self.start_offset)
-            if batch.attributes & TRANSACTIONAL:
-                self.producers.require_verified(batch, verified_at)
         base_offset = self._store(batch, batch_bytes, now_ms)
         if batch.producer_id >= 0:
             self.producers.record(batch, base_offset)

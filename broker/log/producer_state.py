@@ -24,6 +24,8 @@ MAX_PRODUCERS = 10_000
 SEQUENCE_MODULUS = 2**31
 UNVERIFIED = -1000
 """Not a Kafka code: the append of a batch that would begin a transaction, until the coordinator knows of it (P5)."""
+NOT_ASKED = -2
+"""In place of what a refusal as UNVERIFIED says: nothing was asked yet."""
 
 
 class BatchMetadata(NamedTuple):
@@ -119,8 +121,10 @@ class ProducerStateManager:
     # Transactions
 
     def require_verified(self, batch: Batch, asked_at: int | None) -> None:
-        """P5. `asked_at` is what the refusal said before the coordinator was asked; None: it was not. Raises Rejected."""
-        if batch.producer_id in self.ongoing and self._states[batch.producer_id][0] == batch.producer_epoch:
+        """P5. `asked_at` is what the refusal said before the coordinator was asked; NOT_ASKED: it was not; None: it can't be,
+        as the request has no transactional id. Raises Rejected."""
+        begun = batch.producer_id in self.ongoing
+        if asked_at is not None and begun and self._states[batch.producer_id][0] == batch.producer_epoch:
             return
         last = self._markers.get(batch.producer_id)
         ended_at = -1 if last is None else last.offset

@@ -15,7 +15,7 @@ from broker.log.control_records import EndTransactionMarker
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_log import PartitionLog
-from broker.log.producer_state import UNVERIFIED
+from broker.log.producer_state import NOT_ASKED, UNVERIFIED
 from broker.log.records import Rejected, header_at
 from broker.log.transaction_index import AbortedTxn, TransactionIndex
 from broker.protocol import codes
@@ -41,7 +41,7 @@ class Producer:
     def send(self, *values: bytes) -> int:
         sent = self.batch(*values)
         try:
-            offset = self.log.append(sent, NOW_MS).base_offset
+            offset = self.log.append(sent, NOW_MS, NOT_ASKED).base_offset
         except Rejected as why:
             assert why.code == UNVERIFIED
             offset = self.log.append(sent, NOW_MS, why.records[0]).base_offset
@@ -52,7 +52,7 @@ class Producer:
         self.log.end_transaction(self.id, self.epoch, EndTransactionMarker(commit, coordinator_epoch), NOW_MS)
 
 
-def code_of(log: PartitionLog, sent: bytes, verified_at: int | None = None) -> int:
+def code_of(log: PartitionLog, sent: bytes, verified_at: int | None = NOT_ASKED) -> int:
     with pytest.raises(Rejected) as why:
         log.append(sent, NOW_MS, verified_at)
     return why.value.code
@@ -94,7 +94,13 @@ def test_a_batch_begins_a_transaction_only_if_the_coordinator_knows_of_it(tmp_pa
     assert code_of(log, one.batch(b"a"), 5) == UNVERIFIED
     one.send(b"a")
     one.send(b"b")  # no question while it goes on
+    assert code_of(log, one.batch(b"c"), None) == UNVERIFIED  # but a request without a transactional id
+    first, one.sequence = one.sequence, 0
+    again = one.batch(b"a")
+    assert log.append(again, NOW_MS, NOT_ASKED).base_offset == 0  # it is there already
+    one.sequence = first
     one.end(commit=True)
+    assert code_of(log, again) == UNVERIFIED
     late = one.batch(b"c")
     assert code_of(log, late, -1) == UNVERIFIED  # asked before the marker came: it would hang
 
@@ -113,10 +119,11 @@ def test_wrong_batches_and_late_markers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as why:
         one.end(commit=False, coordinator_epoch=1)
     assert why.value.code == codes.TRANSACTION_COORDINATOR_FENCED
+    ended_at = log.next_offset - 1
     one.epoch, one.sequence = 4, 1
-    assert code_of(log, one.batch(b"late")) == codes.INVALID_PRODUCER_EPOCH
+    assert code_of(log, one.batch(b"late"), ended_at) == codes.INVALID_PRODUCER_EPOCH
     one.epoch = 5
-    assert code_of(log, one.batch(b"not from 0")) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(log, one.batch(b"not from 0"), ended_at) == codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_producers_are_described(tmp_path: Path) -> None:
