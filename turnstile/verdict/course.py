@@ -300,7 +300,7 @@ class Course:
         variants: list[tuple[str, Callable[[], Any]]] = [
             ("closed at accept", self._closed_at_accept),
             ("closed after ApiVersions", lambda: self._cut(self._fault("disconnect", api=_BUT_API_VERSIONS))),
-            ("silence", lambda: self._cut(self._fault("blackhole"))),
+            ("silence", self._silence),
             ("reset", lambda: self._fault("disconnect", reset=True)),
         ]
         if self._baseline_has("SaslAuthenticate"):
@@ -339,6 +339,13 @@ class Course:
         with fault:
             self._end_connections()
             yield
+
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        """Nothing is answered. Requests that were swallowed stay unanswered, so their connections end with it."""
+        with self._cut(self._fault("blackhole")):
+            yield
+        self._end_connections()
 
     def _end_connections(self) -> None:
         with self._fault("disconnect"):
