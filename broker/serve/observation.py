@@ -2,7 +2,7 @@
 
 On while `turnstile.observe` is true, and otherwise not on the path of a request.
 
-O1  A `request` is journaled when it is answered, with the time at which it was taken up.
+O1  A `request` is journaled when it is answered, with the time that this took; so the journal's events stay in order.
 O2  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ). What waited when the
     throttle time was told had been sent before, and is not `early`.
 """
@@ -64,7 +64,7 @@ class Observation:
         waiting = waiting_bytes(channel.fd)
         throttle_ms = 0 if channel.throttle is None else channel.throttle[1]
         behind = waiting + len(channel.received or b"")
-        self._note("request", channel, began_ns, (now_ns - began_ns) / 1e6, len(frame) + 4, frame, throttle_ms, behind)
+        self._note("request", channel, (now_ns - began_ns) / 1e6, len(frame) + 4, frame, throttle_ms, behind)
         if throttle_ms:
             if not self._told:
                 self._context.timers.after(_LOOK_MS, self._look)
@@ -78,7 +78,7 @@ class Observation:
         for told in self._told:
             waiting = waiting_bytes(told.channel.fd)
             if waiting > told.waiting:
-                self._note("early", told.channel, now_ns, (now_ns - told.at_ns) / 1e6, waiting - told.waiting)
+                self._note("early", told.channel, (now_ns - told.at_ns) / 1e6, waiting - told.waiting)
                 told.waiting = waiting
         if self._told:
             self._context.timers.after(_LOOK_MS, self._look)
@@ -87,7 +87,6 @@ class Observation:
         self,
         kind: str,
         channel: Channel,
-        at_ns: int,
         took_ms: float,
         size: int,
         frame: bytes | None = None,
@@ -109,7 +108,6 @@ class Observation:
             held_ms=took_ms,
             limit_value=waiting,
             version=self._context.image.version,
-            at_ns=at_ns,
         )
 
 

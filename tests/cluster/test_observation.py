@@ -5,6 +5,7 @@ from harness import until
 from wired import wired
 
 import turnstile
+from broker.journal.reader import events
 from turnstile.verdict.tail import Tail
 
 
@@ -38,6 +39,8 @@ def test_a_request_that_is_sent_too_early_is_seen_and_served_when_it_is_time(clu
     assert sum(event.size for event in early) == requests[1].size + requests[2].size
     assert requests[1].at_ns - requests[0].at_ns >= 290_000_000, "it was not read before"
     cluster.set({"turnstile.observe": None})
+    rows = [row for row in events(cluster.data_dir / "journal") if row["broker"] == 0]
+    assert [row["seq"] for row in rows] == sorted(row["seq"] for row in rows), "or the audit takes it for tampered with"
 
 
 def test_otherwise_no_request_is_journaled(cluster):

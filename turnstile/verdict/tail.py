@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from broker.journal import spool
 from broker.journal.schema import CODE_OF_KIND
-from turnstile.verdict.timeline import Event
+from turnstile.verdict.timeline import MS, Event
 
 _EVERY_S = 0.02
 _NAMES = {
@@ -118,7 +118,9 @@ class _Segment:
         row = spool.EVENT.unpack_from(data, at)
         ip, _, reason, _, client_id, api, limit, _ = (self._texts.get(number, "") for number in row[_IDS])
         throttle_ms, mono_ns, conn, size, value, took_ms, _ = row[11:]
+        name = _NAMES[kind]
+        at_ns = mono_ns - int(took_ms * MS) if name == "request" else mono_ns
         return Event(
-            _NAMES[kind], mono_ns, (*self._place, conn), ip, row[2], client_id, api, reason, limit, size, throttle_ms, took_ms,
+            name, at_ns, (*self._place, conn), ip, row[2], client_id, api, reason, limit, size, throttle_ms, took_ms,
             value,
         )  # fmt: skip

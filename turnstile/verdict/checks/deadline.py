@@ -84,8 +84,12 @@ def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
     if _arrived(requests, first, second) > 0:
         return None
     long_ns = pair.first.at_ns + (pair.first.value - _MARGIN_MS) * MS
+    short_ns = pair.second.at_ns + (pair.second.value - _MARGIN_MS) * MS
     later = [each for each in requests if each.at_ns > second.at_ns and _answer_ns(each) < long_ns]
-    return not any(_arrived(requests, second, each) > 0 for each in later)
+    sent = [each for each in later if _arrived(requests, second, each) > 0]
+    if any(each.at_ns < short_ns and not each.value for each in sent):
+        return None
+    return not sent
 
 
 def _arrived(requests: list[Event], since: Event, until: Event) -> float:

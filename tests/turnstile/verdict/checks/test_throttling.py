@@ -51,6 +51,7 @@ def test_the_later_of_two_deadlines_holds():
     assert verdict(deadline, overlap(5.21)) == "pass"
     assert verdict(deadline, overlap(4.46, 4.6)) == "fail"
     assert verdict(deadline, overlap(4.36, behind=50)) == "unjudged", "it waits for none"
+    assert verdict(deadline, overlap(4.37)) == "unjudged", "nor does this one"
     assert verdict(deadline, overlap(4.36, waiting=100, behind=50)) == "pass", "that was on the way, too"
     assert verdict(deadline, overlap(5.21, waiting=0)) == "unjudged", "the second was sent in spite of the first"
     assert verdict(deadline, throttled()) == "unjudged"
