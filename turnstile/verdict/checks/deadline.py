@@ -87,12 +87,15 @@ def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
     short_ns = pair.second.at_ns + (pair.second.value - _MARGIN_MS) * MS
     later = [each for each in requests if each.at_ns > second.at_ns and _answer_ns(each) < long_ns]
     sent = [each for each in later if _arrived(requests, second, each) > 0]
-    if any(each.at_ns < short_ns and not each.value for each in sent):
+    if any(each.at_ns < short_ns and _served(requests, second, each) > second.value for each in sent):
         return None
     return not sent
 
 
 def _arrived(requests: list[Event], since: Event, until: Event) -> float:
     """Bytes that arrived between the answers of two requests of a connection."""
-    served = sum(each.size for each in requests if since.at_ns < each.at_ns <= until.at_ns)
-    return served + until.value - since.value
+    return _served(requests, since, until) + until.value - since.value
+
+
+def _served(requests: list[Event], since: Event, until: Event) -> int:
+    return sum(each.size for each in requests if since.at_ns < each.at_ns <= until.at_ns)
