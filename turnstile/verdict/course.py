@@ -281,7 +281,7 @@ class Course:
                 time.sleep((_OVERLAP_LONG_MS + 3 * _OVERLAP_DELAY_MS) / 1000)
 
     def _mutating(self) -> None:
-        if not any(self._baseline.usual_apis[api] for api in MUTATIONS):
+        if not any(event.api in MUTATIONS for event in self._events()):
             self._skipped["mutation"] = "the client changed no topics"
             return
         client = self._target.get("client_id", "<default>")

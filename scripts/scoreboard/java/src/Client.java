@@ -1,0 +1,70 @@
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+
+/** One of Kafka's own clients, with its default settings: `producer` of numbered records, `consumer` in a group, `admin` that creates topics. */
+public class Client {
+    static volatile boolean running = true;
+
+    public static void main(String[] args) throws Exception {
+        Thread main = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            running = false;
+            try {
+                main.join(30_000);
+            } catch (InterruptedException ended) {
+                return;
+            }
+        }));
+        Properties where = new Properties();
+        where.put("bootstrap.servers", System.getenv("TURNSTILE_BOOTSTRAP"));
+        where.put("client.id", args[0]);
+        long pid = ProcessHandle.current().pid();
+        if (args[0].equals("producer")) {
+            produce(where, pid);
+        } else if (args[0].equals("consumer")) {
+            consume(where);
+        } else {
+            create(where, pid);
+        }
+    }
+
+    static void produce(Properties where, long pid) throws Exception {
+        where.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        where.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(where)) {
+            for (long number = 1; running; number++) {
+                producer.send(new ProducerRecord<>("orders", pid + ":" + number));
+                Thread.sleep(20);
+            }
+            producer.close(Duration.ofSeconds(3));
+        }
+    }
+
+    static void consume(Properties where) {
+        where.put("group.id", "readers");
+        where.put("key.deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
+        where.put("value.deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(where)) {
+            consumer.subscribe(List.of("orders"));
+            while (running) {
+                consumer.poll(Duration.ofMillis(100));
+            }
+        }
+    }
+
+    static void create(Properties where, long pid) throws Exception {
+        try (Admin admin = Admin.create(where)) {
+            for (long number = 1; running; number++) {
+                admin.createTopics(List.of(new NewTopic("made-" + pid + "-" + number, 1, (short) 1)));
+                Thread.sleep(200);
+            }
+            admin.close(Duration.ofSeconds(3));
+        }
+    }
+}
