@@ -42,6 +42,7 @@ def told(cluster, command, *checks):
 
 def test_a_client_that_behaves_passes(cluster):
     verdicts, found = told(cluster, client("good", "producer"), "kip219", "not-failure", "shutdown")
+    assert verdicts.pop("kip219") in ("pass", "warn"), found.as_json()  # on a busy machine it may read a response late
     assert set(verdicts.values()) == {"pass"}, found.as_json()
     assert cluster.faults() == []
 

@@ -35,5 +35,5 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
     after_ms = median(event.took_ms for event in early)
     seen = f"bytes arrived {len(early)} times on a muted connection, mostly {after_ms:.0f} ms after the response, in {told}"
-    is_rule = len(early) > 1 and len(early) >= OFTEN * len(mutes)
+    is_rule = len(early) > 2 and len(early) >= OFTEN * len(mutes)
     return Finding(FAIL if is_rule else WARN, seen, SOURCE, _ADVICE)
