@@ -15,6 +15,8 @@ from broker.serve.call import Answer, Call, Handler
 DENIED = codes.GROUP_AUTHORIZATION_FAILED
 GROUP = ResourceType.GROUP
 _GROUPS_SINCE = 8  # of OffsetFetch
+_NOT_TOLD = -(2**31)
+"""The operations of a group that there is not."""
 _KEYS_SINCE = 4  # of FindCoordinator
 
 
@@ -180,7 +182,7 @@ def _describe(field: str, described: Callable[[Types, str], Any]) -> Guard:
 
             def show(response: Any) -> Any:
                 for group in response.groups:
-                    if request.include_authorized_operations and not group.error_code:
+                    if request.include_authorized_operations and group.authorized_operations != _NOT_TOLD:
                         group.authorized_operations = access.operations(call, GROUP, group.group_id)
                 return answered(response, "groups", refused)
 

@@ -226,7 +226,7 @@ def _described(call: Call, request: DescribeGroupsRequest, group: str, answer: l
         code, message = codes.GROUP_ID_NOT_FOUND, f"Group {group} not found."
     elif answer:
         state, kind, protocol, members = answer
-    allowed = request.include_authorized_operations and not code
+    allowed = request.include_authorized_operations and bool(answer)  # of a group that there is
     return types.DescribedGroup(
         error_code=code,
         error_message=message,

@@ -527,7 +527,7 @@ def test_an_acl_of_another_host_or_user_concerns_nobody_else(alice, acls, topic)
     assert _metadata(alice, topic) == [codes.NONE]
 
 
-def test_a_user_is_told_which_operations_it_is_authorized_to(alice, acls, topic):
+def test_a_user_is_told_which_operations_it_is_authorized_to(alice, admin, acls, topic):
     acls(
         Grant(Operation.READ, T, topic), Grant(Operation.ALTER_CONFIGS, T, topic), Grant(Operation.READ, G, "g"),
         Grant(Operation.DESCRIBE, C, CLUSTER), Grant(Operation.CREATE, C, CLUSTER),
@@ -539,6 +539,7 @@ def test_a_user_is_told_which_operations_it_is_authorized_to(alice, acls, topic)
     (found,) = metadata(alice, topic, include_topic_authorized_operations=True).topics
     o = Operation
     assert found.topic_authorized_operations == bits(o.READ, o.DESCRIBE, o.DESCRIBE_CONFIGS, o.ALTER_CONFIGS)
+    assert _commit(admin, topic) == [codes.NONE], "there is such a group"
     answered = alice.ask("describe_groups", 5, groups=("g",), include_authorized_operations=True)
     assert [each.authorized_operations for each in answered.groups] == [bits(o.READ, o.DESCRIBE)]
     cluster = alice.ask("describe_cluster", 1, include_cluster_authorized_operations=True, endpoint_type=1)
