@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,50 +18,55 @@ from turnstile.cli.spark_job import (
     prepared_journal,
     spark_options,
     spark_session,
+    write_page,
 )
+from turnstile.pipeline.places import is_uri
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from turnstile.pipeline.audit.verdict import AuditResult
+    from turnstile.pipeline.events.journal import Journal
 
 
 @click.command()
-@click.argument("journal", type=click.Path(path_type=Path))
-@click.option(
-    "--html",
-    "html_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the verdict as a page here.",
-)
+@click.argument("journal")
+@click.option("--html", help="Also write the verdict as a page here: a path or a URI.")
 @json_option
 @spark_options
 @click.pass_context
-def audit(ctx: click.Context, journal: Path, html_path: Path | None, as_json: bool, on: SparkOptions) -> None:
-    """Prove from a JOURNAL (or a data directory) that no limit was exceeded.
+def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on: SparkOptions) -> None:
+    """Prove from a JOURNAL (or a data directory; a path or a URI) that no limit was exceeded.
 
     Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
     unknown, because events or the configuration are missing, or the audit could not be done.
 
-    A journal of some million events is read here; a larger one, or any with --master or --conf, by Spark.
+    A journal of some million events is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
-    check_writable(html_path, VerdictUnknown)
+    check_writable(html, VerdictUnknown)
+    is_for_spark = on.is_asked_for or is_uri(journal) or is_uri(html or "")
     _say("reading")
-    with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as (folders, until_ns):
+    with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as prepared:
+        from turnstile.pipeline.audit import audit_page
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.verdict import EXIT_CODE
         from turnstile.pipeline.events.journal import here
 
-        small = here(folders, until_ns=until_ns) if on.master is None and not on.conf else None
+        def finish(read: Journal, spark: SparkSession | None = None) -> AuditResult:
+            result = run(read, _say)
+            if html is not None:
+                write_page(audit_page.page(result, name=journal), html, spark)
+            return result
+
+        small = None if is_for_spark else here(prepared.folders, until_ns=prepared.until_ns)
         if small is not None:
-            result = run(small, _say)
+            result = finish(small)
         else:
-            from turnstile.pipeline.events.journal_events import read
+            with spark_session(on, [journal], "audit") as spark:
+                from turnstile.pipeline.events.journal_events import read
 
-            with spark_session(on, folders, "audit") as spark:
-                result = run(read(spark, folders, until_ns=until_ns).journal(), _say)
-        if html_path is not None:
-            from turnstile.pipeline.audit.audit_page import page
-
-            html_path.write_text(page(result, name=str(journal)), encoding="utf-8")
+                events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)
+                result = finish(events.journal(fetched=on.master is None), spark)
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:

@@ -24,6 +24,7 @@ _COMMANDS = {
     "replay": "Run a scenario through the limits under virtual time.",
     "audit": "Prove from a journal that no limit was exceeded (Spark).",
     "report": "Show who was refused, when and why (Spark).",
+    "followed": "Show what `report --follow` has counted (Spark).",
     "plan": "Replay a connection log against candidate limits (Spark).",
 }
 """Each command and its line of help. Command `x` is the object `x` of turnstile/cli/x.py."""

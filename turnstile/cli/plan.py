@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
 
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.param_type import ParamType
-from turnstile.cli.spark_job import SparkOptions, check_writable, failing_in_one_sentence, spark_options, spark_starting
+from turnstile.cli.spark_job import (
+    SparkOptions,
+    check_writable,
+    failing_in_one_sentence,
+    spark_options,
+    spark_starting,
+    write_page,
+)
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
@@ -86,22 +92,20 @@ def _utc(moment: datetime) -> datetime:
     "--with-leaks", is_flag=True, help="Recommend for clients that leak connections, too: else they are left out."
 )
 @click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to set beside the rest of the log.")
-@click.option(
-    "--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with pictures."
-)
+@click.option("--html", help="Also write a page with pictures here: a path or a URI.")
 @json_option
 @spark_options
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float,
-    with_leaks: bool, compare: tuple[datetime, datetime] | None, html_path: Path | None, as_json: bool, on: SparkOptions,
+    with_leaks: bool, compare: tuple[datetime, datetime] | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears.
 
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
     """
-    check_writable(html_path)
+    check_writable(html)
     with failing_in_one_sentence():
         from turnstile.pipeline.plan.candidates import grid
 
@@ -115,10 +119,10 @@ def plan(
             source = load(starting.spark(), inputs, format, columns=columns, port=port)
             incident = LogPeriod(*compare) if compare else None
             found = run(source, candidates, at_most_refused=at_most_refused, incident=incident, with_leaks=with_leaks)
-            if html_path is not None:
-                html_path.write_text(page(found, name=", ".join(inputs)), encoding="utf-8")
+            if html is not None:
+                write_page(page(found, name=", ".join(inputs)), html, starting.spark())
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return
     click.echo(printed(found))
-    click.echo(f"\n{html_path}: the same with pictures" if html_path else "\nWith pictures: --html plan.html")
+    click.echo(f"\n{html}: the same with pictures" if html else "\nWith pictures: --html plan.html")

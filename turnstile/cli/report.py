@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
@@ -12,70 +11,67 @@ from turnstile.cli.spark_job import (
     SparkOptions,
     check_writable,
     failing_in_one_sentence,
-    journal_folder,
     prepared_journal,
     spark_options,
     spark_session,
+    write_files,
+    write_page,
 )
 
 
 @click.command()
-@click.argument("journal", type=click.Path(path_type=Path))
-@click.option(
-    "--html",
-    "html_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the report goes.  [default: report.html]",
-)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Also write its tables here.")
+@click.argument("journal")
+@click.option("--html", default="report.html", show_default=True, help="Where the report goes: a path or a URI.")
+@click.option("--out", help="Also write its tables to this folder: a path or a URI.")
 @click.option(
     "--out-format", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True, help="Of --out."
 )
 @click.option(
     "--follow", is_flag=True, help="Keep counting per minute and IP as the journal grows; results go to --out."
 )
-@click.option(
-    "--checkpoint", type=click.Path(path_type=Path, file_okay=False), help="Of --follow.  [default: in --out]"
-)
+@click.option("--checkpoint", help="Of --follow: a path or a URI.  [default: in --out]")
 @click.option("--once", is_flag=True, help="With --follow: take in what there is, and end.")
 @json_option
 @spark_options
 def report(
-    journal: Path, html_path: Path | None, out: Path | None, out_format: str, follow: bool, checkpoint: Path | None,
-    once: bool, as_json: bool, on: SparkOptions,
+    journal: str, html: str, out: str | None, out_format: str, follow: bool, checkpoint: str | None, once: bool,
+    as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
-    """Show who was refused, when and why, from a JOURNAL (or a data directory), as one HTML file with pictures."""
+    """Show who was refused, when and why, from a JOURNAL (or a data directory; a path or a URI), as one HTML file with
+    pictures.
+
+    Exit code 0: done. 1: it could not be done. 2: wrong usage, or there is no such journal.
+    """
     if follow:
         if out is None:
             raise click.UsageError("--follow needs --out FOLDER for its results.")
-        _follow(journal_folder(journal), out, checkpoint or out / "_checkpoint", once, on)
+        _follow(journal, out, checkpoint, once, on)
         return
-    check_writable(html_path or Path("report.html"))
-    with failing_in_one_sentence(), prepared_journal(journal) as (folders, until_ns):
+    check_writable(html)
+    with failing_in_one_sentence(), prepared_journal(journal) as prepared:
         from turnstile.pipeline.events.journal_events import read
         from turnstile.pipeline.report.report_page import page
-        from turnstile.pipeline.report.report_tables import build, write_tables
+        from turnstile.pipeline.report.report_tables import build, in_files
 
-        with spark_session(on, folders, "report") as spark:
-            built = build(read(spark, folders, until_ns=until_ns))
-            target = html_path or Path("report.html")
-            target.write_text(page(built, name=str(journal)), encoding="utf-8")
+        with spark_session(on, [journal], "report") as spark:
+            built = build(read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns))
+            write_page(page(built, name=journal), html, spark)
             if out is not None:
-                write_tables(built, out, out_format)
+                write_files(in_files(built, out_format), out, spark)
     if as_json:
-        click.echo(json.dumps({"html": str(target), "out": str(out) if out else None, **built.summary}))
+        click.echo(json.dumps({"html": html, "out": out, **built.summary}))
     else:
-        click.echo(f"{target}: {built.summary['events']:,} events, {built.summary['refused']:,} refused")
+        click.echo(f"{html}: {built.summary['events']:,} events, {built.summary['refused']:,} refused")
 
 
-def _follow(folder: Path, out: Path, checkpoint: Path, once: bool, on: SparkOptions) -> None:
+def _follow(journal: str, out: str, checkpoint: str | None, once: bool, on: SparkOptions) -> None:
     with failing_in_one_sentence():
         from turnstile.pipeline.follow import follow
 
-        with spark_session(on, [folder], "following") as spark:
-            query = follow(spark, folder, out, checkpoint, once=once)
+        with spark_session(on, [journal], "following") as spark:
+            query = follow(spark, journal, out, checkpoint, once=once)
             click.echo(
-                f"following {folder}; results in {out}; Ctrl-C ends it, the next run goes on from there", err=True
+                f"following {journal}; results in {out}; Ctrl-C ends it, the next run goes on from there", err=True
             )
             try:
                 query.awaitTermination()

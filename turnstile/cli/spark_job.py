@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,8 @@ import click
 
 from turnstile.cli.output import CommandFailed, InputMissing
 from turnstile.cli.param_type import ParamType
+from turnstile.pipeline import jvm
+from turnstile.pipeline.places import is_uri, local_path, under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +36,11 @@ class SparkOptions(NamedTuple):
 
     master: str | None
     conf: dict[str, str]
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether Spark is wanted for a job that may do without."""
+        return self.master is not None or bool(self.conf) or jvm.is_submitted()
 
     @property
     def is_local(self) -> bool:
@@ -71,21 +78,22 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def failing_in_one_sentence(failure: type[CommandFailed] = CommandFailed) -> Iterator[None]:
     """Turns what a user can act on into `failure`: one sentence and its exit code."""
-    from turnstile.pipeline.errors import PipelineError
+    from turnstile.pipeline.errors import NoInput, PipelineError
 
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
         raise failure(f"This needs {', '.join(missing)}: pip install 'turnstile-kafka[pipeline]'.")
     try:
         yield
+    except NoInput as error:
+        raise InputMissing(str(error)) from None
     except (PipelineError, OSError) as error:
         raise failure(str(error)) from None
 
 
 @contextmanager
-def spark_starting(on: SparkOptions, inputs: Sequence[str | Path], what: str) -> Iterator[Starting]:
+def spark_starting(on: SparkOptions, inputs: Sequence[str], what: str) -> Iterator[Starting]:
     """A session for one job over `inputs`, which starts beside what is done inside, and a line of progress named `what`."""
-    from turnstile.pipeline import jvm
     from turnstile.pipeline.progress import shown
     from turnstile.pipeline.session import starting
 
@@ -99,16 +107,16 @@ def spark_starting(on: SparkOptions, inputs: Sequence[str | Path], what: str) ->
 
 
 @contextmanager
-def spark_session(on: SparkOptions, inputs: Sequence[str | Path], what: str) -> Iterator[SparkSession]:
+def spark_session(on: SparkOptions, inputs: Sequence[str], what: str) -> Iterator[SparkSession]:
     """As `spark_starting`, once it has started."""
     with spark_starting(on, inputs, what) as begun:
         yield begun.spark()
 
 
-def _size(inputs: Sequence[str | Path]) -> int:
+def _size(inputs: Sequence[str]) -> int:
     """Bytes of local inputs; a glob or an address elsewhere counts as large."""
     total = 0
-    for path in map(Path, inputs):
+    for path in map(local_path, inputs):
         if path.is_dir():
             total += sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         else:
@@ -119,36 +127,79 @@ def _size(inputs: Sequence[str | Path]) -> int:
     return total
 
 
-def check_writable(path: Path | None, failure: type[CommandFailed] = CommandFailed) -> None:
-    """Raises `failure` when a file can't be written there: before the job, not after it."""
-    if path is None or "://" in str(path):
+def check_writable(place: str | None, failure: type[CommandFailed] = CommandFailed) -> None:
+    """Raises `failure` when a file can't be written there: before the job, not after it. Of a URI, Spark will say it."""
+    if place is None or is_uri(place):
         return
-    folder = path.parent
-    if not folder.is_dir():
-        raise failure(f"{path} can't be written: there is no folder {folder}.")
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    path = local_path(place)
+    if not path.parent.is_dir():
+        raise failure(f"{path} can't be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise failure(f"{path} can't be written: it is a folder.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise failure(f"{path} can't be written: no permission.")
 
 
-def journal_folder(path: Path) -> Path:
-    """A data directory's journal, or the folder itself."""
-    return path / "journal" if (path / "journal").is_dir() else path
+def write_page(page: str, place: str, spark: SparkSession | None) -> None:
+    """A page at a path of this machine, or at a URI, which needs a session."""
+    _write(page.encode(), place, spark)
+
+
+def write_files(files: Mapping[str, bytes], folder: str, spark: SparkSession) -> None:
+    """Name -> content, in a folder, which is made."""
+    if not is_uri(folder):
+        local_path(folder).mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        _write(content, under(folder, name), spark)
+
+
+def _write(content: bytes, place: str, spark: SparkSession | None) -> None:
+    if not is_uri(place):
+        local_path(place).write_bytes(content)
+        return
+    from turnstile.pipeline.hadoop_files import HadoopFiles
+
+    assert spark is not None  # who is given a URI begins one
+    HadoopFiles(spark).write(place, content)
+
+
+class PreparedJournal(NamedTuple):
+    """A journal to be read: its folder or URI, a folder of what is not a part of it yet, and the mono_ns up to which both are
+    complete for every process (None: all of it)."""
+
+    place: str
+    aside: Path | None
+    until_ns: int | None
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where its parts are, of a journal of this machine."""
+        return [local_path(self.place), *([self.aside] if self.aside is not None else [])]
+
+
+def journal_folder(place: str) -> str:
+    """A data directory's journal, or the folder itself; a URI as it is, which is looked at where it is read."""
+    folder = local_path(place)
+    return str(folder / "journal") if not is_uri(place) and (folder / "journal").is_dir() else place
 
 
 @contextmanager
-def prepared_journal(path: Path) -> Iterator[tuple[list[Path], int | None]]:
-    """The folders to read a journal from, complete for every process up to the mono_ns that comes with them.
+def prepared_journal(place: str) -> Iterator[PreparedJournal]:
+    """A journal, or the one of a data directory, ready to be read.
 
-    Segments of dead processes are made parts; those of live ones are copied aside as parts. Raises
-    InputMissing when there is no such folder.
+    Segments of dead processes are made parts; those of live ones are copied aside as parts. Of a journal at a URI only the
+    parts are read. Raises InputMissing when there is no such folder.
     """
     from broker.journal import converter, reader
 
-    folder = journal_folder(path)
+    if is_uri(place):
+        yield PreparedJournal(place, None, None)
+        return
+    folder = local_path(journal_folder(place))
     if not folder.is_dir():
-        raise InputMissing(f"There is no journal at {path}.")
+        raise InputMissing(f"There is no journal at {place}.")
     with suppress(OSError):  # a journal that can't be written to is read as it is
         converter.finish(folder)
     with tempfile.TemporaryDirectory(prefix="turnstile-") as aside:
         until_ns = reader.snapshot(folder, Path(aside))
-        yield [folder, Path(aside)], until_ns
+        yield PreparedJournal(str(folder), Path(aside), until_ns)

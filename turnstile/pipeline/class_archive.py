@@ -46,7 +46,7 @@ def _run_jobs(folder: Path, java_options: str) -> None:
             (folder / name).write_text(text)
             plan(load(spark, [str(folder / name)], name), [Candidate(per_ip_cap=1), Candidate(broker_cap=1)])
         _write_journal(spark, folder / "journal")
-        build(read(spark, [folder / "journal"]))
+        build(read(spark, [str(folder / "journal")]))
 
 
 def _write_journal(spark: SparkSession, folder: Path) -> None:

@@ -1,27 +1,40 @@
 """What goes wrong for reasons a user can act on, and Spark's exceptions as one sentence."""
 
+import re
+
 
 class PipelineError(Exception):
     """One sentence that names the input or setting at fault and what to do about it."""
 
 
+class NoInput(PipelineError):
+    """There is nothing where the input should be."""
+
+
+_WORKERS_NEED = "workers need pyarrow and numpy; install both there, or let PYSPARK_PYTHON name a Python that has them"
 _SENTENCES = (
-    ("No module named 'pyarrow'", "A worker's Python has no pyarrow: workers need Python with pyarrow and numpy."),
-    ("No module named 'numpy'", "A worker's Python has no numpy: workers need Python with pyarrow and numpy."),
-    ("PYTHON_VERSION_MISMATCH", "Workers run another Python than this one: point PYSPARK_PYTHON at the same version."),
-    (
-        "OutOfMemoryError",
-        "Spark ran out of memory: give it more with --conf spark.driver.memory=8g (or executor.memory).",
-    ),
-    (
-        "No space left on device",
-        "The disk is full: SPARK_LOCAL_DIRS or TMPDIR can name a larger one for Spark's files.",
-    ),
-    ("Cannot run program", "Workers can't start their Python: set PYSPARK_PYTHON to one that every worker has."),
-    ("All masters are unresponsive", "The Spark master does not answer."),
-    ("SparkContext was shut down", "Spark was shut down while the job ran."),
-    ("Master removed our application", "The Spark master removed the job."),
-)
+    (r"errors\.(?:PipelineError|NoInput): (?P<said>.*)", "{said}"),
+    (r"(?:No module named '|must be installed.*?|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|PyArrow|numpy)",
+     "The Python{of} has no {name}: " + _WORKERS_NEED + "."),
+    (r"UNSUPPORTED_PACKAGE_VERSION\] (?P<said>.*?);", "The libraries of the Python{of} are too old: {said}."),
+    (r"PYTHON_VERSION_MISMATCH", "The Python{of} is of another version than this one: let PYSPARK_PYTHON name one of the same."),
+    (r"Cannot run program \"(?P<name>[^\"]*)\"",
+     "Workers can't start {name}: let PYSPARK_PYTHON name a Python that each of them has."),
+    (r"OutOfMemoryError", "Spark ran out of memory: give it more with --conf spark.driver.memory=8g (or executor.memory)."),
+    (r"No space left on device", "The disk is full: SPARK_LOCAL_DIRS or TMPDIR can name a larger one for Spark's files."),
+    (r"All masters are unresponsive", "The Spark master does not answer."),
+    (r"SparkContext was shut down", "Spark was shut down while the job ran."),
+    (r"Master removed our application", "The Spark master removed the job."),
+    (r"No FileSystem for scheme \"(?P<name>[^\"]*)\"", "Spark knows no filesystem {name}://."),
+    (r"Class (?P<name>\S+FileSystem) not found",
+     "Spark lacks {name}: add the package that has it with --conf spark.jars.packages=GROUP:ARTIFACT:VERSION."),
+    (r"UnknownHostException: \"?(?P<name>[^\s\":]+)", "There is no host {name}."),
+    (r"Call From \S+ to (?P<name>\S+) failed", "{name} can't be reached."),
+    (r"File (?P<name>\S+) does not exist",
+     "Workers see no {name}: put it where this machine and all workers see it, or name it by a URI (hdfs://, s3a://)."),
+)  # fmt: skip
+"""What to look for in an exception's text, and what it means. `{of}`: which worker failed, where that is told."""
+_WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")
 _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
@@ -34,16 +47,26 @@ def sentence(error: BaseException) -> str | None:
         text = str(error)
     except Exception:  # the text of an exception is asked of the JVM, which may be gone
         return "Spark's JVM ended while the job ran."
-    for sign, said in _SENTENCES:
-        if sign in text:
-            return said
+    said = known(text)
+    if said is not None:
+        return said
     if any(kind in _GONE for kind in kinds):
         return "Spark's JVM ended while the job ran."
     return f"Spark failed: {cause(text)}"
 
 
+def known(text: str) -> str | None:
+    """What the text of an exception means, if it is one of those that users meet."""
+    for sign, said in _SENTENCES:
+        found = re.search(sign, text)
+        if found is not None:
+            worker = _WORKER.search(text)
+            return said.format(of=f" of worker {worker['host']}" if worker else " of a worker", **found.groupdict())
+    return None
+
+
 def cause(text: str) -> str:
     """The line of an exception's text that says most: the last cause, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    caused = [line for line in lines if line.startswith("Caused by")]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by")]
     return (caused or lines or ["no reason given"])[-1 if caused else 0][:300]

@@ -1,57 +1,62 @@
 """Refusals and throttling per minute and IP while the journal grows (Structured Streaming).
 
 F1  each part is taken in once: the checkpoint remembers which, and parts appear whole and never change
-F2  a batch writes its own folder and overwrites it when it is run again, so a batch cut off by a crash doubles nothing
-F3  a minute's row holds its total so far; of several batches' rows for one key the newest is right (`results`)
-
-The watermark bounds what is remembered: an event that comes more than LATE behind the newest one is too late to count.
-Spools become parts within seconds, so only a machine that was switched off for longer can bring such events.
+F2  a batch writes what it adds to a folder of its own (counts.py); one that was cut off is run again with the same parts, and
+    writes nothing where its folder is whole already. So a crash doubles nothing and loses nothing
+F3  `counts.MERGED` folders become one, and as many of these one again; one that holds what others held counts from when it
+    is whole, and they no more (C2)
 """
 
-from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.counts import Counts, summed
+from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.events.journal_events import SCHEMA
+from turnstile.pipeline.events.parts_at import journal_at
+from turnstile.pipeline.hadoop_files import HadoopFiles
+from turnstile.pipeline.places import as_read, as_spark_has_it, is_uri, local_path, under
 
-LATE = "1 hour"
 EVERY = "10 seconds"
-KEY = ("minute", "ip", "kind", "reason")
-RESULTS = "minute timestamp, ip string, kind string, reason string, events long, throttle_ms long"
-BATCH = "batch"
 
 
-def follow(spark: SparkSession, folder: Path, out: Path, checkpoint: Path, *, once: bool = False) -> StreamingQuery:
-    """Start counting; results go to `out`/batch=N. `once`: take in what there is, and end. Raises PipelineError."""
-    if not folder.is_dir():
-        raise PipelineError(f"There is no journal at {folder}.")
-    out.mkdir(parents=True, exist_ok=True)
-    events = spark.readStream.schema(SCHEMA).option("pathGlobFilter", "*.parquet").parquet(str(folder))
+def follow(
+    spark: SparkSession, journal: str, out: str, checkpoint: str | None = None, *, once: bool = False
+) -> StreamingQuery:
+    """Start counting a journal (a folder or a URI); results go to `out`, and what is done is noted in `checkpoint`.
 
-    def write(rows: DataFrame, number: int) -> None:
-        rows.coalesce(1).write.mode("overwrite").parquet(str(out / f"{BATCH}={number}"))
-
-    writer = per_minute(events).writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
+    `once`: take in what there is, and end. Raises NoInput when there is no such journal, PipelineError when `out` has what
+    was counted with another checkpoint.
+    """
+    files = HadoopFiles(spark)
+    if is_uri(journal):
+        journal = journal_at(files, journal)
+    elif not local_path(journal).is_dir():
+        raise NoInput(f"There is no journal at {journal}.")
+    counts = Counts(spark, as_spark_has_it(out))
+    noted = as_spark_has_it(checkpoint or under(out, "_checkpoint"))
+    if counts.whole() and not files.is_there(under(noted, "metadata")):
+        raise PipelineError(
+            f"{out} has what was counted with another checkpoint than {noted}; name that one, or another --out."
+        )
+    # A damaged part would end every run at the same place; the audit tells of it.
+    reader = spark.readStream.schema(SCHEMA).option("pathGlobFilter", "*.parquet").option("ignoreCorruptFiles", "true")
+    events = reader.parquet(as_read(journal))
+    writer = events.writeStream.option("checkpointLocation", noted)
     timed = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=EVERY)
-    return timed.foreachBatch(write).start()
+    return timed.foreachBatch(lambda rows, number: counts.add(per_minute(rows), number)).start()
 
 
 def per_minute(events: DataFrame) -> DataFrame:
-    """RESULTS: refused and throttled events of a (streaming or whole) journal per minute, IP and reason."""
-    mine = events.where(F.col("kind").isin("refused", "throttled")).withWatermark("ts", LATE)
-    why = F.coalesce("reason", "limit", F.lit("")).alias("reason")
-    address = F.coalesce("ip", F.lit("")).alias("ip")
-    counts = mine.groupBy(F.window("ts", "1 minute").alias("window"), address, "kind", why).agg(
-        F.count("*").alias("events"), F.sum(F.coalesce("throttle_ms", F.lit(0))).alias("throttle_ms")
+    """COUNTS: refused and throttled events of a journal per minute, IP and reason."""
+    mine = events.where(F.col("kind").isin("refused", "throttled"))
+    rows = mine.select(
+        F.date_trunc("minute", "ts").alias("minute"),
+        F.coalesce("ip", F.lit("")).alias("ip"),
+        "kind",
+        F.coalesce("reason", "limit", F.lit("")).alias("reason"),
+        F.lit(1).cast("long").alias("events"),
+        F.coalesce("throttle_ms", F.lit(0)).cast("long").alias("throttle_ms"),
     )
-    return counts.select(F.col("window.start").alias("minute"), "ip", "kind", "reason", "events", "throttle_ms")
-
-
-def results(spark: SparkSession, out: Path) -> DataFrame:
-    """RESULTS as they stand: the newest row of each key (F3)."""
-    rows = spark.read.schema(f"{RESULTS}, {BATCH} long").parquet(str(out))
-    newest = Window.partitionBy(*KEY).orderBy(F.desc(BATCH))
-    return rows.withColumn("place", F.row_number().over(newest)).where("place = 1").drop("place", BATCH)
+    return summed(rows)

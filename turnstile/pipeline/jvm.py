@@ -28,6 +28,8 @@ PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 OPTIONS = "spark.driver.extraJavaOptions"
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 LEAST_JAVA = 17
+ENDING = {signal.SIGINT, signal.SIGTERM}
+"""Signals that end a command and its JVM."""
 POLL_S = 0.02
 END_S = 60.0
 
@@ -83,8 +85,8 @@ def class_archive() -> Path:
 def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, str]]:
     """A JVM with `conf`, and the variables by which pyspark finds it. Raises PipelineError when it does not start.
 
-    Called with SIGINT blocked (`session.starting` blocks it): between fork and `_ignore_interrupt` a Ctrl-C would end the child
-    with a traceback.
+    Called with ENDING blocked (`session.starting` blocks them): between fork and `_ignore_interrupt` a Ctrl-C would end the
+    child with a traceback.
     """
     folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
     options = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", "-Xlog:disable", java_options, conf.get(OPTIONS, "")]
@@ -147,4 +149,4 @@ def _last_words(said: str) -> str:
 def _ignore_interrupt() -> None:
     """Ctrl-C reaches the whole foreground group; the driver decides what it means for the JVM."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -18,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstile.pipeline import jvm
-from turnstile.pipeline.errors import PipelineError, sentence
+from turnstile.pipeline.errors import PipelineError, known, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,11 +51,19 @@ _SHIPPED = (
 )
 
 
+class _Started(NamedTuple):
+    """A session; its JVM, if it is one of ours; and a folder that goes with it."""
+
+    spark: SparkSession
+    machine: jvm.Jvm | None
+    folder: Path
+
+
 class Starting:
     """A session that is on its way."""
 
     def __init__(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
-        self._started: Future[tuple[SparkSession, jvm.Jvm | None]] = Future()
+        self._started: Future[_Started] = Future()
         self._thread = threading.Thread(target=self._start, args=(master, app, conf), daemon=True)
         self._thread.start()
 
@@ -70,14 +80,14 @@ class Starting:
 
     def spark(self) -> SparkSession:
         """The session, once it is there. Raises PipelineError when Spark did not start."""
-        return self._started.result()[0]
+        return self._started.result().spark
 
     def end(self, *, gently: bool) -> None:
         """Stops it; `gently`: what it still has to say is waited for. Waits for a start that is under way."""
         self._thread.join()
         if self._started.exception() is not None:
             return
-        spark, machine = self._started.result()
+        spark, machine, folder = self._started.result()
         try:
             if gently or machine is None:
                 spark.stop()
@@ -85,6 +95,7 @@ class Starting:
             if machine is not None:
                 _disconnect()
                 machine.end()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -94,18 +105,20 @@ def starting(
     """A session on `master` that starts beside what is done inside, and is ended with it.
 
     `master`: None for what spark-submit was told, else this machine. `conf`: goes before what is chosen here. `small`: for
-    inputs of some megabytes on this machine, where compiling a query costs more than running it. Raises PipelineError, too,
-    for what fails in Spark inside.
+    inputs of some megabytes on this machine, where compiling a query costs more than running it. SIGTERM inside is a
+    KeyboardInterrupt, too. Raises PipelineError, too, for what fails in Spark inside.
     """
     jvm.check_java()
-    # A Ctrl-C waits until the block below ends what was begun; in the thread that starts the JVM it stays blocked.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Either waits until the block below ends what was begun; in the thread that starts the JVM they stay blocked.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, jvm.ENDING)
     try:
         begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
     except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise
     gently = False
+    is_main = threading.current_thread() is threading.main_thread()
+    terminate = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield begun
@@ -117,7 +130,11 @@ def starting(
             raise
         raise PipelineError(said) from error
     finally:
-        begun.end(gently=gently)
+        try:
+            begun.end(gently=gently)
+        finally:
+            if is_main:
+                signal.signal(signal.SIGTERM, terminate)
 
 
 @contextmanager
@@ -129,15 +146,21 @@ def session(
         yield begun.spark()
 
 
-def _start(master: str | None, app: str, conf: Mapping[str, str]) -> tuple[SparkSession, jvm.Jvm | None]:
+def _start(master: str | None, app: str, conf: Mapping[str, str]) -> _Started:
     if jvm.is_submitted():
-        return _connect(app, {**_NEEDED, **conf, **({"spark.master": master} if master else {})}, None), None
+        folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
+        try:
+            settings = {**_NEEDED, **conf, **({"spark.master": master} if master else {})}
+            return _Started(_connect(app, settings, folder), None, folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     where = master or LOCAL
     settings = {**_NEEDED, **_defaults(where), **conf, "spark.master": where}
     machine, variables = jvm.launch(settings, _JAVA_OPTIONS)
     try:
         os.environ.update(variables)
-        return _connect(app, {}, machine), machine
+        return _Started(_connect(app, {}, machine.folder), machine, machine.folder)
     except Exception as error:
         machine.end()
         raise PipelineError(f"Spark did not start on {where}: {_reason(error, machine.said)}") from error
@@ -149,8 +172,8 @@ def _start(master: str | None, app: str, conf: Mapping[str, str]) -> tuple[Spark
             os.environ.pop(name, None)
 
 
-def _connect(app: str, conf: Mapping[str, str], machine: jvm.Jvm | None) -> SparkSession:
-    """pyspark's session in a JVM that runs."""
+def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
+    """pyspark's session in a JVM that runs; `folder`: for what executors are sent."""
     from pyspark.sql import SparkSession
 
     # Spark 4 warns of any pandas from 3.0 on; the jobs here exchange Arrow with it, never pandas frames.
@@ -164,13 +187,19 @@ def _connect(app: str, conf: Mapping[str, str], machine: jvm.Jvm | None) -> Spar
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     context = spark.sparkContext
-    if (context.master or "").startswith("local"):
-        # Workers are children of this machine: the interpreter that runs this process has what they need.
-        if "PYSPARK_PYTHON" not in os.environ:
-            context.pythonExec = sys.executable
-    else:
-        context.addPyFile(str(package(machine.folder if machine else Path(tempfile.mkdtemp(prefix="turnstile-")))))
+    python = context.getConf().get("spark.pyspark.python")  # read by spark-submit alone, and by nothing in a program
+    if python:
+        context.pythonExec = python
+    elif "PYSPARK_PYTHON" not in os.environ and is_local(context.master):
+        context.pythonExec = sys.executable  # which has what workers need
+    if not is_local(context.master):
+        context.addPyFile(str(package(folder)))
     return spark
+
+
+def is_local(master: str | None) -> bool:
+    """Whether workers are children of this machine's driver: of its folders and interpreter."""
+    return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def _disconnect() -> None:
@@ -216,15 +245,18 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.driver.memory": f"{max(1, min(8, half // GIB))}g",
         "spark.sql.files.maxPartitionBytes": "64m",
     }
-    if master.startswith("local"):
+    if is_local(master) or master.startswith("local-cluster"):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
-    if master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if is_local(master) and "PYSPARK_PYTHON" not in os.environ:
         settings["spark.python.daemon.module"] = "turnstile.pipeline.worker_daemon"
     return settings
 
 
 def _reason(error: Exception, said: str) -> str:
-    """The line of the JVM's log that says why, else the exception's first line."""
+    """What the JVM's log or the exception means; else the line of the log that says why, or the exception's first line."""
+    meant = known(said) or known(str(error))
+    if meant is not None:
+        return meant
     causes = [line.strip() for line in said.splitlines() if "Exception" in line or line.startswith("Error")]
     return (causes or str(error).splitlines() or [type(error).__name__])[-1 if causes else 0][:300]

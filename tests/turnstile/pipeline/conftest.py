@@ -1,10 +1,12 @@
 """One SparkSession for all pipeline tests: starting one takes longer than any of them."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +30,11 @@ def spark() -> Iterator[object]:
 
     with session("local[2]", app="turnstile-tests", small=True, conf={"spark.driver.memory": "1g"}) as started:
         yield started
+
+
+@pytest.fixture
+def far(spark: Any, tmp_path: Path) -> str:
+    """`tmp_path` as a URI of another filesystem, which only Spark reaches."""
+    name = re.sub(r"[^a-z0-9]", "", tmp_path.as_posix().lower())
+    spark._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.{name}.link./data", f"file:{tmp_path}")
+    return f"viewfs://{name}/data"

@@ -151,6 +151,24 @@ class Storm:
         return folder
 
 
+def busy() -> Storm:
+    """A storm with every kind of event a report draws."""
+    storm = Storm(4, ips=8).run(200).end()
+    for number in range(20):
+        storm.add(
+            "throttled",
+            0,
+            user="alice",
+            client_id="<app>",
+            limit="producer_byte_rate",
+            throttle_ms=100 + number,
+            bytes=5,
+        )
+        storm.add("grant", 1, detail='{"tokens":3}')
+        storm.add("reclaim", 0, detail='{"tokens":2}')
+    return storm
+
+
 def write(folder: Path, events: list[dict[str, Any]], *, parts: int = 1) -> None:
     """Events as parts of a journal folder."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ def test_spark_finds_the_same_in_many_pieces(spark: Any, tmp_path: Path, monkeyp
     whole = audit(here([tmp_path]))
     monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 100)
     monkeypatch.setattr(spark_rows, "TASK_ROWS", 500)
-    cut = audit(read(spark, [tmp_path]).journal())
+    cut = audit(read(spark, [str(tmp_path)]).journal())
     assert {check.name: check.brokers for check in cut.checks} == {check.name: check.brokers for check in whole.checks}
     assert found(cut, "ip_cap") == {0, 1} and found(cut, "listener_cap") == {2, 3}
     assert found(cut, "broker_cap") == {4, 5, 6, 7}

@@ -1,43 +1,24 @@
-"""The report's tables and page, and following a growing journal."""
+"""The report's tables and page."""
 
 import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from storms import Storm, write
+from storms import Storm, busy
 
 from turnstile.pipeline.audit import audit_page
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
-from turnstile.pipeline.follow import follow, results
 from turnstile.pipeline.pictures import COLOUR_OF, lines
 from turnstile.pipeline.report.report_page import page
-from turnstile.pipeline.report.report_tables import TABLES, build, refused_ips, write_tables
-
-
-def busy() -> Storm:
-    """A storm with every kind of event a report draws."""
-    storm = Storm(4, ips=8).run(200).end()
-    for number in range(20):
-        storm.add(
-            "throttled",
-            0,
-            user="alice",
-            client_id="<app>",
-            limit="producer_byte_rate",
-            throttle_ms=100 + number,
-            bytes=5,
-        )
-        storm.add("grant", 1, detail='{"tokens":3}')
-        storm.add("reclaim", 0, detail='{"tokens":2}')
-    return storm
+from turnstile.pipeline.report.report_tables import TABLES, build, in_files, refused_ips
 
 
 def test_tables_add_up_and_the_page_is_whole(spark: Any, tmp_path: Path) -> None:
     storm = busy()
-    built = build(read(spark, [storm.write(tmp_path / "journal")]))
+    built = build(read(spark, [str(storm.write(tmp_path / "journal"))]))
     count = {kind: sum(event["kind"] == kind for event in storm.events) for kind in ("admitted", "refused", "closed")}
     assert built.summary["refused"] == count["refused"] == sum(row["refused"] for row in built.rows["refused_ips"])
     assert sum(row["count"] for row in built.rows["decisions"]) == count["admitted"] + count["refused"]
@@ -56,8 +37,9 @@ def test_tables_add_up_and_the_page_is_whole(spark: Any, tmp_path: Path) -> None
     assert "Nothing of this kind" not in html
     for svg in re.findall(r"<svg.*?</svg>", html, re.S):
         ElementTree.fromstring(svg)
-    write_tables(built, tmp_path / "out", "csv")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(TABLES)
+    files = in_files(built, "csv")
+    assert files.keys() == {f"{name}.csv" for name in TABLES}
+    assert files["refused_ips.csv"].decode().startswith('"ip","reasons","refused","admitted","refused_share"')
 
 
 def _check_levels(rows: list[dict[str, Any]]) -> None:
@@ -97,25 +79,3 @@ def test_the_page_of_an_audit_says_its_verdict_and_what_was_found(tmp_path: Path
     html = audit_page.page(audit(journal), name="<journal>")
     assert "<title>unknown: &lt;journal&gt;</title>" in html
     assert "sequence: unknown" in html and "events are missing" in html
-
-
-def test_following_stopped_and_started_counts_every_event_once(spark: Any, tmp_path: Path) -> None:
-    storm = busy()
-    third = len(storm.events) // 3
-    journal, out, checkpoint = tmp_path / "journal", tmp_path / "out", tmp_path / "checkpoint"
-    for number in range(3):
-        rows = storm.events[number * third : (number + 1) * third if number < 2 else None]
-        write(tmp_path / "part", rows)
-        journal.mkdir(exist_ok=True)
-        (tmp_path / "part" / "0.parquet").rename(journal / f"{number}.parquet")
-        follow(spark, journal, out, checkpoint, once=True).awaitTermination()
-    rows = results(spark, out).collect()
-    expected: dict[tuple[str, str], int] = {}
-    for event in storm.events:
-        if event["kind"] in ("refused", "throttled"):
-            key = event.get("ip") or "", event.get("reason") or event.get("limit") or ""
-            expected[key] = expected.get(key, 0) + 1
-    found: dict[tuple[str, str], int] = {}
-    for row in rows:
-        found[row["ip"], row["reason"]] = found.get((row["ip"], row["reason"]), 0) + row["events"]
-    assert found == expected

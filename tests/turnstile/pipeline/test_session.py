@@ -21,6 +21,9 @@ class PySparkException(Exception):
     """Recognised by its name: whoever imports the errors need not import pyspark."""
 
 
+LOST = "Job aborted: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 1): "
+
+
 class Py4JNetworkError(PySparkException):
     """As py4j names it when the JVM is gone."""
 
@@ -67,7 +70,23 @@ def _command(process: Path) -> str:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (PySparkException("ModuleNotFoundError: No module named 'pyarrow'\n at x"), "A worker's Python has no pyarrow"),
+        (
+            PySparkException("ModuleNotFoundError: No module named 'pyarrow'\n at x"),
+            "The Python of a worker has no pyarrow",
+        ),
+        (
+            PySparkException(f"{LOST}\nModuleNotFoundError: No module named 'numpy'"),
+            "of worker 10.0.0.7 has no numpy: workers",
+        ),
+        (
+            PySparkException(f'{LOST} java.io.IOException: Cannot run program "py": error=2'),
+            "Workers can't start py: let",
+        ),
+        (
+            PySparkException("File file:/mine/conn.csv does not exist"),
+            "Workers see no file:/mine/conn.csv: put it where",
+        ),
+        (PySparkException("x.errors.PipelineError: Workers wrote.\n at y"), "Workers wrote."),
         (PySparkException("a\nCaused by: java.lang.OutOfMemoryError: Java heap space"), "--conf spark.driver.memory"),
         (PySparkException("java.io.IOException: No space left on device"), "The disk is full"),
         (PySparkException("Job aborted\n at x\nCaused by: java.io.IOException: odd"), "java.io.IOException: odd"),

@@ -9,9 +9,9 @@ import pyarrow
 import pyarrow.parquet
 
 from broker.journal.schema import COLUMNS
-from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
-from turnstile.pipeline.events.parts import Parts, Unreadable, broker_of, parts_in
+from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
 from turnstile.pipeline.events.rows import HERE_EVENTS, Rows, RowsHere
 from turnstile.pipeline.events.sweep import NEVER
 
@@ -39,7 +39,7 @@ class Journal(NamedTuple):
 def here(folders: Sequence[Path], *, until_ns: int | None = None, at_most: int = HERE_EVENTS) -> Journal | None:
     """A journal of at most so many events, read without Spark; None for a larger one.
 
-    Raises PipelineError when there is no such folder, or nothing in it that can be read.
+    Raises NoInput when there is no such folder, or nothing in it that can be read.
     """
     parts = parts_in(folders)
     if parts.events > at_most:
@@ -51,7 +51,7 @@ def here(folders: Sequence[Path], *, until_ns: int | None = None, at_most: int =
         except (OSError, pyarrow.ArrowException):
             unreadable.append(Unreadable(f"{path} is damaged; its events are missing.", broker_of(path)))
     if not tables:
-        raise PipelineError(nothing_in(folders, Parts([], 0, unreadable)))
+        raise NoInput(nothing_in(folders, unreadable))
     table = pyarrow.concat_tables(tables).unify_dictionaries().combine_chunks()
     if until_ns is not None:
         table = _until(table, until_ns)
@@ -71,14 +71,14 @@ def _until(table: pyarrow.Table, until_ns: int) -> pyarrow.Table:
     return table.filter(pyarrow.array(is_kept))
 
 
-def _read(path: Path) -> pyarrow.Table:
+def _read(path: str) -> pyarrow.Table:
     # Not `read_table`, which imports pandas: that takes longer than to judge ten thousand events.
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
         return file.read(columns=_HERE.names).select(_HERE.names).cast(_HERE)
 
 
-def nothing_in(folders: Sequence[str | Path], parts: Parts) -> str:
+def nothing_in(places: Sequence[str | Path], unreadable: Sequence[Unreadable]) -> str:
     """Why there is nothing to read."""
-    if parts.unreadable:
-        return parts.unreadable[0].sentence
-    return f"{folders[0]} has no journal in it (no .parquet parts)."
+    if unreadable:
+        return unreadable[0].sentence
+    return f"{places[0]} has no journal in it (no .parquet parts)."

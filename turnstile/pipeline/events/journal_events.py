@@ -1,22 +1,30 @@
 """The journal as a DataFrame: which parts can be read, their schema, and connections paired from their events."""
 
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from broker.journal.schema import COLUMNS
-from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events.journal import EVENTS, Journal, nothing_in
-from turnstile.pipeline.events.parts import Unreadable, parts_in
+from turnstile.pipeline.events.parts import Parts, Unreadable, parts_in
+from turnstile.pipeline.events.parts_at import parts_at
+from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.spark_rows import RowsOnSpark
+from turnstile.pipeline.hadoop_files import HadoopFiles
+from turnstile.pipeline.places import as_read, is_uri, local_path
+from turnstile.pipeline.session import is_local
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+FETCHED_EVENTS = 1_000_000
+"""About 200 MB in Spark's JVM and as much here."""
 INCARNATION = ("broker", "shard", "epoch")
-UNKNOWN_EVENTS = 10_000_000
-"""What a journal is taken to have where nothing tells."""
 
 
 class JournalEvents(NamedTuple):
@@ -28,30 +36,49 @@ class JournalEvents(NamedTuple):
     about: int
     is_live: bool
 
-    def journal(self) -> Journal:
-        """The same for kernels."""
-        return Journal(RowsOnSpark(self.events.select(*EVENTS.names), self.about), self.unreadable, self.is_live)
+    def journal(self, *, fetched: bool = False) -> Journal:
+        """The same for kernels. `fetched`: a small one is judged here, and Spark only reads it."""
+        events = self.events.select(*EVENTS.names)
+        is_small = self.about <= FETCHED_EVENTS
+        rows = RowsHere(events.toArrow()) if fetched and is_small else RowsOnSpark(events, self.about)
+        return Journal(rows, self.unreadable, self.is_live)
 
 
 def read(
-    spark: SparkSession, folders: Sequence[str | Path], *, until_ns: int | None = None, may_be_empty: bool = False
+    spark: SparkSession, places: Sequence[str], *, aside: Path | None = None, until_ns: int | None = None
 ) -> JournalEvents:
-    """Events of the parts in `folders` (of parts of one name, the first folder's), up to `until_ns` of mono_ns.
+    """Events of the parts in folders, here or at URIs, up to `until_ns` of mono_ns; of parts of one name, the first folder's.
 
-    Raises PipelineError when there is no such folder, or nothing in it that can be read.
+    `aside`: a folder of further parts that this process alone can see. Raises NoInput when there is no such folder, or
+    nothing in it that can be read.
     """
-    remote = [str(folder) for folder in folders if "://" in str(folder)]
-    if remote:
-        events = spark.read.schema(SCHEMA).parquet(*remote)
-        return JournalEvents(_until(events, until_ns), [], UNKNOWN_EVENTS, until_ns is not None)
-    parts = parts_in([Path(folder) for folder in folders])
-    if not parts.whole and not may_be_empty:
-        raise PipelineError(nothing_in(folders, parts))
-    paths = [str(path) for path in parts.whole]
+    far = [place for place in places if is_uri(place)]
+    near = [local_path(place) for place in places if not is_uri(place)]
+    here = parts_in([*near, *([aside] if aside is not None else [])])
+    there = parts_at(HadoopFiles(spark), far) if far else Parts([], 0, [])
+    sent = []
+    if aside is not None and not is_local(spark.sparkContext.master):
+        sent = [part for part in here.whole if Path(part).parent == aside]
+    read_there = [as_read(part) for part in (*here.whole, *there.whole) if part not in sent]
+    unreadable = sorted([*here.unreadable, *there.unreadable])
+    if not read_there and not sent:
+        raise NoInput(nothing_in(places, unreadable))
     # A page that is damaged ends its file there: what is missing shows as a gap, or as an end that is not told.
     reader = spark.read.schema(SCHEMA).option("ignoreCorruptFiles", "true")
-    events = reader.parquet(*paths) if paths else spark.createDataFrame([], SCHEMA)
-    return JournalEvents(_until(events, until_ns), parts.unreadable, parts.events, until_ns is not None)
+    frames = [reader.parquet(*read_there)] if read_there else []
+    frames += [_sent(spark, sent)] if sent else []
+    events = _until(reduce(DataFrame.unionByName, frames), until_ns)
+    return JournalEvents(events, unreadable, here.events + there.events, until_ns is not None)
+
+
+def _sent(spark: SparkSession, parts: Sequence[str]) -> DataFrame:
+    """The events of parts, sent to workers that can't read these."""
+    table = pyarrow.concat_tables([pyarrow.parquet.read_table(part) for part in parts])
+    plain = [
+        field.with_type(pyarrow.string()) if pyarrow.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return spark.createDataFrame(table.cast(pyarrow.schema(plain)))
 
 
 def _until(events: DataFrame, until_ns: int | None) -> DataFrame:

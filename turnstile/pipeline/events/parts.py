@@ -1,7 +1,7 @@
 """The parts of a journal: which there are, and which can't be read, and why."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +9,9 @@ import pyarrow
 import pyarrow.parquet
 
 from broker.journal.schema import COLUMNS
-from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.errors import NoInput
+
+PART = ".parquet"
 
 
 class Unreadable(NamedTuple):
@@ -20,46 +22,64 @@ class Unreadable(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Paths of the parts that are whole, how many events they have, and the parts that aren't."""
+    """Places of the parts that are whole, how many events they have, and the parts that aren't."""
 
-    whole: list[Path]
+    whole: list[str]
     events: int
     unreadable: list[Unreadable]
 
 
+class Footer(NamedTuple):
+    """What the end of a Parquet file says."""
+
+    rows: int
+    columns: frozenset[str]
+
+
 def parts_in(folders: Sequence[Path]) -> Parts:
-    """The parts of a journal; of those of one name, the first folder's. Raises PipelineError when there is no such folder."""
+    """The parts of a journal; of those of one name, the first folder's. Raises NoInput when there is no such folder."""
     found: dict[str, Path] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise PipelineError(f"{folder} is not a folder.")
-        for path in sorted(folder.glob("*.parquet")):
+            raise NoInput(f"{folder} is not a folder.")
+        for path in sorted(folder.glob(f"*{PART}")):
             found.setdefault(path.name, path)
+    return looked_at(map(str, found.values()), _footer)
+
+
+def looked_at(places: Iterable[str], footer: Callable[[str], Footer | None]) -> Parts:
+    """Parts by their footers; None is that of a file that is not whole."""
     whole, events, unreadable = [], 0, []
-    for path in found.values():
-        rows, why = _looked_at(path)
-        if why:
-            unreadable.append(Unreadable(f"{path} {why}; its events are missing.", broker_of(path)))
+    for place in places:
+        end = footer(place)
+        if why := _fault(end):
+            unreadable.append(Unreadable(f"{place} {why}; its events are missing.", broker_of(place)))
         else:
-            whole.append(path)
-            events += rows
+            assert end is not None  # that would be a fault
+            whole.append(place)
+            events += end.rows
     return Parts(whole, events, sorted(unreadable))
 
 
-def broker_of(path: Path) -> int | None:
+def broker_of(place: str) -> int | None:
     """b0-s1-e000004-000000012345.parquet -> 0; the coordinator's begins with b-1."""
-    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", path.name)
+    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", place.rpartition("/")[2])
     return int(name[1]) if name is not None else None
 
 
-def _looked_at(path: Path) -> tuple[int, str]:
-    """How many events a part has, and what is wrong with it, by its footer."""
+def _footer(place: str) -> Footer | None:
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            names, rows = set(file.schema_arrow.names), file.metadata.num_rows
+        with pyarrow.parquet.ParquetFile(place) as file:
+            return Footer(file.metadata.num_rows, frozenset(file.schema_arrow.names))
     except (OSError, pyarrow.ArrowException):
-        return 0, "is not a whole Parquet file"
-    missing = [column.name for column in COLUMNS if column.name not in names]
+        return None
+
+
+def _fault(end: Footer | None) -> str:
+    """What is wrong with a part; nothing when it is whole."""
+    if end is None:
+        return "is not a whole Parquet file"
+    missing = [column.name for column in COLUMNS if column.name not in end.columns]
     if len(missing) == len(COLUMNS):
-        return 0, "is no part of a journal"
-    return rows, f"has no column {missing[0]}" if missing else ""
+        return "is no part of a journal"
+    return f"has no column {missing[0]}" if missing else ""

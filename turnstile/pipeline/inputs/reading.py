@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.errors import PipelineError, cause
+from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
 from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
@@ -102,7 +102,8 @@ def explained(paths: Sequence[str], format: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
-        raise PipelineError(_why(error, paths, format)) from error
+        kind = NoInput if "PATH_NOT_FOUND" in str(error) else PipelineError
+        raise kind(_why(error, paths, format)) from error
 
 
 def _rows_about(parsed: DataFrame, format: str) -> int:
@@ -169,6 +170,9 @@ def _why(error: Exception, paths: Sequence[str], format: str) -> str:
         return f"A file in {where} is not a whole {format.capitalize()} file: {cause(text)}"
     if "UNABLE_TO_INFER_SCHEMA" in text:
         return f"There is nothing in {where}: no file, or files without a row."
+    said = known(text)
+    if said is not None:
+        return said
     if isinstance(error, AnalysisException):
         return f"{where} can't be read as {format}: {text.splitlines()[0]}"
     return f"Reading {where} as {format} failed: {cause(text)}"

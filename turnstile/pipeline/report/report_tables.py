@@ -4,10 +4,13 @@ A table that only draws a picture is cut into at most BUCKETS steps of time in S
 thousand rows, for a journal of any size.
 """
 
+import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -29,9 +32,9 @@ _BIN_BASE = 2.0
 
 
 class Built(NamedTuple):
-    """A report's tables as DataFrames, some of them collected for the page, and its summary."""
+    """A report's tables, as Arrow has them and as rows for the page, and its summary."""
 
-    tables: dict[str, DataFrame]
+    tables: dict[str, pyarrow.Table]
     rows: dict[str, list[dict[str, Any]]]
     marks: list[tuple[float, str]]
     caps: dict[str, list[tuple[float, float | None]]]
@@ -58,8 +61,8 @@ def build(journal: JournalEvents) -> Built:
     bucket_s = max(1.0, round(span / BUCKETS))
     seen = _survey(events)
     timeline, offset_ns = seen.timeline(), facts["offset_ns"] or 0
-    tables = {name: make(events, bucket_s) for name, make in TABLES.items()}
-    rows = {name: [row.asDict() for row in frame.collect()] for name, frame in tables.items()}
+    tables = {name: make(events, bucket_s).toArrow() for name, make in TABLES.items()}
+    rows = {name: table.to_pylist() for name, table in tables.items()}
     summary = {name: facts[name] for name in ("events", "first", "last", "admitted", "refused", "throttled")}
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
     return Built(
@@ -68,14 +71,18 @@ def build(journal: JournalEvents) -> Built:
     )  # fmt: skip
 
 
-def write_tables(built: Built, out: Path, format: str) -> None:
-    """Each table as a folder of Parquet or CSV."""
-    for name, frame in built.tables.items():
-        writer = frame.coalesce(1).write.mode("overwrite")
-        if format == "csv":
-            writer.option("header", "true").csv(str(out / name))
-        else:
-            writer.parquet(str(out / name))
+def in_files(built: Built, format: str) -> dict[str, bytes]:
+    """Each table as a file, by its name, of Parquet or CSV."""
+    return {f"{name}.{format}": _in_file(table, format) for name, table in built.tables.items()}
+
+
+def _in_file(table: pyarrow.Table, format: str) -> bytes:
+    content = io.BytesIO()
+    if format == "csv":
+        pyarrow.csv.write_csv(table, content)
+    else:
+        pyarrow.parquet.write_table(table, content)
+    return content.getvalue()
 
 
 # ---- tables

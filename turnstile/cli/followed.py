@@ -1,0 +1,70 @@
+"""`turnstile followed`: what `turnstile report --follow` has counted so far."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from turnstile.cli.cluster_command import json_option
+from turnstile.cli.output import show_table
+from turnstile.cli.spark_job import SparkOptions, failing_in_one_sentence, spark_options, spark_session
+
+_KEYS = ("minute", "ip", "kind", "reason")
+
+
+@click.command()
+@click.argument("out")
+@click.option(
+    "--by",
+    type=click.Choice(_KEYS),
+    multiple=True,
+    help="Add up by this alone; may be given again.  [default: all four]",
+)
+@click.option("--since", type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%d"]), help="Only from this minute on, in UTC.")
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="At most so many rows.")
+@json_option
+@spark_options
+def followed(out: str, by: tuple[str, ...], since: datetime | None, top: int, as_json: bool, on: SparkOptions) -> None:
+    """Show what `turnstile report --follow --out OUT` has counted: OUT is its path or URI. It may still be counting.
+
+    The newest minutes first, or, where rows are not by minute, the most events. Exit code 0: done. 1: it could not be done.
+    2: wrong usage, or nothing was counted there.
+    """
+    keys = [name for name in _KEYS if name in by] or list(_KEYS)
+    with failing_in_one_sentence():
+        from turnstile.pipeline.counts import Counts, summed
+        from turnstile.pipeline.places import as_spark_has_it
+
+        with spark_session(on, [out], "followed") as spark:
+            from pyspark.sql import functions as F
+
+            counted = Counts(spark, as_spark_has_it(out)).read()
+            if since is not None:
+                counted = counted.where(F.col("minute") >= F.lit(since.replace(tzinfo=UTC)))
+            rows = summed(counted, keys)
+            newest = [F.desc("minute")] if "minute" in keys else []
+            first = rows.orderBy(*newest, F.desc("events"), *keys).limit(top)
+            if newest:
+                first = first.withColumn("minute", F.unix_seconds("minute"))  # Python would have the machine's zone
+            shown = [row.asDict() for row in first.collect()]
+            of = len(shown) if len(shown) < top else rows.count()
+    for row in shown if newest else ():
+        row["minute"] = datetime.fromtimestamp(row["minute"], UTC)
+    if as_json:
+        click.echo(json.dumps({"rows": shown, "of": of}, default=datetime.isoformat))
+        return
+    head = (*keys, "events", "throttled for")
+    show_table([head, *(tuple(_cell(row, name) for name in (*keys, "events", "throttle_ms")) for row in shown)])
+    if of > len(shown):
+        click.echo(f"the first {len(shown)} of {of:,} rows; --top shows more", err=True)
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    if name == "minute":
+        return f"{row[name]:%Y-%m-%d %H:%M}"
+    if name == "throttle_ms":
+        return f"{row[name] / 1000:,.1f} s"
+    return f"{row[name]:,}" if name == "events" else str(row[name])

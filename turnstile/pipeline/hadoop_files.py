@@ -1,0 +1,62 @@
+"""Files at any place that Spark reaches, by Hadoop's `FileSystem` in Spark's JVM: what there is, and what a job leaves.
+
+What goes wrong raises as any call to Spark does; `errors.sentence` makes it a sentence.
+"""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class HadoopFiles:
+    """Files as `spark` sees them, with its settings (`spark.hadoop.*`)."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        java, context = spark.sparkContext._jvm, spark.sparkContext._jsc
+        assert java is not None and context is not None  # of a session that runs
+        self._path = java.org.apache.hadoop.fs.Path
+        self._conf = context.hadoopConfiguration()
+        self._reader = java.org.apache.parquet.hadoop.ParquetFileReader
+        self._input = java.org.apache.parquet.hadoop.util.HadoopInputFile
+
+    def check(self, place: str) -> None:
+        """Raises when Spark has no filesystem for it."""
+        self._at(place)
+
+    def is_there(self, place: str) -> bool:
+        """Whether there is a file or a folder."""
+        files, path = self._at(place)
+        return bool(files.exists(path))
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder, sorted; nothing when there is no such folder."""
+        files, path = self._at(folder)
+        if not files.exists(path):
+            return []
+        return sorted(str(status.getPath().getName()) for status in files.listStatus(path))
+
+    def write(self, place: str, content: bytes) -> None:
+        """A file with that content, in place of any."""
+        files, path = self._at(place)
+        stream = files.create(path, True)
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+
+    def delete(self, place: str) -> None:
+        """Removes a file, or a folder with all that is in it."""
+        files, path = self._at(place)
+        files.delete(path, True)
+
+    def footer(self, place: str) -> tuple[int, str]:
+        """How many rows a Parquet file has, and its schema as Parquet spells it."""
+        reader = self._reader.open(self._input.fromPath(self._path(place), self._conf))
+        try:
+            return int(reader.getRecordCount()), str(reader.getFileMetaData().getSchema().toString())
+        finally:
+            reader.close()
+
+    def _at(self, place: str) -> tuple[Any, Any]:
+        path = self._path(place)
+        return path.getFileSystem(self._conf), path
