@@ -6,9 +6,9 @@ of the job and the first look at its input.
 
 from __future__ import annotations
 
+import decimal  # noqa: F401 - two threads import it, and an interrupted import makes the next one write to stderr
 import logging
 import os
-import re
 import shutil
 import signal
 import sys
@@ -198,8 +198,8 @@ def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
 
 
 def is_local(master: str | None) -> bool:
-    """Whether workers are children of this machine's driver: of its folders and interpreter."""
-    return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
+    """Whether workers run on this machine, with its folders and interpreters (local[2], local-cluster[2,1,1024])."""
+    return master is not None and master.startswith("local")
 
 
 def _disconnect() -> None:
@@ -245,7 +245,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.driver.memory": f"{max(1, min(8, half // GIB))}g",
         "spark.sql.files.maxPartitionBytes": "64m",
     }
-    if is_local(master) or master.startswith("local-cluster"):
+    if is_local(master):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
     if is_local(master) and "PYSPARK_PYTHON" not in os.environ:
