@@ -178,8 +178,9 @@ def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
 
     # Spark 4 warns of any pandas from 3.0 on; the jobs here exchange Arrow with it, never pandas frames.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    # An interrupt cuts a call off in the middle, which py4j logs with a traceback; pyspark logs each query that it can't
-    # resolve with the JVM's. Both raise, too.
+    # What cuts a call off in the middle, an interrupt or the JVM's end, py4j logs with a traceback, as the root logger, too;
+    # pyspark logs each query that it can't resolve with the JVM's. All of it raises, too.
+    logging.getLogger().addFilter(_is_not_of_py4j)
     for name in ("py4j", "DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
@@ -195,6 +196,10 @@ def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
     if not is_local(context.master):
         context.addPyFile(str(package(folder)))
     return spark
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def is_local(master: str | None) -> bool:

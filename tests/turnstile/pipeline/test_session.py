@@ -1,5 +1,6 @@
 """The session of a command: nothing of it outlives the command, and Spark's failures are one sentence."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j import java_gateway
 
 from turnstile.pipeline import jvm
 from turnstile.pipeline.errors import PipelineError, sentence
@@ -65,6 +67,13 @@ def _command(process: Path) -> str:
         return (process / "cmdline").read_text()
     except OSError:
         return ""
+
+
+def test_py4j_says_nothing_of_its_own(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It logs what ends a call in the middle as the root logger, with a traceback."""
+    for path in (java_gateway.__file__, __file__):
+        logging.getLogger().handle(logging.LogRecord("root", logging.ERROR, path, 1, "KeyboardInterrupt", None, None))
+    assert [record.pathname for record in caplog.records] == [__file__]
 
 
 @pytest.mark.parametrize(
