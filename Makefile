@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint simulate oracle fuzz chaos verdicts bench bench-compare bench-attacks bench-pipeline dist lock clean
+.PHONY: help setup demo test lint simulate oracle fuzz chaos verdicts bench bench-compare bench-attacks bench-pipeline standalone dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -68,6 +68,9 @@ bench-attacks: setup ## what hostile clients cost the others
 
 bench-pipeline: setup ## audit and plan at millions of connections
 	$(BIN)/python scripts/bench_pipeline.py
+
+standalone: setup ## the Spark jobs on a master whose workers see nothing of this machine (root)
+	$(BIN)/python scripts/standalone.py
 
 dist: setup ## wheel and sdist in dist/, installed and tried in two empty environments
 	$(BIN)/python scripts/dist.py

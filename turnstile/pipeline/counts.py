@@ -75,7 +75,9 @@ class Counts:
         """COUNTS, each key once. Raises NoInput when nothing was counted there."""
         stand = standing(self.whole())
         if not stand:
-            raise NoInput(f"{self._out} has nothing that `turnstile report --follow` has counted.")
+            raise NoInput(
+                f"{self._out.removeprefix('file:')} has nothing that `turnstile report --follow` has counted."
+            )
         return self._sum(stand)
 
     def add(self, rows: DataFrame, number: int) -> None:
