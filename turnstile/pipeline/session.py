@@ -162,8 +162,9 @@ def _start(master: str | None, app: str, conf: Mapping[str, str]) -> _Started:
         os.environ.update(variables)
         return _Started(_connect(app, {}, machine.folder), machine, machine.folder)
     except Exception as error:
+        said = machine.said  # which goes with its folder
         machine.end()
-        raise PipelineError(f"Spark did not start on {where}: {_reason(error, machine.said)}") from error
+        raise PipelineError(f"Spark did not start on {where}: {_reason(error, said)}") from error
     except BaseException:
         machine.end()
         raise
