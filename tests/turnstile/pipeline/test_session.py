@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from py4j import java_gateway
 
-from turnstile.pipeline import jvm
+from turnstile.pipeline import jvm, session
 from turnstile.pipeline.errors import PipelineError, sentence
 
 COMMAND = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
@@ -60,6 +60,22 @@ def test_a_spark_that_is_not_there_is_one_sentence_and_leaves_nothing(
     with pytest.raises(PipelineError, match="/nowhere/bin/spark-submit: No such file"):
         jvm.launch({}, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_jvm_said_is_read_before_its_folder_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "stderr").write_text("ERROR StandaloneSchedulerBackend: All masters are unresponsive! Giving up.\n")
+    machine = jvm.Jvm(subprocess.Popen(["cat"], stdin=subprocess.PIPE), folder)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no context")
+
+    monkeypatch.setattr(jvm, "launch", lambda *_: (machine, {}))
+    monkeypatch.setattr(session, "_connect", fail)
+    with pytest.raises(PipelineError, match="did not start on spark://h:1: The Spark master does not answer"):
+        session._start("spark://h:1", "app", {})
+    assert not folder.exists()
 
 
 def _command(process: Path) -> str:
