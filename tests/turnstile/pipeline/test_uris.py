@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from storms import Storm
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.errors import NoInput, sentence
+from turnstile.pipeline.errors import NoInput, PipelineError, sentence
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.inputs.reading import contents, load
+from turnstile.pipeline.inputs.reading import contents, explained, load
 
 
 def test_a_data_directory_at_a_uri_gives_the_answer_of_its_path(spark: Any, far: str, tmp_path: Path) -> None:
@@ -60,6 +61,16 @@ def test_a_log_at_a_uri_is_read(spark: Any, far: str, tmp_path: Path) -> None:
     assert contents(load(spark, [f"{far}/conn.csv"], "csv")).total == 2
     with pytest.raises(NoInput, match="There is no"):
         load(spark, [f"{far}/nothing.csv"], "csv")
+
+
+def test_a_log_that_workers_do_not_see_is_not_called_damaged() -> None:
+    """Spark calls every failure to read a file FAILED_READ_FILE."""
+    text = "[FAILED_READ_FILE.FILE_NOT_EXIST] x\nCaused by: java.io.FileNotFoundException: File file:/a/c.csv does not exist"
+    with (
+        pytest.raises(PipelineError, match="Workers see no file:/a/c"),
+        explained(["/a/c.csv"], "csv"),
+    ):
+        raise PySparkException(text)
 
 
 def test_what_is_written_to_a_uri_is_there(spark: Any, far: str, tmp_path: Path) -> None:

@@ -164,15 +164,15 @@ def _why(error: Exception, paths: Sequence[str], format: str) -> str:
     where = ", ".join(paths)
     if "PATH_NOT_FOUND" in text:
         return f"There is no {where}."
+    said = known(text)
+    if said is not None:
+        return said
     if "EOFException" in text or "Unexpected end of input stream" in text:
         return f"A compressed file in {where} is cut off; decompress what there is of it and read that."
     if "is not a Parquet file" in text or "CANNOT_READ_FILE_FOOTER" in text or "FAILED_READ_FILE" in text:
         return f"A file in {where} is not a whole {format.capitalize()} file: {cause(text)}"
     if "UNABLE_TO_INFER_SCHEMA" in text:
         return f"There is nothing in {where}: no file, or files without a row."
-    said = known(text)
-    if said is not None:
-        return said
     if isinstance(error, AnalysisException):
         return f"{where} can't be read as {format}: {text.splitlines()[0]}"
     return f"Reading {where} as {format} failed: {cause(text)}"
