@@ -16,6 +16,8 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.inputs.dotted import dotted
+
 Array = numpy.ndarray[Any, Any]
 MAPPED = 0xFFFF
 """Bits 32 to 47 of an IPv4 address as v4-mapped IPv6; above them are zeros."""
@@ -47,19 +49,28 @@ def name(high: int, low: int) -> str:
 def numbers(texts: pyarrow.Array) -> tuple[Array, Array, Array]:
     """high and low (unsigned) of each text, and whether it is an address at all. Null is none."""
     coded = pyarrow.compute.dictionary_encode(texts)
-    distinct = coded.dictionary.to_pylist()
-    if len(_known) > _KNOWN_AT_MOST:
-        _known.clear()
-    parsed = [known if (known := _known.get(text, ...)) is not ... else _parsed(text) for text in distinct]
-    found = numpy.array([(*each, 1) if each else (0, 0, 0) for each in parsed] + [(0, 0, 0)], dtype="u8")
+    distinct = coded.dictionary
     codes = pyarrow.compute.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
-    high, low, is_address = (column[codes] for column in found.T)
-    return high, low, is_address.astype(bool)
+    high, low = numpy.zeros((2, len(distinct) + 1), "u8")
+    is_address = numpy.zeros(len(distinct) + 1, dtype=bool)
+    bits, is_address[:-1] = dotted(distinct)
+    low[:-1] = numpy.where(is_address[:-1], bits | numpy.uint64(MAPPED << 32), numpy.uint64(0))
+    rest = numpy.flatnonzero(~is_address[:-1])
+    for place, text in zip(rest.tolist(), distinct.take(pyarrow.array(rest)).to_pylist(), strict=True):
+        found = _parsed(text)
+        if found is not None:
+            high[place], low[place] = found
+            is_address[place] = True
+    return high[codes], low[codes], is_address[codes]
 
 
 def _parsed(text: str) -> tuple[int, int] | None:
-    found = _known[text] = parse(text)
-    return found
+    """`parse`, once for each text of a while."""
+    if text not in _known:
+        if len(_known) >= _KNOWN_AT_MOST:
+            _known.clear()
+        _known[text] = parse(text)
+    return _known[text]
 
 
 class Addresses:

@@ -114,10 +114,10 @@ def _lowest_free(opened_us: Array, closed_us: Array, is_start: Array) -> Array:
             else:
                 level = highest = highest + 1
             given.append(level)
-            if closed > opened:
-                heappush(leaving, closed << bits | level)
-            else:
+            if closed <= opened:
                 heappush(free, level)
+            elif closed < NEVER:
+                heappush(leaving, closed << bits | level)
         found[part] = given
     return found
 
