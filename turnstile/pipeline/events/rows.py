@@ -7,13 +7,27 @@ that key finds the same in one piece and in many.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow
 
 from turnstile.pipeline.events import arrays, sweep
 
 Kernel = Callable[[pyarrow.Table], pyarrow.Table]
+
+
+class Carry(NamedTuple):
+    """How a kernel over rows in order of `at_ns` is cut in time.
+
+    ends      a kernel: what is so at the end of a slice of the rows, whatever was before it (columns of `schema`)
+    carried   `ends` of all slices in order of time -> for each slice the rows that stand for all before it
+    """
+
+    ends: Kernel
+    schema: pyarrow.Schema
+    carried: Callable[[Sequence[pyarrow.Table]], list[pyarrow.Table]]
+
+
 HERE_EVENTS = 6_000_000
 """About 3 GiB at most; Spark takes longer to start than to judge what is fewer."""
 
@@ -31,6 +45,10 @@ class Rows(Protocol):
 
     def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> "Rows":
         """What a kernel makes of rows of which all that have the same `keys` come together."""
+        ...
+
+    def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> "Rows":
+        """As `by`, but a key that has very many rows may come in slices of time, each with what is carried into it."""
         ...
 
     def swept(
@@ -71,6 +89,9 @@ class RowsHere:
 
     def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> Rows:
         return RowsHere(kernel(self._table))
+
+    def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
+        return self.by(keys, kernel, schema)
 
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 import pyarrow
+import pyarrow.compute
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.events import spark_sweep, sweep
-from turnstile.pipeline.events.rows import Kernel, Rows
+from turnstile.pipeline.events.rows import Carry, Kernel, Rows
 
 TASK_ROWS = 500_000
 _TASK = "task"
@@ -39,6 +40,27 @@ class RowsOnSpark:
         task = F.pmod(F.xxhash64(*keys), F.lit(tasks))
         return self._with(self.frame.withColumn(_TASK, task).groupBy(_TASK).applyInArrow(run, sweep.ddl(schema)))
 
+    def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
+        steps, _ = spark_sweep.sliced(self.frame, rows=self._rows, keys=keys)
+        if "is_hot" not in steps.columns:
+            return self.by(keys, kernel, schema)
+        hot = steps.where("is_hot").drop("is_hot")
+        ends = (
+            hot.groupBy("slice").applyInArrow(_of_slice(carry.ends), f"slice int, {sweep.ddl(carry.schema)}").toArrow()
+        )
+        numbers = sorted(ends["slice"].unique().to_pylist())
+        each = [ends.filter(pyarrow.compute.equal(ends["slice"], number)).drop_columns(["slice"]) for number in numbers]
+        carried = dict(zip(numbers, carry.carried(each), strict=True))
+
+        def run(table: pyarrow.Table) -> pyarrow.Table:
+            before = carried[table["slice"][0].as_py()]
+            rows = table.drop_columns(["slice"])
+            return kernel(pyarrow.concat_tables([before, rows.cast(before.schema)]))
+
+        found = hot.groupBy("slice").applyInArrow(run, sweep.ddl(schema))
+        rest = self._with(steps.where(~F.col("is_hot")).drop("is_hot", "slice"))
+        return rest.by(keys, kernel, schema).and_(self._with(found))
+
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
@@ -60,3 +82,14 @@ class RowsOnSpark:
 
     def _with(self, frame: DataFrame) -> "RowsOnSpark":
         return RowsOnSpark(frame, self._rows)
+
+
+def _of_slice(kernel: Kernel) -> Kernel:
+    """The same, with the number of the slice beside each row."""
+
+    def run(table: pyarrow.Table) -> pyarrow.Table:
+        found = kernel(table.drop_columns(["slice"]))
+        number = pyarrow.repeat(table["slice"][0], found.num_rows)
+        return found.add_column(0, "slice", number)
+
+    return run

@@ -25,19 +25,19 @@ def changes(intervals: DataFrame) -> DataFrame:
     return exploded.select("broker", "listener", "ip", "step.at_ns", "step.change", "version", "conn")
 
 
-def sliced(steps: DataFrame, *, rows: int) -> tuple[DataFrame, int]:
+def sliced(steps: DataFrame, *, rows: int, keys: Sequence[str] = ("broker", "ip")) -> tuple[DataFrame, int]:
     """The same with `slice`, a number that rises with at_ns, in slices of about equal size; and how many slices.
 
-    `is_hot`, if there is such an address: whether it is one that has a good part of a slice's rows.
+    `is_hot`, if there is such a key (an address): whether it is one that has a good part of a slice's rows.
     """
     count = max(1, rows // SLICE_ROWS)
     if count == 1:
         return steps.withColumn("slice", F.lit(0)), 1
     share = min(1.0, count * SAMPLE_PER_SLICE / rows)
-    sample = steps.sample(share, 1).select("at_ns", "broker", "ip").persist()
+    sample = steps.sample(share, 1).select("at_ns", *keys).persist()
     inner = [number / count for number in range(1, count)]
     bounds = sorted({int(bound) for bound in sample.approxQuantile("at_ns", inner, 0.2 / count)})
-    name = F.concat_ws("/", "broker", "ip")
+    name = F.concat_ws("/", *keys)
     often = sample.groupBy(name.alias("name")).count().where(F.col("count") > share * rows / count / 4)
     hot = [row["name"] for row in often.collect()]
     sample.unpersist()
