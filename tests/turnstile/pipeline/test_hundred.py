@@ -10,6 +10,7 @@ import rated
 from crowd import MISSING, PLANTS, Broker, coordinator, versions, write_unreadable
 from storms import write
 
+from turnstile.pipeline.audit import rate_unit_checks
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.verdict import AuditResult
 from turnstile.pipeline.events import spark_rows, spark_sweep
@@ -90,7 +91,8 @@ def test_missing_events_at_a_hundred_seeds(tmp_path: Path) -> None:
     assert found(result, "sequence") == set(range(SEEDS, number))
 
 
-def test_every_rate_at_a_hundred_seeds(tmp_path: Path) -> None:
+def test_every_rate_at_a_hundred_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_unit_checks, "SLICE", 9)
     events, planted = [], {}
     for place, kind in enumerate([None, *rated.PLANTS]):
         of_kind = range(place * SEEDS, (place + 1) * SEEDS)

@@ -9,6 +9,10 @@ U1  What a window of N samples of a size counts at an instant was recorded withi
     sizes at least. So an address that had no more than quota * (N - 1) sizes in any N + 1 of them is never over its quota,
     and isn't replayed.
 
+Where a sample of a window begins depends on every record before it (R1 of rate.py), so the windows of one address, or of one
+broker's listeners, are replayed one event after the other: in slices of SLICE events, from one of which the windows are
+carried into the next.
+
 After a gap a home's windows are not known any more, and what it recorded later is not judged.
 """
 
@@ -16,6 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from heapq import merge
 from operator import itemgetter
 from typing import Any
 
@@ -33,6 +38,7 @@ from turnstile.pipeline.events.sequence import Gap, first_gaps
 from turnstile.pipeline.events.timeline import Timeline, VersionLimits
 
 SHOWN = 10
+SLICE = 100_000
 INCARNATION = ("broker", "shard", "epoch")
 NAMES = {"ip": "ip_rate_units", "listener": "listener_rate_units"}
 CHANGES = pyarrow.schema(
@@ -179,17 +185,13 @@ def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arra
 def _replayed(
     rows: pyarrow.Table, window: str, timeline: Timeline, until: int | None, begun: Sequence[Start]
 ) -> list[dict[str, Any]]:
-    """Rows of UNITS of one address, or of a broker's listeners, at one home."""
+    """Rows of UNITS of one address, or of a broker's listeners, at one home. `rows`: CHANGES in order of seq."""
     home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
     broker = rows["broker"][0].as_py()
     quotas_of: dict[int, _Quotas] = {}
     found: list[dict[str, Any]] = []
-    events: list[tuple[int, int, dict[str, Any], int]] = [
-        (seq, version, _of(detail, window), -1) for seq, version, detail in begun
-    ]
-    seqs, versions = arrays.numbers(rows, "seq").tolist(), arrays.numbers(rows, "version").tolist()
-    events += zip(seqs, versions, _details(rows), range(rows.num_rows), strict=True)
-    for seq, version, detail, place in sorted(events, key=itemgetter(0)):
+    begins = sorted(((seq, version, _of(detail, window), -1) for seq, version, detail in begun), key=itemgetter(0))
+    for seq, version, detail, place in merge(begins, _events(rows), key=itemgetter(0)):
         if until is not None and seq >= until:
             break
         quotas = quotas_of.get(version)
@@ -235,22 +237,20 @@ def _window_of(pool: str) -> str:
     return "listener:" if pool.startswith("listener:") else pool
 
 
-def _details(rows: pyarrow.Table) -> Iterator[dict[str, Any]]:
-    """Rows of CHANGES as their home journaled them."""
-    names = ("pool", "tokens", "at_ms", "peer", "is_grant", "is_violated", "is_charged")
-    for pool, tokens, at_ms, peer, is_grant, is_violated, is_charged in zip(
-        *(rows[name].to_pylist() for name in names), strict=True
-    ):
-        detail = {
-            "pool": pool,
-            "tokens": tokens,
-            "at_ms": at_ms,
-            "charged": is_charged,
-            "to" if is_grant else "from": peer,
-        }
-        if is_violated:
-            detail["violated"] = True
-        yield detail
+def _events(rows: pyarrow.Table) -> Iterator[tuple[int, int, dict[str, Any], int]]:
+    """(seq, version, detail as their home journaled it, place) of CHANGES in order of seq; SLICE at a time as Python objects, of
+    which millions would take gigabytes."""
+    names = ("seq", "version", "pool", "tokens", "at_ms", "peer", "is_grant", "is_violated", "is_charged")
+    for start in range(0, rows.num_rows, SLICE):
+        part = rows.slice(start, SLICE)
+        columns = (part[name].to_pylist() for name in names)
+        for place, row in enumerate(zip(*columns, strict=True), start):
+            seq, version, pool, tokens, at_ms, peer, is_grant, is_violated, is_charged = row
+            to = "to" if is_grant else "from"
+            detail = {"pool": pool, "tokens": tokens, "at_ms": at_ms, "charged": is_charged, to: peer}
+            if is_violated:
+                detail["violated"] = True
+            yield seq, version or 0, detail, place
 
 
 def _quota(rate: float) -> float | None:
