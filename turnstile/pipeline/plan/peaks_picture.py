@@ -79,7 +79,7 @@ def _marks(scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[in
         ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
         title = f"<title>a cap of {cap}: {touched:,} addresses had more open</title>"
         parts.append(f'<line class="cap" {ends} stroke="{COLOUR_OF["ip_cap"]}"{dashes}>{title}</line>')
-        text = f"{cap} recommended" if cap == recommended else str(cap)
+        text = f"{cap:,}{' recommended' if cap == recommended else ''}"
         half = len(text) * CHARACTER / 2
         middle = min(max(x, LEFT + half), WIDTH - RIGHT - half)
         line = next((each for each in range(LINES) if free_from[each] <= middle - half), None)
