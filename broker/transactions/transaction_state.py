@@ -221,6 +221,8 @@ def end_second(
     )
     if not again and (known.producer_epoch != epoch or known.state in PREPARED):
         return Step(codes.PRODUCER_FENCED)
+    if again and known.producer_epoch == EPOCH_LIMIT and known.next_producer_id == NONE:
+        return Step(codes.PRODUCER_FENCED)  # the fence took the last epoch, which no producer may get (S2)
     if again:
         done = Step(codes.NONE, None, known.producer_id, known.producer_epoch)
         return _ended_before(known, done, commit=commit)

@@ -76,6 +76,13 @@ def test_the_second_version_gives_a_new_id_with_the_last_epoch() -> None:
     assert steps.end_second(done, 7, EPOCH_LIMIT - 1, new_id, commit=True, now_ms=8) == (0, None, 99, 0)
 
 
+def test_a_producer_that_was_fenced_with_the_last_epoch_is_not_given_it() -> None:
+    begun = steps.add_partitions(known(producer_epoch=EPOCH_LIMIT - 1), 7, EPOCH_LIMIT - 1, P, 5).metadata
+    assert begun is not None
+    fenced = steps.complete(steps.fence(begun, 6), 7)
+    assert steps.end_second(fenced, 7, EPOCH_LIMIT - 1, new_id, commit=False, now_ms=8).code == codes.PRODUCER_FENCED
+
+
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT, S.PREPARE_COMMIT, S.PREPARE_ABORT])
 @pytest.mark.parametrize("commit", [False, True])
 def test_the_first_version_ends_what_is_ongoing_alone(state: TransactionState, commit: bool) -> None:
