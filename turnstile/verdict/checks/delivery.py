@@ -31,7 +31,7 @@ def judge(timeline: Timeline) -> Finding:
     usual_ms = (timeline.baseline.ended_ns + timeline.wall_offset_ns) // MS
     if _doubled([record for record in records if record.at_ms < usual_ms]):
         return Finding(UNJUDGED, "its records are alike, so that a doubled one can't be told", SOURCE)
-    doubled, lost = _doubled(records), _lost(records)
+    doubled, lost = _doubled(records), _lost(records, _before_copies(timeline))
     counted = "" if lost is not None else "; whether one was lost can't be told, as their values are not numbered"
     seen = f"{len(records)} records up to the end of throttling, {doubled} of them twice{counted}"
     if lost:
@@ -46,8 +46,24 @@ def _doubled(records: Sequence[Record]) -> int:
     return sum(count - 1 for count in counted.values())
 
 
-def _lost(records: Sequence[Record]) -> int | None:
-    """How many numbers are missing where values are numbered one by one; None where they are not."""
+def _before_copies(timeline: Timeline) -> list[Record]:
+    """What the client itself produced: copies of it number their records alike."""
+    began_ns = min((step.began_ns for step in timeline.of_kind("herd")), default=None)
+    if began_ns is None:
+        return list(timeline.records or ())
+    began_ms = (began_ns + timeline.wall_offset_ns) // MS
+    return [record for record in timeline.records or () if record.at_ms < began_ms]
+
+
+def _lost(records: Sequence[Record], own: Sequence[Record]) -> int | None:
+    """How many numbers are missing where values are numbered one by one; None where they are not.
+
+    One that is in `own` at another time was not lost: some clients, as kafkajs, stamp a record again when they send it again.
+    """
+    arrived: dict[str, set[int]] = {}
+    for record in own:
+        if found := _NUMBER.findall(record.value or b""):
+            arrived.setdefault(record.topic, set()).add(int(found[-1]))
     numbers: dict[str, set[int]] = {}
     for record in records:
         found = _NUMBER.findall(record.value or b"")
@@ -55,9 +71,9 @@ def _lost(records: Sequence[Record]) -> int | None:
             return None
         numbers.setdefault(record.topic, set()).add(int(found[-1]))
     missing = 0
-    for found_numbers in numbers.values():
-        span = max(found_numbers) - min(found_numbers) + 1
-        if len(found_numbers) < 0.5 * span or len(found_numbers) < 3:
+    for topic, seen in numbers.items():
+        span = range(min(seen), max(seen) + 1)
+        if len(seen) < 0.5 * len(span) or len(seen) < 3:
             return None
-        missing += span - len(found_numbers)
+        missing += sum(number not in arrived.get(topic, seen) for number in span)
     return missing

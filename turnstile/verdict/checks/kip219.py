@@ -12,6 +12,8 @@ AT_ONCE_MS = 25
 """What arrives so soon may have been under way already; but not after every other response."""
 OFTEN = 0.2
 """Of the throttled responses: less may come of a client that reads a response late, on a busy machine."""
+ENOUGH = 3
+"""Throttled responses: that nothing follows fewer may be chance."""
 _ADVICE = (
     "Wait for throttle_time_ms of each response before the next request on that connection, or take a client that does."
 )
@@ -31,6 +33,8 @@ def judge(timeline: Timeline) -> Finding:
     if len(at_once) > 1 and 2 * len(at_once) >= len(alone):
         early += at_once
     told = f"{len(mutes)} throttled responses, of {min(m.throttle_ms for m in mutes)} to {max(m.throttle_ms for m in mutes)} ms"
+    if not early and len(mutes) < ENOUGH:
+        return Finding(UNJUDGED, f"too few to tell: {told}", SOURCE)
     if not early:
         return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
     after_ms = median(event.took_ms for event in early)

@@ -15,6 +15,15 @@ def test_nothing_arrives_on_a_muted_connection():
     assert verdict(kip219, Seen()) == "unjudged"
 
 
+@pytest.mark.parametrize(("told", "verdict_"), [(2, "unjudged"), (3, "pass")])
+def test_two_throttled_responses_say_little(told, verdict_):
+    seen = Seen()
+    seen.step("throttle", 4, 9)
+    for number in range(told):
+        seen.request(4.1 + number, throttle_ms=400)
+    assert verdict(kip219, seen) == verdict_
+
+
 @pytest.mark.parametrize(("early", "told"), [(0, "pass"), (2, "warn"), (3, "fail"), (9, "fail")])
 def test_what_arrives_in_the_middle_of_a_mute_is_early(early, told):
     seen = throttled()
@@ -128,3 +137,13 @@ def test_nothing_is_lost_or_doubled():
     assert plain.verdict == "pass" and "can't be told" in plain.evidence
     assert verdict(delivery, produced(*"aa", stamps=[0, 0])) == "unjudged", "its records are alike"
     assert verdict(delivery, throttled()) == "unjudged"
+
+
+def test_a_record_that_was_stamped_again_is_not_lost():
+    seen = produced(*range(40), *range(41, 60))
+    seen.record(12, b"order-40")
+    assert verdict(delivery, seen) == "pass"
+    herd = produced(*range(40), *range(41, 60))
+    herd.step("herd", 11, 14, copies=2, cut_ns=0, lifted_ns=0)
+    herd.record(12, b"order-40")
+    assert verdict(delivery, herd) == "fail", "a copy's"
