@@ -15,7 +15,7 @@ async function consume() {
       const stream = await consumer.consume({ topics: ["orders"], autocommit: true });
       for await (const message of stream) if (!running) break;
     } catch {
-      await new Promise((done) => setTimeout(done, 100));
+      await new Promise((done) => setTimeout(done, 1000)); // as long as the library's own retryDelay
     }
   }
 }

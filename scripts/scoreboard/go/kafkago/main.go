@@ -1,4 +1,5 @@
-// segmentio/kafka-go: a Writer of numbered records and a Reader in a group, with their default settings.
+// segmentio/kafka-go: a Writer of numbered records and a Reader in a group, with their default settings but for RequiredAcks:
+// by default a Writer asks for no answers, so it is told no throttle time and no error.
 package main
 
 import (
@@ -16,7 +17,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	where := os.Getenv("TURNSTILE_BOOTSTRAP")
-	writer := &kafka.Writer{Addr: kafka.TCP(where), Topic: "orders", Async: true, BatchTimeout: 20 * time.Millisecond}
+	writer := &kafka.Writer{
+		Addr:         kafka.TCP(where),
+		Topic:        "orders",
+		RequiredAcks: kafka.RequireAll,
+		Async:        true,
+		BatchTimeout: 20 * time.Millisecond,
+	}
 	reader := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{where}, GroupID: "readers", Topic: "orders"})
 	go func() {
 		for ctx.Err() == nil {

@@ -43,7 +43,12 @@ func main() {
 	}
 	go func() {
 		for ctx.Err() == nil {
-			group.Consume(ctx, []string{"orders"}, reader{})
+			if err := group.Consume(ctx, []string{"orders"}, reader{}); err != nil {
+				select { // the pace of what it tries again is to be the library's, not this loop's
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+			}
 		}
 	}()
 	for number := 1; ctx.Err() == nil; number++ {

@@ -6,15 +6,18 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 
 /** One of Kafka's own clients, with its default settings: `producer` of numbered records, `consumer` in a group, `admin` that creates topics. */
 public class Client {
     static volatile boolean running = true;
+    static volatile Runnable ending = () -> {};
 
     public static void main(String[] args) throws Exception {
         Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             running = false;
+            ending.run();
             try {
                 main.join(30_000);
             } catch (InterruptedException ended) {
@@ -37,12 +40,18 @@ public class Client {
     static void produce(Properties where, long pid) throws Exception {
         where.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
         where.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
-        try (KafkaProducer<String, String> producer = new KafkaProducer<>(where)) {
+        KafkaProducer<String, String> producer = new KafkaProducer<>(where);
+        // From another thread: a send() that waits for metadata, for max.block.ms, ends only with that.
+        ending = () -> producer.close(Duration.ofSeconds(3));
+        try {
             for (long number = 1; running; number++) {
                 producer.send(new ProducerRecord<>("orders", pid + ":" + number));
                 Thread.sleep(20);
             }
-            producer.close(Duration.ofSeconds(3));
+        } catch (KafkaException | IllegalStateException closed) {
+            if (running) {
+                throw closed;
+            }
         }
     }
 
