@@ -167,7 +167,7 @@ function and the version. A *?* marks what was measured before the check or the 
 
 
 def _verdict(report: dict[str, Any], check: str) -> str:
-    return next(each["verdict"] for each in report["checks"] if each["id"] == check)
+    return str(next(each["verdict"] for each in report["checks"] if each["id"] == check))
 
 
 def main() -> int:
