@@ -49,6 +49,7 @@ _SHIPPED = (
     "broker/journal/__init__.py",
     "broker/journal/schema.py",
 )
+_SHIPPED_SUFFIXES = (".py", ".tsv")
 
 
 class _Started(NamedTuple):
@@ -228,8 +229,9 @@ def package(folder: Path) -> Path:
     with zipfile.ZipFile(target, "w") as archive:
         for name in _SHIPPED:
             path = root / name
-            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                archive.write(file, file.relative_to(root))
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.suffix in _SHIPPED_SUFFIXES:
+                    archive.write(file, file.relative_to(root))
     return target
 
 
