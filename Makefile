@@ -53,7 +53,7 @@ fuzz: setup ## FRAMES=n frames of SEED=n, of every API and version, right and wr
 chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged by the audit
 	$(BIN)/python tests/chaos/run.py
 
-verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--seeds 10"
+verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--seeds 10 --jobs 3"
 	$(BIN)/python tests/turnstile/verdict/run.py $(ARGS)
 
 bench: setup ## the table of docs/benchmarks.md

@@ -1,4 +1,4 @@
-"""A producer of numbered records and a member of a group, to be judged:
+"""A producer of numbered records and a member of a group, librdkafka's with its default settings, to be judged:
 
 turnstile verdict --topic orders -- python examples/client_to_judge.py
 """

@@ -23,12 +23,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import turnstile
-from turnstile.verdict.course import CannotJudge, Times
 from turnstile.verdict.judge import CHECKS
+from turnstile.verdict.judged import CannotJudge
 from turnstile.verdict.run import PRIVATE
+from turnstile.verdict.times import Times
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "scripts" / "scoreboard"
+PYTHON = HERE / "python"
 BUILD = ROOT / "build" / "scoreboard"
 REPORTS = ROOT / "docs" / "clients"
 PAGE = ROOT / "docs" / "clients.md"
@@ -45,8 +47,8 @@ class Client(NamedTuple):
     version: str
 
 
-def _python(program: str, package: str, shown: str) -> Client:
-    return Client(shown, "python", [sys.executable, str(HERE / "python" / program)], version(package))
+def _python(program: Path, package: str, shown: str) -> Client:
+    return Client(shown, "python", [sys.executable, str(program)], version(package))
 
 
 def _go(program: str, module: str, shown: str) -> Client:
@@ -75,10 +77,10 @@ def clients() -> dict[str, Client]:
         "java-consumer": _java("consumer"),
         "java-admin": _java("admin"),
         "confluent-kafka": _python(
-            "confluent_kafka_client.py", "confluent-kafka", f"librdkafka {_librdkafka()} (confluent-kafka)"
+            ROOT / "examples" / "client_to_judge.py", "confluent-kafka", f"librdkafka {_librdkafka()} (confluent-kafka)"
         ),
-        "kafka-python": _python("kafka_python_client.py", "kafka-python", "kafka-python"),
-        "aiokafka": _python("aiokafka_client.py", "aiokafka", "aiokafka"),
+        "kafka-python": _python(PYTHON / "kafka_python_client.py", "kafka-python", "kafka-python"),
+        "aiokafka": _python(PYTHON / "aiokafka_client.py", "aiokafka", "aiokafka"),
         "franz-go": _go("franz", "github.com/twmb/franz-go", "franz-go"),
         "sarama": _go("sarama", "github.com/IBM/sarama", "sarama"),
         "kafka-go": _go("kafkago", "github.com/segmentio/kafka-go", "segmentio/kafka-go"),

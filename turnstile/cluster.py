@@ -246,7 +246,7 @@ class Cluster(ClusterChanges):
     def verdict(self, client: Sequence[str], **options: Any) -> Verdict:
         """How a client, the command of a program, lives with being throttled and refused by this cluster.
 
-        `options`: `checks`, names of them; `times`, a turnstile.verdict.course.Times; `seed`. Raises CannotJudge, OSError.
+        `options`: `checks`, names of them; `times`, a turnstile.verdict.times.Times; `seed`. Raises CannotJudge.
         """
         from turnstile.verdict.run import run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -91,7 +90,7 @@ def main() -> None:
     """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130."""
     _import_ours()
     from shards.limits.errors import TurnstileError
-    from turnstile.cli.output import CommandFailed, show_json
+    from turnstile.cli.output import STDOUT, CommandFailed, nobody_reads, show_json
 
     try:
         code = turnstile.main(prog_name="turnstile", standalone_mode=False)
@@ -109,8 +108,7 @@ def main() -> None:
         click.echo("turnstile: interrupted", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The process that reads our output has closed it; no message can reach it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        nobody_reads(STDOUT)
         sys.exit(1)
 
 

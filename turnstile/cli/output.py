@@ -7,6 +7,7 @@ O2  With --json, stdout is one JSON document also when the command fails: {"erro
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
@@ -14,6 +15,7 @@ import click
 
 from broker.runtime.printable import printable
 
+STDOUT, STDERR = 1, 2
 ENTITY_TYPES = ("ip", "user", "client-id")
 DEFAULT = "<default>"
 """As the name in a quota entity: every name of that type that has no quota of its own."""
@@ -80,3 +82,8 @@ def entity_text(entity: Mapping[str, str | None]) -> str:
     """A quota entity as the command line takes it: `user=alice client-id=<default>`."""
     ordered = [kind for kind in ENTITY_TYPES if kind in entity]
     return " ".join(f"{kind}={DEFAULT if entity[kind] is None else entity[kind]}" for kind in ordered)
+
+
+def nobody_reads(descriptor: int) -> None:
+    """The process that reads our output has closed it: no message can reach it, and what is still buffered is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

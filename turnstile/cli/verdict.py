@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from dataclasses import replace
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminError
 from turnstile.cli.cluster_command import admin_option, sentence, token_option
-from turnstile.cli.output import VerdictUnknown, show_json
+from turnstile.cli.output import STDERR, STDOUT, VerdictUnknown, nobody_reads, show_json
 from turnstile.settings import as_entity
+
+if TYPE_CHECKING:
+    from turnstile.cluster import Cluster
+
+_ANY_PORT = "127.0.0.1:0"
+_READER = "READER"
+"""The listener at which the records are read back."""
 
 
 def _checks(context: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
@@ -35,13 +43,50 @@ def _target(context: click.Context, parameter: click.Parameter, given: str | Non
     return {kind.replace("-", "_"): str(as_entity(given)[kind])}
 
 
+def _topics(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for text in given:
+        name, colon, partitions = text.partition(":")
+        if not name or (colon and not partitions.isdecimal()):
+            raise click.BadParameter(f"{text!r} is not a topic, such as orders or orders:6")
+        found[name] = int(partitions or 1)
+    return found
+
+
+def _users(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, _, password = text.partition("=")
+        if not name or not password:
+            raise click.BadParameter(f"{text!r} is not NAME=PASSWORD")
+        found[name] = password
+    return found
+
+
+def _page_file(context: click.Context, parameter: click.Parameter, given: Path | None) -> Path | None:
+    """A file that can be written, which is better known before the course than after it."""
+    if given is not None:
+        try:
+            was_there = given.exists()
+            given.open("a").close()
+            if not was_there:
+                given.unlink()
+        except OSError as fault:
+            raise click.BadParameter(f"{given} can't be written: {fault.strerror}") from None
+    return given
+
+
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--checks", callback=_checks, metavar="NAME,...", help="Only these checks.  [default: all]")
 @click.option("--attach", callback=_target, metavar="client-id=NAME|ip=ADDRESS",
               help="Judge a client of the running cluster at --admin instead of a command; others there are not disturbed by "
               "more than changes of configuration.")  # fmt: skip
-@click.option("--topic", "topics", multiple=True, help="A topic of the private cluster, such as orders:6.")
+@click.option(
+    "--topic", "topics", multiple=True, callback=_topics, help="A topic of the private cluster, such as orders:6."
+)
+@click.option("--user", "users", multiple=True, callback=_users, metavar="NAME=PASSWORD",
+              help="A user of the private cluster, as whom clients then have to log in: by PLAIN or SCRAM.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order of the refusals.")
 @click.option("--copies", type=click.IntRange(1, 50), default=5, show_default=True, help="Of the herd; 1: no herd.")
 @click.option("--request-timeout", type=click.FloatRange(0.1), metavar="SECONDS",
@@ -50,15 +95,16 @@ def _target(context: click.Context, parameter: click.Parameter, given: str | Non
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=_page_file,
     metavar="FILE",
     help="A page with a timeline per check.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @admin_option
 @token_option
-def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] | None, topics: tuple[str, ...], seed: int,
-            copies: int, request_timeout: float | None, quick: bool, html: Path | None, as_json: bool, admin: str,
-            token: str | None) -> None:  # fmt: skip
+def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] | None, topics: dict[str, int],
+            users: dict[str, str], seed: int, copies: int, request_timeout: float | None, quick: bool, html: Path | None,
+            as_json: bool, admin: str, token: str | None) -> None:  # fmt: skip
     """Judge how a client lives with being throttled and refused.
 
     Runs COMMAND against a cluster of its own, which {bootstrap} in its words and $TURNSTILE_BOOTSTRAP name, and takes it
@@ -73,25 +119,25 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     Exit code 0, 1 when a check failed, 2 when nothing could be judged.
     """
     from turnstile.admin_client import AdminClient
-    from turnstile.cluster import Cluster, ClusterError
-    from turnstile.verdict.course import CannotJudge, Times
-    from turnstile.verdict.run import PRIVATE, run, say_to_stderr
+    from turnstile.cluster import ClusterError
+    from turnstile.verdict.judged import CannotJudge
+    from turnstile.verdict.run import run
     from turnstile.verdict.running import RunningCluster
+    from turnstile.verdict.times import Times
 
     if bool(command) == (attach is not None):
         raise click.UsageError("give a command behind --, or --attach")
     times = Times(copies=copies, request_timeout_s=request_timeout)
-    times = replace(times.quick(), copies=copies) if quick else times
-    say = (lambda told: None) if as_json else say_to_stderr
-    options: dict[str, Any] = {"times": times, "checks": checks, "seed": seed, "target": attach, "say": say}
+    say = (lambda told: None) if as_json else _say
+    options: dict[str, Any] = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
     try:
         if attach is not None:
             running = RunningCluster(AdminClient(admin, token))
-            found = run(running, running.journal, None, **options)
+            found = run(running, running.journal, None, target=attach, **options)
         else:
-            names = dict(_topic(topic) for topic in topics)
-            with Cluster(topics=names, shards=2, limits=PRIVATE) as cluster:
-                found = run(cluster, cluster.data_dir / "journal", command, **options)
+            with _private(command[0], topics, users) as cluster:
+                read_at = cluster.bootstrap_of(_READER) if users else None
+                found = run(cluster, cluster.data_dir / "journal", command, read_at=read_at, **options)
     except AdminError as fault:
         raise VerdictUnknown(sentence(fault, admin)) from None
     except (CannotJudge, ClusterError, OSError) as fault:
@@ -100,16 +146,31 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
         from turnstile.verdict.page import page
 
         html.write_text(page(found), "utf-8")
-    if as_json:
-        show_json(found.as_json())
-    else:
-        _show(found)
+    try:
+        show_json(found.as_json()) if as_json else _show(found)
+    except BrokenPipeError:
+        nobody_reads(STDOUT)
     sys.exit(found.exit_code)
 
 
-def _topic(text: str) -> tuple[str, int]:
-    name, _, partitions = text.partition(":")
-    return name, int(partitions or 1)
+def _private(program: str, topics: dict[str, int], users: dict[str, str]) -> Cluster:
+    """A cluster to judge a program by. With `users`, clients have to log in at its first listener."""
+    from turnstile.cluster import Cluster
+    from turnstile.verdict.judged import CannotJudge
+    from turnstile.verdict.run import PRIVATE
+
+    if shutil.which(program) is None:
+        raise CannotJudge(f"{program} is no command that can be run")
+    listeners = [f"CLIENTS={_ANY_PORT},sasl", f"{_READER}={_ANY_PORT}"] if users else []
+    return Cluster(topics=topics, users=users, listeners=listeners, shards=2, limits=PRIVATE)
+
+
+def _say(sentence: str) -> None:
+    """Progress, for a person who waits."""
+    try:
+        click.echo(f"  {time.strftime('%H:%M:%S')}  {sentence}", err=True)
+    except BrokenPipeError:
+        nobody_reads(STDERR)
 
 
 def _show(found: Any) -> None:

@@ -1,4 +1,8 @@
-"""The client under test: a command of the user's, its copies, and the CPU time that it asks for."""
+"""The client under test: a command of the user's, its copies, and the CPU time that it asks for.
+
+R1  After `end_all(mark)` nothing is left of the programs that had the mark, nor of what these have started, in whatever
+    session: the mark is a variable of the environment, which a process inherits.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +10,98 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+
+from turnstile.verdict.judged import CannotJudge
+
+_MARK = "TURNSTILE_VERDICT_PROGRAM"
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+_LOOK_S = 0.01
+_KILLED_WITHIN_S = 2.0
 
 
 class Program:
     """A command in a session of its own. `{bootstrap}` in its words, and $TURNSTILE_BOOTSTRAP, name the cluster."""
 
-    def __init__(self, command: Sequence[str], bootstrap: str, output: IO[bytes]) -> None:
-        """Raises OSError when there is no such command."""
+    def __init__(self, command: Sequence[str], bootstrap: str, output: int, mark: str) -> None:
+        """`output`: a descriptor. Raises CannotJudge when the command can't be run."""
         words = [word.replace("{bootstrap}", bootstrap) for word in command]
-        environment = {**os.environ, "TURNSTILE_BOOTSTRAP": bootstrap}
-        self._popen = subprocess.Popen(
-            words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
+        environment = {**os.environ, "TURNSTILE_BOOTSTRAP": bootstrap, _MARK: mark}
+        try:
+            self._popen = subprocess.Popen(
+                words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        except OSError as fault:
+            raise CannotJudge(f"{words[0]} can't be run: {fault.strerror}") from None
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._popen.poll()
+        """None while it runs, or something that it has left in its session."""
+        code = self._popen.poll()
+        return None if code is None or any(self._session()) else code
 
     def busy_s(self) -> float:
         """Time for which its threads have run, or were ready to and waited for a CPU: what a busy loop takes of a machine,
         also of one that has other things to do. Of it and of all processes that it has started and that are still there."""
         used_ns = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                if int(stat.read_text().rpartition(")")[2].split()[3]) != self._popen.pid:  # its session
-                    continue
-                for thread in stat.parent.glob("task/*/schedstat"):
+        for process in self._session():
+            for thread in process.glob("task/*/schedstat"):
+                with suppress(*_GONE):
                     ran_ns, waited_ns, _ = map(int, thread.read_text().split())
                     used_ns += ran_ns + waited_ns
-            except (FileNotFoundError, ProcessLookupError):
-                continue
         return used_ns / 1e9
 
     def terminate(self) -> None:
         """SIGTERM, to it and what it has started."""
-        self._signal(signal.SIGTERM)
+        with suppress(*_GONE):
+            os.killpg(self._popen.pid, signal.SIGTERM)
 
     def wait(self, within_s: float) -> bool:
         """Whether it has ended by then."""
         deadline = time.monotonic() + within_s
-        while self._popen.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return self._popen.poll() is not None
+        while self.exit_code() is None and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        return self.exit_code() is not None
 
     def kill(self) -> None:
-        """Ends it, whatever it does."""
-        self._signal(signal.SIGKILL)
-        self._popen.wait()
+        """Ends it, whatever it does, with all of its session."""
+        _kill(self._session)
+        self._popen.poll()
 
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self._popen.pid, number)
-        except ProcessLookupError:
-            self._popen.poll()
+    def _session(self) -> Iterator[Path]:
+        """The folders in /proc of what runs in its session."""
+        for process in _processes():
+            with suppress(*_GONE):
+                state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+                if int(session) == self._popen.pid and state not in "ZX":
+                    yield process
+
+
+def end_all(mark: str) -> None:
+    """Kills what is left of the programs with a mark."""
+    variable = f"{_MARK}={mark}".encode()
+
+    def marked() -> Iterator[Path]:
+        for process in _processes():
+            with suppress(*_GONE):
+                if variable in (process / "environ").read_bytes().split(b"\0"):
+                    yield process
+
+    _kill(marked)
+
+
+def _kill(wanted: Callable[[], Iterator[Path]]) -> None:
+    """Until none is found any more: one that is being killed may start others."""
+    deadline = time.monotonic() + _KILLED_WITHIN_S
+    while left := list(wanted()):
+        for process in left:
+            with suppress(*_GONE):
+                os.kill(int(process.name), signal.SIGKILL)
+        if time.monotonic() > deadline:  # another user's
+            return
+        time.sleep(_LOOK_S)
+
+
+def _processes() -> Iterator[Path]:
+    return Path("/proc").glob("[0-9]*")

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-import tempfile
-import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from turnstile.verdict.course import Course, Judged, Times
+from turnstile.verdict.course import run_course
 from turnstile.verdict.finding import Finding
 from turnstile.verdict.judge import CHECKS, exit_code, judge, steps_of
-from turnstile.verdict.program import Program
+from turnstile.verdict.judged import CannotJudge, Judged
+from turnstile.verdict.output import Output
+from turnstile.verdict.program import Program, end_all
 from turnstile.verdict.reading import CLIENT_ID, MOST, read_records
 from turnstile.verdict.tail import Tail
 from turnstile.verdict.timeline import Timeline
+from turnstile.verdict.times import Times
 
 PRIVATE = {"group.initial.rebalance.delay.ms": 0}
 """Settings of a cluster that is started for a verdict: a first member of a group need not wait for others."""
+OBSERVE = "turnstile.observe"
+_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -66,41 +68,56 @@ def run(
     checks: Iterable[str] = tuple(CHECKS),
     seed: int = 0,
     target: Mapping[str, str] | None = None,
+    read_at: str | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Verdict:
-    """Judges `command`, or, without one, the client of a cluster in use that `target` names. Raises CannotJudge, OSError."""
-    checks = list(checks)
-    with tempfile.TemporaryFile() as output, _observed(cluster, journal) as tail:
+    """Judges `command`, or, without one, the client of a cluster in use that `target` names. Raises CannotJudge.
+
+    `read_at`: where the log is read back, if clients have to log in at `cluster.bootstrap`.
+    """
+    checks, mark = list(checks), uuid.uuid4().hex
+    with closing(Output()) as output, _observed(cluster, journal, is_ours=command is not None) as tail:
 
         def start() -> Program:
             assert command is not None
-            return Program(command, cluster.bootstrap, output)
+            return Program(command, cluster.bootstrap, output.fd, mark)
 
-        course = Course(
-            cluster, tail, start if command is not None else None, times=times or Times(), steps=steps_of(checks), seed=seed,
-            target=target, say=say,
-        )  # fmt: skip
-        timeline = course.run()
+        try:
+            timeline = run_course(
+                cluster, tail, start if command is not None else None, times=times or Times(), steps=steps_of(checks),
+                seed=seed, target=target, say=say,
+            )  # fmt: skip
+        except CannotJudge as fault:
+            raise CannotJudge(_with_words(str(fault), output.last_words())) from None
+        finally:
+            end_all(mark)
         timeline = replace(timeline, events=[e for e in timeline.events if e.client_id != CLIENT_ID])
         if "delivery" in checks:
-            timeline = _with_records(timeline, cluster.bootstrap, is_private=command is not None)
-        output.seek(max(output.seek(0, os.SEEK_END) - 2000, 0))
-        said = output.read().decode(errors="replace")
+            timeline = _with_records(timeline, read_at or cluster.bootstrap, is_private=command is not None)
     client = subprocess.list2cmdline(command) if command is not None else str(dict(target or {}))
-    return Verdict(client, judge(timeline, checks), timeline, said)
+    return Verdict(client, judge(timeline, checks), timeline, output.last_words())
+
+
+def _with_words(sentence: str, said: str) -> str:
+    """The sentence, and the last lines that the program wrote."""
+    lines = said.strip().splitlines()[-_LINES:]
+    return "\n  ".join([f"{sentence}; it wrote:", *lines]) if lines else sentence
 
 
 @contextmanager
-def _observed(cluster: Judged, journal: Path) -> Iterator[Tail]:
-    """While the cluster journals what it sees of clients."""
-    cluster.set({"turnstile.observe": True})
+def _observed(cluster: Judged, journal: Path, *, is_ours: bool) -> Iterator[Tail]:
+    """While the cluster journals what it sees of clients. Raises CannotJudge when it does so for somebody else."""
+    before = cluster.admin.get("/v1/cluster_config", key=OBSERVE)[OBSERVE]
+    if before and not is_ours:
+        raise CannotJudge(f"another verdict goes on there; if not, `turnstile config unset {OBSERVE}` and try again")
     tail = Tail(journal)
-    tail.start()
     try:
+        cluster.set({OBSERVE: True})
+        tail.start()
         yield tail
     finally:
         tail.stop()
-        cluster.set({"turnstile.observe": None})
+        cluster.set({OBSERVE: before or None})
 
 
 def _with_records(timeline: Timeline, bootstrap: str, *, is_private: bool) -> Timeline:
@@ -111,8 +128,3 @@ def _with_records(timeline: Timeline, bootstrap: str, *, is_private: bool) -> Ti
         why = f"the log has more than {MOST} records, or could not be read"
         return replace(timeline, skipped={**timeline.skipped, "delivery": why})
     return replace(timeline, records=records)
-
-
-def say_to_stderr(sentence: str) -> None:
-    """Progress, for a person who waits."""
-    print(f"  {time.strftime('%H:%M:%S')}  {sentence}", file=sys.stderr, flush=True)

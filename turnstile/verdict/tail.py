@@ -37,7 +37,8 @@ class Tail:
     def stop(self) -> None:
         """Reads what is there, and ends."""
         self._stopped.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
         for segment in self._segments.values():
             if segment is not None:
                 segment.file.close()

@@ -5,6 +5,7 @@ The checks are functions of a Timeline alone, so a test can make one by hand.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,9 +53,6 @@ class Step(NamedTuple):
     def seconds(self) -> float:
         return (self.ended_ns - self.began_ns) / SECOND
 
-    def has(self, at_ns: int) -> bool:
-        return self.began_ns <= at_ns < self.ended_ns
-
 
 class Record(NamedTuple):
     """A record that the client produced, as the log has it. `at_ms`: its own timestamp."""
@@ -72,6 +70,7 @@ class Timeline:
     `wall_offset_ns`: Unix time less this clock.
 
     `records`: what was produced while the course went on; None: not read. `skipped`: why a kind of step was left out.
+    `is_attached`: the client was not started here, so others may have ended it.
     """
 
     steps: Sequence[Step]
@@ -80,13 +79,19 @@ class Timeline:
     records: Sequence[Record] | None = None
     wall_offset_ns: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
+    is_attached: bool = False
 
     def of_kind(self, *kinds: str) -> list[Step]:
         return [step for step in self.steps if step.kind in kinds]
 
     def within(self, step: Step, *kinds: str) -> list[Event]:
         """Events of these kinds in a step."""
-        return [event for event in self.events if event.kind in kinds and step.has(event.at_ns)]
+        began, ended = (bisect_left(self._instants, at_ns) for at_ns in (step.began_ns, step.ended_ns))
+        return [event for event in self.events[began:ended] if event.kind in kinds]
+
+    @cached_property
+    def _instants(self) -> list[int]:
+        return [event.at_ns for event in self.events]
 
     def in_steps(self, steps: Iterable[Step], *kinds: str) -> list[Event]:
         return [event for step in steps for event in self.within(step, *kinds)]
@@ -94,6 +99,13 @@ class Timeline:
     def attempts(self, step: Step) -> list[int]:
         """The times of all connections that were begun in a step, let in or not."""
         return [event.at_ns for event in self.within(step, "admitted", "refused")]
+
+    def is_the_end(self, at_ns: int) -> bool:
+        """Whether a client that others may have ended did nothing from an instant on but lose connections."""
+        own = ("admitted", "refused", "request", "early")
+        return self.is_attached and not any(
+            e.kind in own for e in self.events[bisect_left(self._instants, at_ns + 1) :]
+        )
 
     # The baseline
 

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 import turnstile
 from turnstile.cli.verdict import verdict as command
-from turnstile.verdict.course import CannotJudge, Times
+from turnstile.verdict.judged import CannotJudge
 from turnstile.verdict.run import PRIVATE
+from turnstile.verdict.times import Times
 
 pytestmark = pytest.mark.timed  # it judges when bytes arrive
 
@@ -57,7 +58,7 @@ def test_a_client_that_ignores_throttling_fails_that_alone(cluster):
 def test_a_program_that_asks_nothing_cannot_be_judged(cluster):
     with pytest.raises(CannotJudge, match="ended before it had asked"):
         told(cluster, [sys.executable, "-c", "print('hello')"], "kip219")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(CannotJudge, match="/no/such/program can't be run: No such file"):
         told(cluster, ["/no/such/program"], "kip219")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from bisect import bisect_right
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
@@ -54,22 +55,8 @@ def _overlap(timeline: Timeline, step: Step) -> _Pair | None:
 
 def _was_followed(timeline: Timeline, told: Event) -> bool:
     """Whether the next request was there when the long throttle time was told: it was not sent in spite of that."""
-    row = _answered(_requests(timeline, told), told)
+    row = _Requests(timeline, told).answered(told)
     return row is not None and row.value > 0
-
-
-def _requests(timeline: Timeline, told: Event) -> list[Event]:
-    return [event for event in timeline.events if event.kind == "request" and event.conn == told.conn]
-
-
-def _answered(requests: list[Event], told: Event) -> Event | None:
-    """The request whose answer had this throttle time."""
-    answered = (each for each in requests if each.at_ns <= told.at_ns <= _answer_ns(each) + _SLACK_MS * MS)
-    return next(answered, None)
-
-
-def _answer_ns(request: Event) -> float:
-    return request.at_ns + request.took_ms * MS
 
 
 def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
@@ -77,25 +64,46 @@ def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
 
     What was served after an answer, and what waits then, is more than what waited at that answer by what has arrived since.
     """
-    requests = _requests(timeline, pair.first)
-    first, second = _answered(requests, pair.first), _answered(requests, pair.second)
+    requests = _Requests(timeline, pair.first)
+    first, second = requests.answered(pair.first), requests.answered(pair.second)
     if first is None or second is None:
         return None
-    if _arrived(requests, first, second) > 0:
+    if requests.arrived(first, second) > 0:
         return None
     long_ns = pair.first.at_ns + (pair.first.value - _MARGIN_MS) * MS
     short_ns = pair.second.at_ns + (pair.second.value - _MARGIN_MS) * MS
-    later = [each for each in requests if each.at_ns > second.at_ns and _answer_ns(each) < long_ns]
-    sent = [each for each in later if _arrived(requests, second, each) > 0]
-    if any(each.at_ns < short_ns and _served(requests, second, each) > second.value for each in sent):
+    later = [each for each in requests.after(second) if _answer_ns(each) < long_ns]
+    sent = [each for each in later if requests.arrived(second, each) > 0]
+    if any(each.at_ns < short_ns and requests.served(second, each) > second.value for each in sent):
         return None
     return not sent
 
 
-def _arrived(requests: list[Event], since: Event, until: Event) -> float:
-    """Bytes that arrived between the answers of two requests of a connection."""
-    return _served(requests, since, until) + until.value - since.value
+def _answer_ns(request: Event) -> float:
+    return request.at_ns + request.took_ms * MS
 
 
-def _served(requests: list[Event], since: Event, until: Event) -> int:
-    return sum(each.size for each in requests if since.at_ns < each.at_ns <= until.at_ns)
+class _Requests:
+    """The requests of the connection that was told a throttle time, by time, and how many bytes they had."""
+
+    def __init__(self, timeline: Timeline, told: Event) -> None:
+        self._rows = [event for event in timeline.events if event.kind == "request" and event.conn == told.conn]
+        self._instants = [event.at_ns for event in self._rows]
+        self._bytes = [0, *accumulate(event.size for event in self._rows)]
+
+    def answered(self, told: Event) -> Event | None:
+        """The request whose answer had this throttle time."""
+        rows = self._rows[: bisect_right(self._instants, told.at_ns)]
+        return next((each for each in rows if told.at_ns <= _answer_ns(each) + _SLACK_MS * MS), None)
+
+    def after(self, request: Event) -> list[Event]:
+        return self._rows[bisect_right(self._instants, request.at_ns) :]
+
+    def served(self, since: Event, until: Event) -> int:
+        """Bytes of the requests after one, up to another."""
+        began, ended = (bisect_right(self._instants, each.at_ns) for each in (since, until))
+        return self._bytes[max(began, ended)] - self._bytes[began]
+
+    def arrived(self, since: Event, until: Event) -> float:
+        """Bytes that arrived between the answers of two requests."""
+        return self.served(since, until) + until.value - since.value

@@ -29,6 +29,8 @@ def judge(timeline: Timeline) -> Finding:
     seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; heartbeats at most {longest_s:.1f} s apart"
     if joined:
         return Finding(FAIL, f"it joined its group again while it was throttled: {seen}", SOURCE, _ADVICE)
+    if not later and timeline.is_the_end(throttled[-1].at_ns):
+        return Finding(UNJUDGED, f"it was gone after a throttled Fetch: {seen}", SOURCE)
     if not later:
         return Finding(FAIL, f"it fetched no more after a throttled Fetch: {seen}", SOURCE, _ADVICE)
     if longest_s > _LONGEST_S:

@@ -18,7 +18,7 @@ def judge(timeline: Timeline) -> Finding:
     seconds = sum(step.seconds for step in steps)
     usual = len([e for e in timeline.within(timeline.baseline, "closed") if e.reason == "client"])
     expected = usual * seconds / timeline.baseline.seconds
-    gone = [event for event in closed if event.conn in muted]
+    gone = [event for event in closed if event.conn in muted and not timeline.is_the_end(event.at_ns)]
     longest = max(event.throttle_ms for event in timeline.in_steps(steps, "request"))
     limits = f"throttle times of up to {longest} ms; {timeline.skipped.get('timeout', 'one was longer than its request timeout')}"
     if len(gone) <= 2 * expected:

@@ -1,6 +1,7 @@
 """The checks of refusals, on timelines written by hand: growth, jitter, connections, recovery and the end."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from courses import Seen, ns, refused
@@ -81,6 +82,17 @@ def test_a_killed_shard_takes_its_connections_with_it():
 @pytest.mark.parametrize(("recovered_s", "told"), [(0.3, "pass"), (7, "warn"), (None, "fail")])
 def test_recovery(recovered_s, told):
     assert verdict(recovery, refused(0, recovered_s=recovered_s)) == told
+
+
+def test_who_does_not_come_back_to_a_running_cluster_may_have_been_ended():
+    gone = replace(refused(0, recovered_s=None).timeline(), is_attached=True)
+    assert recovery.judge(gone).verdict == "unjudged"
+
+
+def test_a_failed_login_may_be_final():
+    seen = refused(0)
+    seen.step("refuse", 13, 20, recovery.FAILED_LOGIN, lifted_ns=18, recovered_ns=None, has_ended=True)
+    assert verdict(recovery, seen) == "warn"
 
 
 @pytest.mark.parametrize(("ended_s", "told"), [(10.5, "pass"), (17, "warn"), (21, "fail"), (None, "fail")])

@@ -1,7 +1,9 @@
 """The checks of throttling, on timelines written by hand: each fails for what it is about, and says when it can't tell."""
 
+from dataclasses import replace
+
 import pytest
-from courses import Seen, throttled
+from courses import Seen, ns, throttled
 
 from turnstile.verdict.checks import deadline, delivery, groups, kip219, kip599, kip714, not_failure
 
@@ -77,6 +79,18 @@ def test_to_be_throttled_is_no_reason_to_close():
     for number in (7, 8):
         other.event("closed", 4.5, number, reason="client")
     assert verdict(not_failure, other) == "pass", "not of a connection that was throttled"
+
+
+def test_a_client_of_a_running_cluster_may_be_ended_by_others():
+    gone = throttled(api="Fetch")
+    gone.events = [event for event in gone.events if event.at_ns < ns(6)]
+    for number in (1, 2):
+        gone.request(0.5, number, api="JoinGroup")
+        gone.request(5.5, number, api="Fetch", throttle_ms=400)
+        gone.event("closed", 6, number, reason="client")
+    assert (verdict(not_failure, gone), verdict(groups, gone)) == ("fail", "fail")
+    attached = replace(gone.timeline(), is_attached=True)
+    assert (not_failure.judge(attached).verdict, groups.judge(attached).verdict) == ("pass", "unjudged")
 
 
 def member(*joined_s, beats_s=(4, 6, 8)):

@@ -1,7 +1,7 @@
 """A small client over raw sockets that behaves, but for the one thing that its first argument names.
 
 It produces numbered records (two requests on the way at a time), is the member of a group that fetches, and creates topics:
-each on a connection of its own, with ApiVersions first. `python client.py good`, or one of BAD; $TURNSTILE_BOOTSTRAP.
+each on a connection of its own, with ApiVersions first. `python client.py good`, or one of GOOD and BAD; $TURNSTILE_BOOTSTRAP.
 """
 
 from __future__ import annotations
@@ -34,8 +34,13 @@ BAD = {
     "doubles": "delivery",
     "gives-up": "recovery",
     "ignores-sigterm": "shutdown",
+    "hammers-login": "backoff",
 }
 """Each way to misbehave, and the check that has to fail."""
+LOGIN = ("logs-in", "hammers-login")
+"""These have to log in, as USER."""
+GOOD = ("good", "logs-in")
+USER, PASSWORD = "alice", "secret"
 CYCLE_S = 0.02
 TIMEOUT_S = 2.0
 JOIN_S = 5.0
@@ -51,6 +56,10 @@ class Lost(Exception):
     """The connection has ended, or nothing was answered."""
 
 
+class LoginFailed(Lost):
+    """The broker did not take the password."""
+
+
 class Link:
     """One connection. `may_send_s`: when its throttle time is over."""
 
@@ -62,8 +71,22 @@ class Link:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.sock.sendall(request(18, 0, NAME, b""))
             self.answer()
+            if bad in LOGIN:
+                self.log_in()
         except OSError as fault:
             raise Lost from fault
+
+    def log_in(self) -> None:
+        """SaslHandshake 1, SaslAuthenticate 0, by PLAIN."""
+        token = f"\0{USER}\0{PASSWORD}".encode()
+        for frame in (
+            request(17, 1, NAME, string("PLAIN")),
+            request(36, 0, NAME, struct.pack(">i", len(token)) + token),
+        ):
+            self.sock.sendall(frame)
+            if self.answer()[4:6] != b"\0\0":
+                self.sock.close()
+                raise LoginFailed
 
     def send(self, frame: bytes) -> None:
         if bad != "ignores-throttle" or self.role == "admin":
@@ -116,7 +139,7 @@ class Role:
     def run(self) -> None:
         pause_s, failures = FIRST_S, 0
         while not stopping.is_set():
-            link = None
+            link, is_hasty = None, False
             try:
                 link = Link(self.name)
                 self.begin(link)
@@ -124,18 +147,19 @@ class Role:
                     self.work(link)
                     pause_s, failures = FIRST_S, 0
                     stopping.wait(CYCLE_S)
-            except Lost:
+            except Lost as fault:
                 failures += 1
+                is_hasty = bad == "no-backoff" or (bad == "hammers-login" and isinstance(fault, LoginFailed))
             if link is not None:
                 link.close()
             if bad == "gives-up" and failures > 2:
                 stopping.wait()
+            if is_hasty:
+                continue
             self.wait(pause_s)
             pause_s = min(2 * pause_s, MOST_S)
 
     def wait(self, pause_s: float) -> None:
-        if bad == "no-backoff":
-            return
         jitter = 1.0 if bad == "no-jitter" else random.uniform(0.8, 1.2)
         until_s = time.monotonic() + pause_s * jitter
         if bad == "spins":
@@ -247,8 +271,8 @@ class Admin(Role):
 
 
 def main() -> None:
-    if bad != "good" and bad not in BAD:
-        sys.exit(f"{bad} is not one of good, {', '.join(BAD)}")
+    if bad not in (*GOOD, *BAD):
+        sys.exit(f"{bad} is not one of {', '.join((*GOOD, *BAD))}")
     random.seed()
     signal.signal(signal.SIGTERM, lambda *_: None if bad == "ignores-sigterm" else stopping.set())
     roles = [role for role in (Producer(), Member(), Admin()) if role.name in (sys.argv[2:] or role.name)]

@@ -1,0 +1,100 @@
+"""What is done to a cluster that others use is undone, also by Ctrl-C: it is what it was before."""
+
+from itertools import count
+
+import pytest
+
+from turnstile.verdict.stage import Stage
+from turnstile.verdict.times import Times
+
+OVERRIDES = "kafka_connections_max_overrides"
+
+
+class Fake:
+    """A cluster that remembers; `interrupt` raises KeyboardInterrupt in the midst of that change, once."""
+
+    def __init__(self):
+        self.settings = {OVERRIDES: ["10.0.0.1:5", "10.0.0.2:7"]}
+        self.quotas = [{"entity": {"ip": "10.0.0.1"}, "values": {"connection_creation_rate": 9.0}}]
+        self.set_faults = [{"name": "theirs", "kind": "delay", "client_id": "other"}]
+        self.interrupt = ""
+        self._numbers = count(1)
+
+    @property
+    def admin(self):
+        return self
+
+    def get(self, path, key=None):
+        return {"quotas": self.quotas} if path == "/v1/quotas" else {key: self.settings[key]}
+
+    def set(self, settings):
+        self.settings |= {name: value or [] for name, value in settings.items()}
+        self._interrupted("set")
+
+    def quota(self, entity, **rates):
+        kind, _, name = entity.partition("=")
+        row = next((row for row in self.quotas if row["entity"] == {kind: name}), None)
+        if row is None:
+            row = {"entity": {kind: name}, "values": {}}
+            self.quotas.append(row)
+        row["values"] = {name: rate for name, rate in (row["values"] | rates).items() if rate is not None}
+        self._interrupted("quota")
+
+    def fault(self, kind, **what):
+        name = f"fault-{next(self._numbers)}"
+        self.set_faults.append({"name": name, "kind": kind, **what})
+        self._interrupted("fault")
+        return name
+
+    def faults(self):
+        return self.set_faults
+
+    def remove_fault(self, *names):
+        assert names, "that would remove the faults of others"
+        self.set_faults = [each for each in self.set_faults if each["name"] not in names]
+        self._interrupted("remove")
+
+    def _interrupted(self, what):
+        if self.interrupt == what:
+            self.interrupt = ""
+            raise KeyboardInterrupt
+
+    def state(self):
+        return self.settings, [row for row in self.quotas if row["values"]], self.set_faults
+
+
+def staged(**target):
+    cluster = Fake()
+    stage = Stage(cluster, None, None, times=Times(), seed=0, target=target, say=lambda sentence: None)
+    stage.address = "10.0.0.1"
+    return cluster, stage
+
+
+def test_a_cap_beside_others():
+    cluster, stage = staged(ip="10.0.0.1")
+    with stage.closed_at_accept():
+        assert cluster.settings[OVERRIDES] == ["10.0.0.2:7", "10.0.0.1:0"]
+    assert cluster.state() == Fake().state()
+
+
+@pytest.mark.parametrize("entity", ["ip=10.0.0.1", "ip=10.0.0.9"])
+def test_a_quota_is_what_it_was(entity):
+    cluster, stage = staged()
+    with stage.quota(entity, connection_creation_rate=1):
+        assert {"connection_creation_rate": 1} in [row["values"] for row in cluster.quotas]
+    assert cluster.state() == Fake().state()
+
+
+@pytest.mark.parametrize("interrupt", ["set", "quota", "fault", "remove", ""])
+def test_an_interrupted_step_leaves_nothing(interrupt):
+    cluster, stage = staged(client_id="app")
+    stage.target = {"ip": "10.0.0.1"} if interrupt == "set" else stage.target
+    cluster.interrupt = interrupt
+    with (
+        pytest.raises(KeyboardInterrupt),
+        stage.quota("ip=10.0.0.1", connection_creation_rate=1),
+        stage.cut("blackhole"),
+        stage.closed_at_accept(),
+    ):
+        raise KeyboardInterrupt
+    assert cluster.state() == Fake().state()

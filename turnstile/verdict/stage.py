@@ -1,0 +1,174 @@
+"""What the steps of the course have in common: the cluster, the client, what was seen, and the ways to do harm for a while.
+
+V1  Whatever ends a step, what the step did to the cluster is undone: a fault ends, a setting or quota is what it was before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import Any
+
+from turnstile.admin_client import AdminError
+from turnstile.settings import as_entity, as_setting
+from turnstile.verdict.judged import Client, Judged
+from turnstile.verdict.timeline import Event, Step, Timeline
+from turnstile.verdict.times import Times
+from turnstile.verdict.watch import Watch
+
+LOOK_S = 0.02
+
+
+class Stage:
+    """One course's. `client` is None if it runs already; `baseline` is the timeline up to the end of the baseline."""
+
+    baseline: Timeline
+    address: str
+    """The client's."""
+
+    def __init__(
+        self,
+        cluster: Judged,
+        watch: Watch,
+        start_client: Callable[[], Client] | None,
+        *,
+        times: Times,
+        seed: int,
+        target: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.cluster = cluster
+        self.watch = watch
+        self.start_client = start_client
+        self.times = times
+        self.random = Random(seed)
+        self.target = target
+        self.client: Client | None = None
+        self.steps: list[Step] = []
+        self.busy: list[tuple[int, float]] = []
+        self.skipped: dict[str, str] = {}
+        self._say = say
+        self._is_lost = False
+
+    # The client
+
+    def has_ended(self) -> bool:
+        return self.client is not None and self.client.exit_code() is not None
+
+    def gone(self) -> str:
+        """Why there is nobody to judge any more; empty while there is."""
+        if self.has_ended():
+            return "the program had ended"
+        return "the client had not come back" if self._is_lost and self.client is None else ""
+
+    def pause(self, seconds: float) -> None:
+        """Time in which the client goes on; how busy it is is measured at both ends."""
+        self._measure()
+        time.sleep(seconds)
+        self._measure()
+
+    def _measure(self) -> None:
+        if self.client is not None:
+            self.busy.append((time.monotonic_ns(), self.client.busy_s()))
+
+    def settle(self, name: str) -> None:
+        """A step in which nothing is done to the client."""
+        with self.step("settle", name):
+            time.sleep(self.times.settle_s)
+
+    # What was seen
+
+    @contextmanager
+    def step(self, kind: str, name: str) -> Iterator[dict[str, Any]]:
+        """A step, with a detail to be filled in."""
+        self._say(name)
+        began_ns, detail = time.monotonic_ns(), dict[str, Any]()
+        yield detail
+        self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
+
+    def so_far(self) -> Timeline:
+        return Timeline(self.steps, self.watch.all())
+
+    def requests_since(self, at_ns: int) -> list[Event]:
+        return [event for event in self.watch.since(at_ns) if event.kind == "request"]
+
+    def await_recovery(self, detail: dict[str, Any]) -> None:
+        """Until the client works again, and a little longer."""
+        detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
+        deadline = time.monotonic() + self.times.recover_s
+        recovered_ns = None
+        while recovered_ns is None and time.monotonic() < deadline and not self.has_ended():
+            time.sleep(LOOK_S)
+            recovered_ns = self.watch.works_after(lifted_ns)
+        detail["recovered_ns"] = recovered_ns
+        detail["has_ended"] = self.has_ended()
+        self._is_lost = recovered_ns is None
+        time.sleep(self.times.settle_s)
+
+    # What is done to the client
+
+    @contextmanager
+    def fault(self, kind: str, **what: Any) -> Iterator[None]:
+        name = ""
+        try:
+            name = self.cluster.fault(kind, **what, **self.target)
+            yield
+        finally:
+            _surely(lambda: self._end_fault(name, kind))
+
+    def _end_fault(self, name: str, kind: str) -> None:
+        """Ends a fault; one whose name was not heard, as Ctrl-C came, is known by what it does to whom."""
+        alike = {"kind": kind, **self.target}.items()
+        for each in [name] if name else [f["name"] for f in self.cluster.faults() if alike <= f.items()]:
+            self.cluster.remove_fault(each)
+
+    @contextmanager
+    def quota(self, entity: str, **rates: float) -> Iterator[None]:
+        rows = self.cluster.admin.get("/v1/quotas")["quotas"]
+        before = next((row["values"] for row in rows if row["entity"] == as_entity(entity)), {})
+        try:
+            self.cluster.quota(entity, **rates)
+            yield
+        finally:
+            _surely(lambda: self.cluster.quota(entity, **{name: before.get(name) for name in rates}))
+
+    @contextmanager
+    def closed_at_accept(self) -> Iterator[None]:
+        """The address's cap is 0, and its connections are gone. Of a client among others of its address: its connections end."""
+        if "client_id" in self.target:
+            with self.fault("disconnect"):
+                yield
+            return
+        name = as_setting("overrides")
+        before = self.cluster.admin.get("/v1/cluster_config", key=name)[name]
+        others = [entry for entry in before if entry.rpartition(":")[0].strip("[]") != self.address]
+        own = f"[{self.address}]:0" if ":" in self.address else f"{self.address}:0"
+        try:
+            self.cluster.set({name: [*others, own]})
+            self.end_connections()
+            yield
+        finally:
+            _surely(lambda: self.cluster.set({name: before or None}))
+
+    @contextmanager
+    def cut(self, kind: str, **what: Any) -> Iterator[None]:
+        """Under a fault, once the connections that are open have ended."""
+        with self.fault(kind, **what):
+            self.end_connections()
+            yield
+
+    def end_connections(self) -> None:
+        with self.fault("disconnect"):
+            pass
+
+
+def _surely(undo: Callable[[], None]) -> None:
+    """`undo()`, although Ctrl-C may come in its midst: it can be done twice."""
+    try:
+        undo()
+    except KeyboardInterrupt:
+        with suppress(AdminError):
+            undo()
+        raise

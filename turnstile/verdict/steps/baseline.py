@@ -1,0 +1,54 @@
+"""The client left alone: what it usually does is measured here."""
+
+from __future__ import annotations
+
+import time
+
+from turnstile.verdict.judged import CannotJudge
+from turnstile.verdict.stage import LOOK_S, Stage
+from turnstile.verdict.timeline import SECOND, Event
+
+_JOINS = frozenset(("JoinGroup", "ConsumerGroupHeartbeat"))
+
+
+def baseline(stage: Stage) -> None:
+    """Waits until the client works, all of it, and lets it. Raises CannotJudge."""
+    began_ns = time.monotonic_ns()
+    _await_work(stage, began_ns)
+    _await_all_of_it(stage, began_ns)
+    with stage.step("baseline", "baseline"):
+        stage.pause(stage.times.baseline_s)
+    stage.baseline = stage.so_far()
+    stage.address = next((event.ip for event in stage.baseline.events if event.ip), "127.0.0.1")
+
+
+def _await_work(stage: Stage, began_ns: int) -> None:
+    deadline = time.monotonic() + stage.times.connect_s
+    while stage.watch.works_after(began_ns) is None:
+        if stage.has_ended():
+            raise CannotJudge("the program ended before it had asked the cluster for anything")
+        if time.monotonic() > deadline:
+            raise CannotJudge(f"no client asked the cluster for anything within {stage.times.connect_s:g} s")
+        time.sleep(LOOK_S)
+
+
+def _await_all_of_it(stage: Stage, began_ns: int) -> None:
+    """Until for a while the client has begun nothing new; not for ever, as some always do."""
+    deadline = time.monotonic() + stage.times.connect_s / 2
+    while time.monotonic() < deadline and not stage.has_ended():
+        time.sleep(stage.times.settle_s / 4)
+        if is_all(list(stage.watch.since(began_ns)), time.monotonic_ns() - int(stage.times.settle_s * SECOND)):
+            return
+
+
+def is_all(events: list[Event], before_ns: int) -> bool:
+    """Whether the last new connection, and the first request of each API, came before an instant. A member of a group has
+    not begun before it fetches."""
+    first: dict[str, int] = {}
+    for event in events:
+        if event.kind == "request":
+            first[event.api] = min(event.at_ns, first.get(event.api, event.at_ns))
+    if _JOINS & first.keys() and "Fetch" not in first:
+        return False
+    opened = (event.at_ns for event in events if event.kind == "admitted")
+    return max((*opened, *first.values()), default=0) < before_ns

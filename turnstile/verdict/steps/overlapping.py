@@ -1,0 +1,40 @@
+"""A long throttle time and then a short one, told to one connection that has several requests on the way."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+from turnstile.verdict.checks.deadline import pairs
+from turnstile.verdict.stage import Stage
+from turnstile.verdict.steps.throttling import DATA
+from turnstile.verdict.timeline import SECOND, Event
+
+_TRIES, _PAIRS = 8, 2
+"""Whether two requests are on the way when the throttle times are told is chance; so many times it is tried, for so many pairs."""
+_LONG_MS, _SHORT_MS, _DELAY_MS = 1000, 100, 150
+
+
+def overlapping(stage: Stage) -> None:
+    if not {event.api for event in stage.baseline.within(stage.baseline.baseline, "request")} & set(DATA):
+        stage.skipped["overlap"] = "the client neither produced nor fetched"
+        return
+    for number in range(_TRIES):
+        if len(pairs(stage.so_far())) >= _PAIRS:
+            return
+        requests = [each for each in stage.requests_since(time.monotonic_ns() - SECOND) if each.api in DATA]
+        chosen = max(requests, key=lambda event: event.value, default=None)
+        if chosen is not None:
+            _overlap(stage, chosen, number + 1)
+
+
+def _overlap(stage: Stage, chosen: Event, number: int) -> None:
+    """Both throttle times act on the first request of a connection, and the longer is told; the next is told the shorter."""
+    where = f"[{chosen.ip}]:{chosen.port}" if ":" in chosen.ip else f"{chosen.ip}:{chosen.port}"
+    for_one = {"api": DATA, "connection": where}
+    told = {"mute": False, **for_one}
+    with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})"), ExitStack() as set_:
+        set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, **for_one))
+        set_.enter_context(stage.fault("throttle", throttle_ms=_SHORT_MS, **told))
+        set_.enter_context(stage.fault("throttle", throttle_ms=_LONG_MS, once=True, **told))
+        time.sleep((_LONG_MS + 3 * _DELAY_MS) / 1000)

@@ -1,0 +1,83 @@
+"""Refusals of several kinds, a rate of new connections, and a shard that dies; and after each, what the client does then.
+
+V3  The order of the variants follows from the seed. A failed login comes last of all, as Kafka's own clients take it for final.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from turnstile.verdict.checks.herd import ALONE
+from turnstile.verdict.checks.recovery import FAILED_LOGIN
+from turnstile.verdict.stage import Stage
+from turnstile.verdict.timeline import SECOND
+
+_BUT_API_VERSIONS = (
+    "Produce,Fetch,ListOffsets,Metadata,OffsetCommit,OffsetFetch,FindCoordinator,JoinGroup,Heartbeat,LeaveGroup,SyncGroup,"
+    "InitProducerId,CreateTopics,DeleteTopics,CreatePartitions,DescribeConfigs,DescribeCluster,SaslHandshake"
+)
+_Refused = Callable[[], AbstractContextManager[None]]
+
+
+def refusing(stage: Stage) -> None:
+    variants: list[tuple[str, _Refused]] = [
+        (ALONE, stage.closed_at_accept),
+        ("closed after ApiVersions", lambda: stage.cut("disconnect", api=_BUT_API_VERSIONS)),
+        ("silence", lambda: _silence(stage)),
+        ("reset", lambda: stage.fault("disconnect", reset=True)),
+    ]
+    stage.random.shuffle(variants)
+    for name, refused in variants:
+        if stage.has_ended():
+            stage.skipped[name] = "the program had ended"
+            continue
+        _refuse(stage, name, refused)
+
+
+def failing_login(stage: Stage) -> None:
+    if any(event.api == "SaslAuthenticate" for event in stage.baseline.events):
+        error = {"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"}
+        _refuse(stage, FAILED_LOGIN, lambda: stage.cut("error", **error))
+
+
+def _refuse(stage: Stage, name: str, refused: _Refused) -> None:
+    with stage.step("refuse", name) as detail:
+        with refused():
+            stage.pause(stage.times.refuse_s)
+        stage.await_recovery(detail)
+
+
+@contextmanager
+def _silence(stage: Stage) -> Iterator[None]:
+    """Nothing is answered. Requests that were swallowed stay unanswered, so their connections end with it."""
+    with stage.cut("blackhole"):
+        yield
+    stage.end_connections()
+
+
+def rating(stage: Stage) -> None:
+    if "client_id" in stage.target:
+        stage.skipped["rate"] = "others of its address would be held, too"
+        return
+    with stage.step("rate", "one new connection a second") as detail:
+        with stage.quota(f"ip={stage.address}", connection_creation_rate=1):
+            stage.end_connections()
+            stage.pause(stage.times.refuse_s / 2)
+        stage.await_recovery(detail)
+
+
+def killing(stage: Stage) -> None:
+    if stage.start_client is None:
+        stage.skipped["kill"] = "a cluster that others use loses no shard"
+        return
+    last = stage.requests_since(time.monotonic_ns() - 3 * SECOND)
+    if not last:
+        stage.skipped["kill"] = "the client asked nothing"
+        return
+    place = last[0].conn[:3]
+    with stage.step("kill", "a shard killed") as detail:
+        detail["place"] = place
+        stage.cluster.kill_shard(place[1], place[0])
+        stage.await_recovery(detail)

@@ -1,0 +1,33 @@
+"""Throttle times of several lengths, for Produce, for Fetch and for every request."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from turnstile.verdict.stage import Stage
+
+DATA = ("Produce", "Fetch")
+
+
+def throttling(stage: Stage) -> None:
+    times = stage.times
+    seen = {event.api for event in stage.watch.since(stage.baseline.baseline.began_ns)}
+    used = [api for api in DATA if api in seen]
+    for api in used:
+        _throttle(stage, f"{api} throttled, short", 250, times.short_s, api=api)
+    _throttle(stage, f"throttled by {times.long_ms} ms", times.long_ms, times.long_s, **({"api": used} if used else {}))
+    _throttle(stage, "every request throttled", 400, times.short_s)
+    if times.request_timeout_s is None:
+        stage.skipped["timeout"] = "none was longer than its request timeout, which --request-timeout tells"
+    else:
+        longer_s = times.request_timeout_s + 1
+        _throttle(stage, "throttled for longer than the request timeout", int(longer_s * 1000), longer_s + 2)
+    stage.settle("not throttled any more")
+
+
+def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, **what: Any) -> None:
+    with stage.step("throttle", name):
+        with stage.fault("throttle", throttle_ms=throttle_ms, **what):
+            stage.pause(seconds)
+        time.sleep(throttle_ms / 1000)  # until the last connection is not muted any more

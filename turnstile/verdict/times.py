@@ -1,0 +1,31 @@
+"""How long each step of the course takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each step. `request_timeout_s`: the client's; None: no throttle time is longer than it."""
+
+    connect_s: float = 30.0
+    baseline_s: float = 4.0
+    short_s: float = 2.5
+    long_s: float = 5.0
+    long_ms: int = 1500
+    mutation_s: float = 5.0
+    refuse_s: float = 6.0
+    recover_s: float = 15.0
+    settle_s: float = 1.0
+    herd_s: float = 7.0
+    shutdown_s: float = 12.0
+    copies: int = 5
+    request_timeout_s: float | None = None
+
+    def quick(self) -> Times:
+        """As short as a client with pauses of tens of milliseconds can be judged by; for tests."""
+        return replace(
+            self, connect_s=12, baseline_s=1.0, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2, refuse_s=2.4, recover_s=4,
+            settle_s=0.4, herd_s=3.6, shutdown_s=3,
+        )  # fmt: skip
