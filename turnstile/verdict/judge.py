@@ -33,7 +33,7 @@ class Check(NamedTuple):
 
 CHECKS: dict[str, Check] = {
     "kip219": Check("sends nothing while it is throttled", kip219.judge, ("throttle",)),
-    "deadline": Check("of two throttle times, waits for the later", deadline.judge, ("overlap",)),
+    "deadline": Check("of two throttle times, waits for the later", deadline.judge, ("throttle", "overlap")),
     "not-failure": Check("does not take throttling for failure", not_failure.judge, ("throttle",)),
     "backoff": Check("tries again later and later when refused", backoff.judge, ("refuse",)),
     "herd": Check("copies do not come back at one instant", herd.judge, ("herd",)),

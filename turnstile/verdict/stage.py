@@ -127,7 +127,7 @@ class Stage:
     @contextmanager
     def quota(self, entity: str, **rates: float) -> Iterator[None]:
         rows = self.cluster.admin.get("/v1/quotas")["quotas"]
-        before = next((row["values"] for row in rows if row["entity"] == as_entity(entity)), {})
+        before: dict[str, float] = next((row["values"] for row in rows if row["entity"] == as_entity(entity)), {})
         try:
             self.cluster.quota(entity, **rates)
             yield

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from turnstile.verdict.checks import kip219
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
 from turnstile.verdict.timeline import MS, Event, Step, Timeline
 
@@ -29,7 +30,7 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(UNJUDGED, "the client never had two requests on the way on one connection", SOURCE)
     seen = [_kept(timeline, pair) for pair in found]
     judged = [each for each in seen if each is not None]
-    if not judged:
+    if not judged or kip219.judge(timeline).verdict == FAIL:
         return Finding(UNJUDGED, "it waits for neither of two throttle times (see kip219)", SOURCE)
     told = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
     broken = judged.count(False)

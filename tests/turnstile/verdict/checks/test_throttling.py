@@ -66,6 +66,12 @@ def test_the_later_of_two_deadlines_holds():
     assert verdict(deadline, overlap(4.36, waiting=100, behind=50)) == "pass", "that was on the way, too"
     assert verdict(deadline, overlap(5.21, waiting=0)) == "unjudged", "the second was sent in spite of the first"
     assert verdict(deadline, throttled()) == "unjudged"
+    slow = overlap(4.46, 4.6)
+    slow.step("throttle", 7, 12)
+    for at_s in (7, 8, 9):
+        slow.request(at_s, throttle_ms=400)
+        slow.event("early", at_s + 0.2, took_ms=200)
+    assert verdict(deadline, slow) == "unjudged", "it waits for no throttle time: that it came late is chance"
 
 
 def test_to_be_throttled_is_no_reason_to_close():

@@ -66,6 +66,7 @@ class Link:
     def __init__(self, role: str) -> None:
         self.role = role
         self.may_send_s = 0.0
+        self.takes_it_for_failure = False
         try:
             self.sock = socket.create_connection((HOST, int(PORT)), timeout=TIMEOUT_S)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -123,9 +124,9 @@ class Link:
             self.may_send_s = max(self.may_send_s, until_s)
         if throttle_ms and bad == "leaks" and self.role == "producer" and len(leaked) < 8:
             leaked.append(socket.create_connection((HOST, int(PORT)), timeout=TIMEOUT_S))
-        if throttle_ms > 200 and bad == "reconnects-when-throttled" and self.role == "producer":
-            self.sock.close()
-            raise Lost
+        self.takes_it_for_failure |= (
+            throttle_ms > 200 and bad == "reconnects-when-throttled" and self.role == "producer"
+        )
 
     def close(self) -> None:
         self.sock.close()
@@ -146,6 +147,8 @@ class Role:
                 while not stopping.is_set():
                     self.work(link)
                     pause_s, failures = FIRST_S, 0
+                    if link.takes_it_for_failure:
+                        break
                     stopping.wait(CYCLE_S)
             except Lost as fault:
                 failures += 1
