@@ -12,6 +12,7 @@ from uuid import UUID
 from broker.access.acl import CLUSTER_NAME, Acl, Operation, ResourceType
 from broker.access.authorizer import Authorizer, super_users
 from broker.protocol import codes
+from broker.protocol.wire import Types
 from broker.serve.call import Answer, Call, Handler
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred
@@ -79,6 +80,44 @@ class Access:
 
 Guard: TypeAlias = Callable[[Access, Handler], Handler]
 """Makes of a handler one that answers first what its client may not do."""
+
+
+Refused: TypeAlias = Callable[[Types, Any, int], Any]
+"""The whole answer to a request that is denied with an error code."""
+
+
+def unless(code: Callable[[Access, Call, Any], int], refused: Refused) -> Guard:
+    """Of an API that is answered or denied as a whole: `code` says with which error, NONE for not at all."""
+
+    def guard(access: Access, handler: Handler) -> Handler:
+        def handle(request: Any, call: Call) -> Answer:
+            denied = code(access, call, request)
+            if not denied:
+                return handler(request, call)
+            made: Answer = refused(call.types, request, denied)
+            return made
+
+        return handle
+
+    return guard
+
+
+def described(resource: ResourceType, field: str, name: str) -> Guard:
+    """Of an API that lists all: the items of `field` that the client may not describe are left out."""
+
+    def guard(access: Access, handler: Handler) -> Handler:
+        def handle(request: Any, call: Call) -> Answer:
+            def show(response: Any) -> Any:
+                items = getattr(response, field)
+                kept = (each for each in items if access.may(call, Operation.DESCRIBE, resource, getattr(each, name)))
+                setattr(response, field, tuple(kept))
+                return response
+
+            return after(handler(request, call), show)
+
+        return handle
+
+    return guard
 
 
 def acls_of(image: ClusterImage) -> list[Acl]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.access.access import MESSAGES, Access, Guard, after, answered
+from broker.access.access import MESSAGES, Access, Guard, after, answered, described, unless
 from broker.access.acl import Operation, ResourceType
-from broker.access.topic_guards import TOPIC, of_partitions
+from broker.access.topic_guards import TOPIC, by_topic, of_partitions
 from broker.protocol import codes
 from broker.protocol.wire import Types
 from broker.serve.call import Answer, Call, Handler
@@ -22,17 +22,10 @@ _KEYS_SINCE = 4  # of FindCoordinator
 
 def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
     """Of an API whose request has one `group_id`."""
-
-    def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
-            if access.may(call, operation, GROUP, request.group_id):
-                return handler(request, call)
-            made: Answer = refused(call.types, request)
-            return made
-
-        return handle
-
-    return guard
+    return unless(
+        lambda access, call, request: codes.NONE if access.may(call, operation, GROUP, request.group_id) else DENIED,
+        lambda types, request, code: refused(types, request),
+    )
 
 
 join = of_group(
@@ -57,29 +50,25 @@ consumer_heartbeat = of_group(
 )
 
 
-def _uncommitted(types: Types, request: Any) -> Any:
-    return types.OffsetCommitResponse(topics=tuple(_offsets(types, topic, DENIED) for topic in request.topics))
-
-
-def _offsets(types: Types, topic: Any, code: int) -> Any:
-    partitions = tuple(
-        types.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-        for each in topic.partitions
-    )
-    return types.OffsetCommitResponseTopic(name=topic.name, partitions=partitions)
-
-
 def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
     """The group's guard first; then that of the topics."""
     return lambda access, handler: group(access, topics(access, handler))
 
 
-def _undeleted(types: Types, request: Any) -> Any:
-    return types.OffsetDeleteResponse(error_code=DENIED, topics=())
+def _uncommitted(types: Types, request: Any) -> Any:
+    made = of_partitions(*_COMMITTED, code=DENIED)
+    return types.OffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
 
-def of_commits(topic_class: str, partition_class: str) -> Callable[[Types, Any], Any]:
-    return of_partitions(topic_class, partition_class)
+_COMMITTED = ("OffsetCommitResponseTopic", "OffsetCommitResponsePartition")
+offset_commit = of_group_and_topics(
+    of_group(Operation.READ, _uncommitted),
+    by_topic(Operation.READ, of_partitions(*_COMMITTED), alone="OffsetCommitResponse"),
+)
+offset_delete = of_group_and_topics(
+    of_group(Operation.DELETE, lambda types, request: types.OffsetDeleteResponse(error_code=DENIED, topics=())),
+    by_topic(Operation.READ, of_partitions("OffsetDeleteResponseTopic", "OffsetDeleteResponsePartition")),
+)
 
 
 def offset_fetch(access: Access, handler: Handler) -> Handler:
@@ -152,33 +141,13 @@ def _unfetched(types: Types, topic: Any, code: int, topic_class: str, partition_
     return getattr(types, topic_class)(name=topic.name, partitions=partitions)
 
 
-offset_commit = of_group_and_topics(
-    of_group(Operation.READ, _uncommitted),
-    lambda access, handler: _commit_topics(access, handler),
-)
-
-
-def _commit_topics(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
-        allowed, denied = access.split(call, Operation.READ, TOPIC, request.topics, lambda topic: str(topic.name))
-        if not denied:
-            return handler(request, call)
-        refused = [_offsets(call.types, topic, codes.TOPIC_AUTHORIZATION_FAILED) for topic in denied]
-        if not allowed:
-            return call.types.OffsetCommitResponse(topics=tuple(refused))
-        request.topics = tuple(allowed)
-        return after(handler(request, call), lambda response: answered(response, "topics", refused))
-
-    return handle
-
-
-def _describe(field: str, described: Callable[[Types, str], Any]) -> Guard:
+def _describe(field: str, refusal: Callable[[Types, str], Any]) -> Guard:
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:
             asked = getattr(request, field)
             allowed, denied = access.split(call, Operation.DESCRIBE, GROUP, asked, lambda group: str(group))
             setattr(request, field, tuple(allowed))
-            refused = [described(call.types, group) for group in dict.fromkeys(denied)]
+            refused = [refusal(call.types, group) for group in dict.fromkeys(denied)]
 
             def show(response: Any) -> Any:
                 for group in response.groups:
@@ -210,16 +179,10 @@ describe_consumer_groups = _describe(
 
 
 def list_groups(access: Access, handler: Handler) -> Handler:
+    hiding = described(GROUP, "groups", "group_id")(access, handler)
+
     def handle(request: Any, call: Call) -> Answer:
-        if access.may_cluster(call, Operation.DESCRIBE):
-            return handler(request, call)
-
-        def show(response: Any) -> Any:
-            kept = (each for each in response.groups if access.may(call, Operation.DESCRIBE, GROUP, each.group_id))
-            response.groups = tuple(kept)
-            return response
-
-        return after(handler(request, call), show)
+        return (handler if access.may_cluster(call, Operation.DESCRIBE) else hiding)(request, call)
 
     return handle
 
@@ -230,26 +193,6 @@ def delete_groups(access: Access, handler: Handler) -> Handler:
         request.groups_names = tuple(allowed)
         refused = [call.types.DeletableGroupResult(group_id=each, error_code=DENIED) for each in dict.fromkeys(denied)]
         return after(handler(request, call), lambda response: answered(response, "results", refused))
-
-    return handle
-
-
-offset_delete = of_group_and_topics(
-    of_group(Operation.DELETE, _undeleted),
-    lambda access, handler: _delete_offsets_of_topics(access, handler),
-)
-
-
-def _delete_offsets_of_topics(access: Access, handler: Handler) -> Handler:
-    made = of_partitions("OffsetDeleteResponseTopic", "OffsetDeleteResponsePartition")
-
-    def handle(request: Any, call: Call) -> Answer:
-        allowed, denied = access.split(call, Operation.READ, TOPIC, request.topics, lambda topic: str(topic.name))
-        if not denied:
-            return handler(request, call)
-        request.topics = tuple(allowed)
-        refused = [made(call.types, topic) for topic in denied]
-        return after(handler(request, call), lambda response: answered(response, "topics", refused))
 
     return handle
 

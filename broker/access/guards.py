@@ -11,6 +11,7 @@ from broker.access import cluster_guards as of_cluster
 from broker.access import group_guards as of_groups
 from broker.access import metadata_guards as of_metadata
 from broker.access import topic_guards as of_topics
+from broker.access import transaction_guards as of_transactions
 from broker.access.access import Access, Guard
 from broker.access.acl import Operation
 from broker.access.cluster_guards import MESSAGE, whole
@@ -35,13 +36,13 @@ GUARDS: dict[int, Guard] = {
     19: of_topics.create_topics,
     20: of_topics.delete_topics,
     21: of_topics.delete_records,
-    22: of_cluster.init_producer_id,
+    22: of_transactions.init_producer_id,
     23: of_topics.offset_for_leader_epoch,
-    24: of_cluster.add_partitions_to_txn,
-    25: of_cluster.add_offsets_to_txn,
-    26: of_cluster.end_txn,
+    24: of_transactions.add_partitions_to_txn,
+    25: of_transactions.add_offsets_to_txn,
+    26: of_transactions.end_txn,
     27: of_cluster.of_cluster(Operation.CLUSTER_ACTION, lambda types, _: types.WriteTxnMarkersResponse(markers=())),
-    28: of_cluster.txn_offset_commit,
+    28: of_transactions.txn_offset_commit,
     29: of_cluster.of_cluster(Operation.DESCRIBE, whole("DescribeAclsResponse", error_message=MESSAGE, resources=())),
     30: of_cluster.create_acls,
     31: of_cluster.delete_acls,
@@ -75,8 +76,8 @@ GUARDS: dict[int, Guard] = {
     60: of_metadata.describe_cluster,
     61: of_topics.describe_producers,
     64: of_cluster.of_cluster(Operation.ALTER, whole("UnregisterBrokerResponse", error_message=MESSAGE)),
-    65: of_cluster.describe_transactions,
-    66: of_cluster.list_transactions,
+    65: of_transactions.describe_transactions,
+    66: of_transactions.list_transactions,
     68: of_groups.consumer_heartbeat,
     69: of_groups.describe_consumer_groups,
     74: of_cluster.of_cluster(Operation.DESCRIBE_CONFIGS, whole("ListConfigResourcesResponse", config_resources=())),

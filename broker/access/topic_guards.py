@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from broker.access.access import MESSAGES, Access, Guard, after, answered
 from broker.access.acl import Operation, ResourceType
@@ -22,16 +22,23 @@ Made = Callable[[Types, Any], Any]
 """The answer to a topic that the client may not touch."""
 
 
-def by_topic(operation: Operation, made: Made, *, answers: str = "topics", name: str = "name") -> Guard:
-    """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`."""
+def by_topic(
+    operation: Operation, made: Made, *, answers: str = "topics", name: str = "name", alone: str | None = None
+) -> Guard:
+    """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
+
+    `alone`: the class of the response that is given without the handler when no topic is allowed.
+    """
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:
             allowed, denied = access.split(call, operation, TOPIC, request.topics, lambda topic: getattr(topic, name))
             if not denied:
                 return handler(request, call)
-            request.topics = tuple(allowed)
             refused = [made(call.types, topic) for topic in denied]
+            if alone and not allowed:
+                return cast(Answer, getattr(call.types, alone)(**{answers: tuple(refused)}))
+            request.topics = tuple(allowed)
             return after(handler(request, call), lambda response: answered(response, answers, refused))
 
         return handle
@@ -39,7 +46,9 @@ def by_topic(operation: Operation, made: Made, *, answers: str = "topics", name:
     return guard
 
 
-def of_partitions(topic_class: str, partition_class: str, index: str = "partition_index", **fields: Any) -> Made:
+def of_partitions(
+    topic_class: str, partition_class: str, index: str = "partition_index", *, code: int = DENIED, **fields: Any
+) -> Made:
     """The answer is a topic of `partitions`, each with the error."""
 
     def made(types: Types, topic: Any) -> Any:
@@ -47,7 +56,7 @@ def of_partitions(topic_class: str, partition_class: str, index: str = "partitio
         numbers = (
             partition if isinstance(partition, int) else getattr(partition, index) for partition in topic.partitions
         )
-        partitions = tuple(one(**{index: number}, error_code=DENIED, **fields) for number in numbers)
+        partitions = tuple(one(**{index: number}, error_code=code, **fields) for number in numbers)
         named = {"topic": topic.topic} if hasattr(topic, "topic") else {"name": topic.name}
         return getattr(types, topic_class)(**named, partitions=partitions)
 
