@@ -1,13 +1,11 @@
 """DescribeTransactions (65) 0, ListTransactions (66) 0-2, DescribeProducers (61) 0: KIP-664, KIP-994, KIP-1152.
 
-Each broker lists the transactions that it coordinates, and describes the producers of the partitions that it leads. A filter
-by a pattern takes Python's regular expressions, of which RE2's, which Kafka takes, are nearly a part.
+Each broker lists the transactions that it coordinates, and describes the producers of the partitions that it leads.
 Source: KafkaApis, TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.listTransactionStates.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +16,7 @@ from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 from broker.protocol.wire import Types
+from broker.runtime import patterns
 from broker.serve.call import Call, Route
 from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.transaction_coordinator import STATE_NAMES
@@ -104,8 +103,8 @@ class _Describing:
 
 def _is_pattern(pattern: str) -> bool:
     try:
-        re.compile(pattern)
-    except re.error:
+        patterns.whole(pattern)
+    except patterns.BadPattern:
         return False
     return True
 

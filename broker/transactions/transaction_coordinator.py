@@ -16,7 +16,6 @@ Source: TransactionCoordinator, TransactionStateManager of Kafka 4.1.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,6 +25,7 @@ import structlog
 import trio
 
 from broker.protocol import codes
+from broker.runtime import patterns
 from broker.transactions import transaction_state as steps
 from broker.transactions.homes import ClusterHomes
 from broker.transactions.markers import Markers
@@ -138,7 +138,7 @@ class TransactionCoordinator:
     ) -> list[list[Any]]:
         """[id, producer id, state] of those that all filters let through; an empty filter, or -1, lets all through."""
         now_ms = self._wall_ms()
-        matches = re.compile(pattern).fullmatch if pattern else None
+        matches = patterns.whole(pattern) if pattern else None
         return [
             [each.transactional_id, each.producer_id, each.state.value]
             for each in self._log
