@@ -95,7 +95,7 @@ class CoordinatorProcess:
         self._watchdog = watchdog
         self._restarts = restarts
         self.log = RateLimitedLogger(process="coordinator")
-        self.poller = Poller()
+        self.poller = Poller(linger_s=0)  # the admin API, the store's thread: all of its other work is tasks
         self.journal = open_coordinator(plan.journal_dir, epoch)
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
         self.peers: dict[Member, Peer] = {}

@@ -5,16 +5,17 @@ each wait, and a task switch. Most events of a shard need no waiting at all, so 
 batches ("passes"); a trio task starts only for what must wait. What callbacks of a pass queue up (frames to other
 shards, journal records) goes out once, when `at_end_of_pass` runs.
 
-Going to sleep through trio and being woken again costs as much as a small request does. So after a pass the poller first
-waits by itself, for _LINGER_S: under load the next event comes sooner.
+Going to sleep through trio and being woken again costs as much as a small request does. So after a pass the poller may first
+wait by itself, for `linger_s`: under load the next event comes sooner. What trio's other tasks wait for is not seen meanwhile,
+so a process most of whose work is in tasks does not linger.
 
 Invariants
 P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
 P2  A descriptor forgotten during a pass gets no further callback. Its number may be reused within the same pass, and the
     new owner may then see an event meant for the old one: a callback believes only what reading or writing tells it.
 P3  The hooks of `at_end_of_pass` run after every pass, in the order they were added.
-P4  A task that a callback made runnable runs before the poller waits; any other (a deadline, a thread's result) after
-    _BEFORE_YIELD_NS at most.
+P4  The poller does not wait by itself while a task is to run. One that becomes so meanwhile (a deadline, a thread's result)
+    runs after _BEFORE_YIELD_NS at most.
 """
 
 from __future__ import annotations
@@ -36,19 +37,24 @@ Callback = Callable[[int], None]
 
 # After so long without trio, its own tasks get a turn.
 _BEFORE_YIELD_NS = 2_000_000
-_LINGER_S = 0.001
+LINGER_S = 0.001
+"""Of a process whose events are callbacks."""
 _EVENTS_PER_PASS = 512
 
 
-class _TasksRunnable(trio.abc.Instrument):
-    """Whether a task has become runnable since `any` was last set to False."""
+class _Runnable(trio.abc.Instrument):
+    """The tasks that are to run; trio's own statistics leave out those of the batch that it is working on."""
 
     def __init__(self) -> None:
-        self.any = False
+        self.tasks: set[trio.lowlevel.Task] = set()
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
         """Called by trio."""
-        self.any = True
+        self.tasks.add(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Called by trio."""
+        self.tasks.discard(task)
 
 
 class Poller:
@@ -58,10 +64,11 @@ class Poller:
     `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited.
     """
 
-    def __init__(self, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, *, linger_s: float = LINGER_S, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callback] = {}
         self._hooks: list[Callable[[], None]] = []
+        self._linger_s = linger_s
         self.clock_ns = clock_ns
         self._woken = trio.Event()
         self.in_pass = False
@@ -100,8 +107,9 @@ class Poller:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serves callbacks until cancelled."""
-        runnable = _TasksRunnable()
-        trio.lowlevel.add_instrument(runnable)
+        runnable = _Runnable()
+        if self._linger_s:
+            trio.lowlevel.add_instrument(runnable)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_touched)
             task_status.started()
@@ -111,21 +119,23 @@ class Poller:
                 while self._run_passes(runnable):
                     await trio.lowlevel.checkpoint()
 
-    def _run_passes(self, runnable: _TasksRunnable) -> bool:
+    def _run_passes(self, runnable: _Runnable) -> bool:
         """Passes until it is the turn of trio's tasks: True; or nothing comes any more: False."""
-        runnable.any = False
         began_ns = self.clock_ns()
         waited_ns = 0
         try:
-            while not runnable.any and self.clock_ns() < began_ns + _BEFORE_YIELD_NS:
+            while True:
                 if not self.run_pass():
+                    if runnable.tasks or not self._linger_s:
+                        return bool(runnable.tasks)
                     idle_ns = self.clock_ns()
-                    ready = self._epoll.poll(_LINGER_S, _EVENTS_PER_PASS)
+                    ready = self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)
                     waited_ns += self.clock_ns() - idle_ns
                     if not ready:
                         return False
                     self._serve(ready)
-            return True
+                if runnable.tasks or self.clock_ns() >= began_ns + _BEFORE_YIELD_NS:
+                    return True
         finally:
             self.round_ns = self.clock_ns() - began_ns - waited_ns
 
