@@ -102,12 +102,13 @@ class Publisher:
         while behind := [m for m in members if m not in self._links or self._links[m].version < version]:
             with trio.move_on_after(self._deadline_s / LOOKS):
                 await self._progress.wait()
-            busy = [member for member in behind if self._shards.is_busy(member)]
             now_s = trio.current_time()
             if steps != self._steps:
                 steps = self._steps
                 began_s = moved_s = now_s
-            elif busy and now_s - began_s < BUSY_DEADLINE_S:
+                continue
+            busy = [member for member in behind if self._shards.is_busy(member)]
+            if busy and now_s - began_s < BUSY_DEADLINE_S:
                 moved_s = now_s
             elif now_s - moved_s >= self._deadline_s:
                 return behind
