@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.interrupts import ENDING
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """pyspark connects to the JVM that these name, as `spark-submit` sets them for its driver."""
 OPTIONS = "spark.driver.extraJavaOptions"
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 LEAST_JAVA = 17
-ENDING = {signal.SIGINT, signal.SIGTERM}
-"""Signals that end a command and its JVM."""
 POLL_S = 0.02
 END_S = 60.0
 

@@ -6,7 +6,6 @@ of the job and the first look at its input.
 
 from __future__ import annotations
 
-import decimal  # noqa: F401 - two threads import it, and an interrupted import makes the next one write to stderr
 import logging
 import os
 import shutil
@@ -22,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnstile.pipeline import jvm
+from turnstile.pipeline import interrupts, jvm
 from turnstile.pipeline.errors import PipelineError, known, sentence
 
 if TYPE_CHECKING:
@@ -111,18 +110,23 @@ def starting(
     """
     jvm.check_java()
     # Either waits until the block below ends what was begun; in the thread that starts the JVM they stay blocked.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, jvm.ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.ENDING)
     try:
         begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
     except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise
-    gently = False
-    is_main = threading.current_thread() is threading.main_thread()
-    terminate = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
-    try:
+    with interrupts.between_imports(), _ended(begun):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield begun
+
+
+@contextmanager
+def _ended(begun: Starting) -> Iterator[None]:
+    """Ends the session with the block. Raises PipelineError for what failed in Spark inside."""
+    gently = False
+    try:
+        yield
         gently = True
     except Exception as error:
         gently = True
@@ -131,11 +135,7 @@ def starting(
             raise
         raise PipelineError(said) from error
     finally:
-        try:
-            begun.end(gently=gently)
-        finally:
-            if is_main:
-                signal.signal(signal.SIGTERM, terminate)
+        begun.end(gently=gently)
 
 
 @contextmanager

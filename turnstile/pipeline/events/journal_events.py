@@ -17,6 +17,7 @@ from turnstile.pipeline.events.parts import Parts, Unreadable, parts_in
 from turnstile.pipeline.events.parts_at import parts_at
 from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.spark_rows import RowsOnSpark
+from turnstile.pipeline.fetch import fetch
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.places import as_read, is_uri, local_path
 from turnstile.pipeline.session import is_local
@@ -40,7 +41,7 @@ class JournalEvents(NamedTuple):
         """The same for kernels. `fetched`: a small one is judged here, and Spark only reads it."""
         events = self.events.select(*EVENTS.names)
         is_small = self.about <= FETCHED_EVENTS
-        rows = RowsHere(events.toArrow()) if fetched and is_small else RowsOnSpark(events, self.about)
+        rows = RowsHere(fetch(events)) if fetched and is_small else RowsOnSpark(events, self.about)
         return Journal(rows, self.unreadable, self.is_live)
 
 

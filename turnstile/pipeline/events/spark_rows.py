@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.events import spark_sweep, sweep
 from turnstile.pipeline.events.rows import Carry, Kernel, Rows
+from turnstile.pipeline.fetch import fetch
 
 TASK_ROWS = 500_000
 _TASK = "task"
@@ -45,9 +46,7 @@ class RowsOnSpark:
         if "is_hot" not in steps.columns:
             return self.by(keys, kernel, schema)
         hot = steps.where("is_hot").drop("is_hot")
-        ends = (
-            hot.groupBy("slice").applyInArrow(_of_slice(carry.ends), f"slice int, {sweep.ddl(carry.schema)}").toArrow()
-        )
+        ends = fetch(hot.groupBy("slice").applyInArrow(_of_slice(carry.ends), f"slice int, {sweep.ddl(carry.schema)}"))
         numbers = sorted(ends["slice"].unique().to_pylist())
         each = [ends.filter(pyarrow.compute.equal(ends["slice"], number)).drop_columns(["slice"]) for number in numbers]
         carried = dict(zip(numbers, carry.carried(each), strict=True))
@@ -65,7 +64,7 @@ class RowsOnSpark:
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
         steps, slices = spark_sweep.sliced(self.frame, rows=self._rows)
-        return spark_sweep.judged(steps, slices, kinds, judge, schema, closes_first=closes_first).toArrow().cast(schema)
+        return fetch(spark_sweep.judged(steps, slices, kinds, judge, schema, closes_first=closes_first)).cast(schema)
 
     def and_(self, other: Rows) -> Rows:
         assert isinstance(other, RowsOnSpark)
@@ -78,7 +77,7 @@ class RowsOnSpark:
         self.frame.unpersist()
 
     def table(self) -> pyarrow.Table:
-        return self.frame.toArrow()
+        return fetch(self.frame)
 
     def _with(self, frame: DataFrame) -> "RowsOnSpark":
         return RowsOnSpark(frame, self._rows)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from shards.limits.connection_limits import CORE_IP_CAP
+from turnstile.pipeline.fetch import fetch
 from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.reading import Contents, Input, contents, explained, usable
 from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
@@ -104,7 +105,7 @@ def plan(
     compared = incident.of(contents(source)) if incident else None
     tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
     with explained(source.paths, source.format):
-        told = Told(outcomes(source.arrived, chosen, tasks, compared).toArrow())
+        told = Told(fetch(outcomes(source.arrived, chosen, tasks, compared)))
     reasons = told.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and source.again is not None:
         return plan(

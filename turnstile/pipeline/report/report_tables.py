@@ -23,6 +23,7 @@ from turnstile.pipeline.events.spark_rows import RowsOnSpark
 from turnstile.pipeline.events.spark_sweep import changes
 from turnstile.pipeline.events.survey import Survey, survey
 from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
+from turnstile.pipeline.fetch import fetch
 
 BUCKETS = 240
 TOP = 20
@@ -61,7 +62,7 @@ def build(journal: JournalEvents) -> Built:
     bucket_s = max(1.0, round(span / BUCKETS))
     seen = _survey(events)
     timeline, offset_ns = seen.timeline(), facts["offset_ns"] or 0
-    tables = {name: make(events, bucket_s).toArrow() for name, make in TABLES.items()}
+    tables = {name: fetch(make(events, bucket_s)) for name, make in TABLES.items()}
     rows = {name: table.to_pylist() for name, table in tables.items()}
     summary = {name: facts[name] for name in ("events", "first", "last", "admitted", "refused", "throttled")}
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
