@@ -80,7 +80,9 @@ def test_unused_spare_units_leave_the_sample_they_are_in():
     spare = answers.all[-1][4]
     tested.ask(0, "EXTERNAL", 1, 0, now_ms=2050)
     tested.undo("EXTERNAL", spare, at_ms=1000)
-    assert tested.listeners["EXTERNAL"].rate._values == [1, 1]
+    rate = tested.listeners["EXTERNAL"].rate
+    assert rate.units(now_ms=2050) == 2
+    assert rate.units(now_ms=1000 + rate.window.samples * rate.window.size_ms) == 1  # without the first sample
 
 
 def test_who_died_waits_no_more():
