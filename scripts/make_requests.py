@@ -15,7 +15,7 @@ from broker.protocol import apis, wire
 from broker.protocol.shapes import Field
 
 TARGET = Path(__file__).resolve().parents[1] / "broker" / "protocol" / "requests.py"
-NOT_SERVED = frozenset({*range(38, 42), 57, 64, *range(68, 73)})
+NOT_SERVED = frozenset({*range(38, 42), 57, 64, *range(70, 73)})
 _HEAD = '''"""The requests of every API that is served, as handlers see them. Written by scripts/make_requests.py: do not edit.
 
 A request is an instance of a class that broker/protocol/wire.py compiles for its version; these classes state the
@@ -46,7 +46,12 @@ def text() -> str:
 
 
 def _prefix(api: str) -> str:
-    return {"incremental_alter_configs": "Incremental", "describe_producers": "Producers"}.get(api, "")
+    prefixes = {
+        "incremental_alter_configs": "Incremental",
+        "describe_producers": "Producers",
+        "consumer_group_heartbeat": "Owned",
+    }
+    return prefixes.get(api, "")
 
 
 def _innermost_first(classes: dict[str, dict[str, Field]]) -> list[tuple[str, dict[str, Field]]]:

@@ -10,6 +10,7 @@ starts. A body is one of these, packed by msgpack:
     [FORGET, group]                                            the group is gone: a tombstone
     [PEND, group, time ms, topics as in COMMIT, producer id]   committed in a transaction: pending_offsets.py
     [END, "", producer id, whether committed]                  the marker of a transaction, for all groups of the bucket
+    [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
 
 F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/groups/offsets_log.py).
 F2  After a failed write file and memory are as they were before it.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +32,12 @@ from zlib import crc32
 import msgpack
 import structlog
 
+from broker.groups.consumer.records import KeptGroup
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.groups.pending_offsets import PendingOffsets
 from shards.tokens.homes import home_of_partition
 
-GENERATION, COMMIT, DROP, FORGET, PEND, END = range(6)
+GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS = range(7)
 OFFSETS_PARTITIONS = 50
 """Kafka's default of offsets.topic.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
@@ -79,10 +81,11 @@ class _GroupOffsets:
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
     protocol_type: str | None = None
+    consumer: KeptGroup | None = None
 
     @property
     def entries(self) -> int:
-        return len(self.offsets) + 1
+        return len(self.offsets) + 1 + (len(self.consumer.members) if self.consumer is not None else 0)
 
 
 class _Bucket:
@@ -129,7 +132,7 @@ class _Bucket:
         if known is None:
             known = self.groups[group] = _GroupOffsets()
             self.live += 1
-        held = len(known.offsets)
+        held = known.entries
         if kind == COMMIT:
             self.written += _commit(known.offsets, body[2], body[3])
         elif kind == GENERATION:
@@ -142,7 +145,12 @@ class _Bucket:
         elif kind == PEND:
             self.written += _commit(self.pending.of(body[4], group), body[2], body[3])
             self.pending.count()
-        self.live += len(known.offsets) - held
+        elif kind == MEMBERS:
+            self.written += 1 + len(body[3])
+            known.consumer = (known.consumer or KeptGroup()) if body[2] is not None else None
+            if known.consumer is not None:
+                known.consumer.apply(body[2], body[3])
+        self.live += known.entries - held
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
         """What a transaction committed replaces what was committed before it, and not what came later."""
@@ -209,6 +217,11 @@ class CommittedOffsets:
         found = self._find(group)
         return (found.generation, found.protocol_type) if found is not None else (0, None)
 
+    def consumer(self, group: str) -> KeptGroup | None:
+        """A group of the consumer protocol as it was last kept; None: it is none. Not to be changed."""
+        found = self._find(group)
+        return found.consumer if found is not None else None
+
     def _find(self, group: str) -> _GroupOffsets | None:
         return self._buckets[bucket_of(group)].groups.get(group)
 
@@ -234,6 +247,14 @@ class CommittedOffsets:
 
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
+
+    def keep(self, group: str, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+        """What became of a group of the consumer protocol: its row, and those of the members that changed."""
+        self._append(group, [MEMBERS, group, row, members])
+
+    def convert(self, group: str) -> None:
+        """An empty group of the consumer protocol is none any more; its offsets stay."""
+        self._append(group, [MEMBERS, group, None, {}])
 
     def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:
         held = self.of(group)
@@ -271,6 +292,8 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
 
 def _snapshot(group: str, held: _GroupOffsets) -> Iterator[bytes]:
     yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
+    if held.consumer is not None:
+        yield frame(msgpack.packb([MEMBERS, group, held.consumer.epochs, held.consumer.members]))
     for now_ms, topics in _by_time(held.offsets):
         yield frame(msgpack.packb([COMMIT, group, now_ms, topics]))
 

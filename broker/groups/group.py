@@ -131,7 +131,7 @@ class ClassicGroup(Rebalance):
         self, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int
     ) -> JoinGroupResult | None:
         member_id = request.member_id or f"{request.client_id}-{self.new_id()}"
-        if not request.member_id and request.id_required:
+        if request.asks_for_id:
             self.pending[member_id] = now_ms + request.session_ms
             return JoinGroupResult(codes.MEMBER_ID_REQUIRED, member_id)
         self.pending.pop(member_id, None)

@@ -2,12 +2,18 @@
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
 Joins and syncs may be answered later; all else is answered at once. A shard that is killed forgets its groups' members
-and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Its successor answers other shards only
+and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Groups of the consumer protocol are kept with
+their members (consumer_groups.py), and go on. Its successor answers other shards only
 from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 
 C1  An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
 C2  Offsets are committed in a transaction only if its coordinator said that it has this group, and no marker of the
     producer came since it was asked: what a marker has ended does not begin again (KIP-890).
+
+C3  A group id is of one protocol at a time. A group without members becomes one of the other protocol by the first member
+    that joins it so; one with members stays what it is, as in Kafka by group.consumer.migration.policy=disabled. Kafka
+    lets classic members into a group of the consumer protocol all the same; here they are told
+    INCONSISTENT_GROUP_PROTOCOL.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -24,9 +30,13 @@ import structlog
 import trio
 
 from broker.groups.committed_offsets import CommittedOffsets
+from broker.groups.consumer.member import ConsumerGroupConfig
+from broker.groups.consumer_coordinator import ConsumerCoordinator
+from broker.groups.consumer_groups import ConsumerGroups
 from broker.groups.consumer_protocol import subscriptions
+from broker.groups.consumer_topics import ConsumerTopics
 from broker.groups.group_table import GroupTable
-from broker.groups.members import GroupConfig, JoinRequest
+from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest
 from broker.groups.rebalance import GroupState
 from broker.protocol import codes
 from shards.config.image import ClusterImage
@@ -36,6 +46,9 @@ OPERATIONS = (
     "join", "sync", "heartbeat", "leave", "commit", "commit_in_transaction", "fetch", "drop_offsets", "describe", "list",
     "delete",
 )  # fmt: skip
+CLASSIC, CONSUMER = "classic", "consumer"
+"""Types of groups, as ListGroups spells them."""
+GROUP_NOT_FOUND_SINCE = 9  # of OffsetCommit
 EXPIRY_CHECK_S = 60.0
 IDLE_GROUP_MS = 600_000
 """An empty group without offsets is dropped after this long (Kafka: offsets.retention.check.interval.ms)."""
@@ -81,6 +94,23 @@ class GroupCoordinator:
             remember=self._remember,
             on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
+        self.topics = ConsumerTopics(image)
+        self.consumers = ConsumerGroups(
+            offsets,
+            self.topics,
+            config=self._consumer_config,
+            most_members=lambda: int(image.get("turnstile.consumer.members.max")),
+            now_ms=now_ms,
+        )
+        consumer = ConsumerCoordinator(
+            self.consumers, self.topics, make_way=self._make_way, served=self._look_again, now_ms=now_ms
+        )
+        self.operations: dict[str, Callable[..., Any]] = {
+            **{operation: getattr(self, operation) for operation in OPERATIONS},
+            "consumer_heartbeat": consumer.heartbeat,
+            "consumer_describe": consumer.describe,
+        }
+        """What other shards and handlers may ask for."""
         self.verify: Verify = lambda *_: codes.COORDINATOR_NOT_AVAILABLE
         """Asks the coordinator of a transaction whether a group belongs to it; set by who knows where that is."""
         self._markers: dict[int, int] = {}  # producer id -> how many of its transactions were ended here
@@ -90,24 +120,32 @@ class GroupCoordinator:
 
     async def run(self) -> None:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
+        self.topics.image_changed(["topic"])
+        self.consumers.load()
         self._open.resolve(None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.topics.run)
+            await self._meet_deadlines()
+
+    async def _meet_deadlines(self) -> None:
         check_ms = self._now_ms() + int(EXPIRY_CHECK_S * 1000)
         while True:
-            due_ms = self.groups.next_deadline_ms()
+            due_ms = self._next_deadline_ms()
             self._asleep_until_ms = check_ms if due_ms is None else min(check_ms, due_ms)
             self._wake = trio.Event()
             with trio.move_on_after(max(0.0, (self._asleep_until_ms - self._now_ms()) / 1000)):
                 await self._wake.wait()
             now_ms = self._now_ms()
             self.groups.tick(now_ms)
+            self.consumers.tick(now_ms)
             if now_ms >= check_ms:
                 await self.expire()
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
 
     def serve_on(self, mesh: GroupCalls) -> None:
         """Offers the operations to the other shards, as `group.<operation>`."""
-        for operation in OPERATIONS:
-            mesh.serve(f"group.{operation}", partial(self._serve, getattr(self, operation)))
+        for operation, function in self.operations.items():
+            mesh.serve(f"group.{operation}", partial(self._serve, function))
 
     def _serve(self, function: Callable[..., Any], peer: Any, *args: Any) -> Any:
         return function(*args) if self._open.resolved else self._open.then(lambda _: function(*args))
@@ -118,6 +156,9 @@ class GroupCoordinator:
         """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
         answer: Deferred[Any] = Deferred()
         request = JoinRequest(*fields)
+        code = self._make_classic(group, asks_for_id=request.asks_for_id)
+        if code:
+            return JoinGroupResult(code, request.member_id)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)
         self.groups.join(group, request._replace(protocols=protocols), answer.resolve, self._now_ms())
         self._look_again()
@@ -141,13 +182,19 @@ class GroupCoordinator:
 
     def leave(self, group: str, members: Sequence[Any]) -> list[int]:
         """A code per (member id, instance id)."""
+        consumer = self.consumers.get(group)
+        if consumer is not None:
+            return [self.consumers.remove(consumer, member, instance, self._now_ms()) for member, instance in members]
         results = self.groups.leave(group, [(member, instance) for member, instance in members], self._now_ms())
         self._look_again()
         return results
 
-    def commit(self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any]) -> int:
-        """`places`: [topic, topic id (hex), partition, offset, leader epoch, metadata] each. All or nothing."""
-        code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
+    def commit(
+        self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any], version: int = 9
+    ) -> int:
+        """`places`: [topic, topic id (hex), partition, offset, leader epoch, metadata] each. All or nothing. `version` is that of
+        OffsetCommit; `generation` is the epoch of a member of the consumer protocol."""
+        code = self._may_commit(group, member, instance, generation, version)
         if code:
             return code
         return self._written(
@@ -159,7 +206,9 @@ class GroupCoordinator:
         producer: Sequence[Any],
     ) -> MaybeDeferred[int]:  # fmt: skip
         """`places` as in `commit`; `producer`: what `verify` is asked about: [transactional id, producer id, epoch, second]."""
-        code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
+        code = self._may_commit(group, member, instance, generation, None)
+        if code == codes.STALE_MEMBER_EPOCH:
+            code = codes.ILLEGAL_GENERATION
         if code:
             return code
         producer_id = producer[1]
@@ -187,11 +236,19 @@ class GroupCoordinator:
             del self._markers[next(iter(self._markers))]
         return [codes.NONE]
 
-    def fetch(self, group: str, places: Sequence[Any] | None, stable: bool = False) -> list[list[Any]]:
-        """[topic, partition, offset, leader epoch, metadata, code] of each of `places` (None: of all) that was committed.
+    def fetch(
+        self, group: str, places: Sequence[Any] | None, stable: bool = False, member: str | None = None, epoch: int = -1
+    ) -> list[Any]:
+        """[a code, [topic, partition, offset, leader epoch, metadata, code] of each of `places` (None: of all) that was committed].
 
-        `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447).
+        `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447). `member` and
+        `epoch` are of one that reads its group's offsets, by KIP-848.
         """
+        consumer = self.consumers.get(group)
+        code = codes.NONE if consumer is None else consumer.may_fetch(member, epoch)
+        return [code, [] if code else self._committed(group, places, stable=stable)]
+
+    def _committed(self, group: str, places: Sequence[Any] | None, *, stable: bool) -> list[list[Any]]:
         held = self.offsets.of(group)
         wanted = held if places is None else [(topic, partition) for topic, partition in places]
         found: list[list[Any]] = []
@@ -208,23 +265,25 @@ class GroupCoordinator:
 
     def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
         """[code of the group, a code per place]; topics in use by members keep their offsets (KIP-496)."""
-        group = self.groups.get(group_id)
+        group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
         if (group is None or not group.members) and group_id not in self.offsets:
             return [codes.GROUP_ID_NOT_FOUND, []]
         if group is not None and group.members and group.protocol_type != "consumer":
             return [codes.NON_EMPTY_GROUP, []]
         used = subscriptions(group) if group is not None else set()
+        if consumer is not None:
+            used = {topic for topic, _ in places if consumer.subscribes_to(topic, self.topics)}
         results = [codes.GROUP_SUBSCRIBED_TO_TOPIC if topic in used else codes.NONE for topic, _ in places]
         gone = [(topic, partition) for (topic, partition), code in zip(places, results, strict=True) if not code]
         code = self._written(group_id, lambda: self.offsets.drop(group_id, gone))
         return [code, [] if code else results]
 
     def describe(self, group_id: str) -> list[Any]:
-        """[state, protocol type, protocol, members], [] for a group that does not exist; members as
+        """[state, protocol type, protocol, members], [] for a group that there is not in the classic protocol; members as
         [id, instance id, client id, client host, metadata, assignment]."""
         group = self.groups.get(group_id)
         if group is None:
-            if group_id not in self.offsets:
+            if group_id not in self.offsets or self.consumers.get(group_id) is not None:
                 return []
             return [GroupState.EMPTY.value, self.offsets.generation(group_id)[1] or "", "", []]
         stable = group.state is GroupState.STABLE
@@ -236,24 +295,28 @@ class GroupCoordinator:
         return [group.state.value, group.protocol_type or "", protocol, members]
 
     def list(self) -> list[list[str]]:
-        """[id, protocol type, state] of every group."""
-        found = {group.id: [group.id, group.protocol_type or "", group.state.value] for group in self.groups}
+        """[id, protocol type, state, type] of every group."""
+        found = {group.id: [group.id, group.protocol_type or "", group.state.value, CLASSIC] for group in self.groups}
+        found.update({group.id: [group.id, CONSUMER, group.state, CONSUMER] for group in self.consumers})
         for group_id in self.offsets:
             if group_id not in found:
-                found[group_id] = [group_id, self.offsets.generation(group_id)[1] or "", GroupState.EMPTY.value]
+                kind = self.offsets.generation(group_id)[1] or ""
+                found[group_id] = [group_id, kind, GroupState.EMPTY.value, CLASSIC]
         return [*found.values()]
 
     def delete(self, group_id: str) -> int:
         group = self.groups.get(group_id)
         if group is None and group_id not in self.offsets:
             return codes.GROUP_ID_NOT_FOUND
-        if group is not None and (group.members or group.pending):
+        consumer = self.consumers.get(group_id)
+        if (group is not None and (group.members or group.pending)) or (consumer is not None and consumer.members):
             return codes.NON_EMPTY_GROUP
         return self._written(group_id, lambda: self._forget(group_id))
 
     def reset(self) -> None:
         """Drops every group and all that was committed. Raises OSError."""
         self.groups.clear()
+        self.consumers.clear()
         for group_id in self.offsets:
             self.offsets.forget(group_id)
 
@@ -270,16 +333,19 @@ class GroupCoordinator:
     def _expire(self, group_id: str) -> None:
         retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
         now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
-        group = self.groups.get(group_id)
-        empty = group is None or (group.state is GroupState.EMPTY and not group.pending)
-        long_empty = empty and (group is None or group.changed_ms <= now_ms - retention_ms)
+        group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
+        empty = (group is None or (group.state is GroupState.EMPTY and not group.pending)) and not (
+            consumer is not None and consumer.members
+        )
+        changed_ms = max((each.changed_ms for each in (group, consumer) if each is not None), default=None)
+        long_empty = empty and (changed_ms is None or changed_ms <= now_ms - retention_ms)
         held = self.offsets.of(group_id)
         gone = [
             each
             for each, committed in held.items()
             if not self._is_current(each[0], committed.topic_id) or (long_empty and committed.committed_ms < oldest_ms)
         ]
-        idle = group is None or group.changed_ms <= now_ms - IDLE_GROUP_MS
+        idle = changed_ms is None or changed_ms <= now_ms - IDLE_GROUP_MS
         if empty and idle and len(gone) == len(held) and not self.offsets.pending(group_id):
             self._forget(group_id)
         else:
@@ -295,6 +361,48 @@ class GroupCoordinator:
             get("group.max.size"),
             get("group.initial.rebalance.delay.ms"),
         )
+
+    def _consumer_config(self) -> ConsumerGroupConfig:
+        get = self._image.get
+        return ConsumerGroupConfig(
+            get("group.consumer.heartbeat.interval.ms"),
+            get("group.consumer.session.timeout.ms"),
+            get("group.consumer.max.size"),
+            get("group.consumer.assignors"),
+        )
+
+    # --- both protocols --------------------------------------------------------------------------------------------
+
+    def _may_commit(self, group: str, member: str, instance: str | None, generation: int, version: int | None) -> int:
+        """`version` is that of OffsetCommit; None: in a transaction."""
+        consumer = self.consumers.get(group)
+        if consumer is not None:
+            return consumer.may_commit(member, instance, generation, version)
+        code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
+        missing = code == codes.ILLEGAL_GENERATION and version is not None and version >= GROUP_NOT_FOUND_SINCE
+        return codes.GROUP_ID_NOT_FOUND if missing and self.groups.get(group) is None else code
+
+    def _make_way(self, group_id: str) -> bool:
+        """Whether no group of the classic protocol is in the way of one of the consumer protocol; C3."""
+        group = self.groups.get(group_id)
+        if group is not None and group.members:
+            return False
+        self.groups.forget(group_id)
+        return True
+
+    def _make_classic(self, group_id: str, *, asks_for_id: bool) -> int:
+        """NONE if a member of the classic protocol may join; C3. One that only asks for its id converts nothing yet."""
+        consumer = self.consumers.get(group_id)
+        if consumer is None:
+            return codes.NONE
+        if consumer.members:
+            return codes.INCONSISTENT_GROUP_PROTOCOL
+        if asks_for_id:
+            return codes.NONE
+        if self._written(group_id, lambda: self.offsets.convert(group_id)):
+            return codes.COORDINATOR_NOT_AVAILABLE
+        self.consumers.drop(group_id)
+        return codes.NONE
 
     def _remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         try:
@@ -315,6 +423,7 @@ class GroupCoordinator:
     def _forget(self, group: str) -> None:
         self.offsets.forget(group)
         self.groups.forget(group)
+        self.consumers.drop(group)
 
     def _is_current(self, topic: str, topic_id: str) -> bool:
         found = self._image.topics.get(topic)
@@ -322,6 +431,10 @@ class GroupCoordinator:
 
     def _look_again(self) -> None:
         """Something may be due earlier than `run` sleeps."""
-        due_ms = self.groups.next_deadline_ms()
+        due_ms = self._next_deadline_ms()
         if due_ms is not None and due_ms < self._asleep_until_ms:
             self._wake.set()
+
+    def _next_deadline_ms(self) -> int | None:
+        due = (self.groups.next_deadline_ms(), self.consumers.next_deadline_ms())
+        return min((each for each in due if each is not None), default=None)

@@ -19,13 +19,14 @@ class GroupRouter:
         self.shards = range(shards)
 
     def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What GroupCoordinator.<operation>(group, *args) answers; of another shard it may be PeerLost or DeadlineExceeded."""
+        """What GroupCoordinator.operations[operation](group, *args) answers; of another shard it may be PeerLost or
+        DeadlineExceeded."""
         shard = home_of_group(group, len(self.shards))
         return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
 
     def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """The same for an operation that is not about one group."""
         if shard == self._me:
-            answer: MaybeDeferred[Any] = getattr(self._coordinator, operation)(*args)
+            answer: MaybeDeferred[Any] = self._coordinator.operations[operation](*args)
             return answer
         return self._mesh.call(shard, f"group.{operation}", *args, timeout_s=timeout_s)

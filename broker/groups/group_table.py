@@ -1,9 +1,8 @@
 """The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
 
-T1  Every group with a deadline has an entry in the heap at or before it.
+T1  Every group with a deadline has one noted at or before it (deadlines.py).
 T2  A group without a generation, a member or a handed-out member id is not kept.
 T3  A new generation is remembered before any member hears of it.
-T4  The heap is at most a few times as long as there are groups.
 T5  A mistake in serving a group ends that group alone, as the death of its shard would: its members are told
     UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
     UNKNOWN_SERVER_ERROR.
@@ -12,11 +11,11 @@ T6  `tick` looks at each group once, however many of its deadlines have passed.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from broker.groups.deadlines import Deadlines
 from broker.groups.group import ClassicGroup
 from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
 from broker.protocol import codes
@@ -47,8 +46,7 @@ class GroupTable:
         self._remember = remember
         self._on_fault = on_fault
         self._groups: dict[str, ClassicGroup] = {}
-        self._due: list[tuple[int, str]] = []
-        self._earliest: dict[str, int] = {}
+        self._deadlines = Deadlines()
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -138,28 +136,21 @@ class GroupTable:
         """Drops a group without members."""
         group = self._groups.pop(group_id, None)
         assert group is None or not group.members
-        self._earliest.pop(group_id, None)
+        self._deadlines.forget(group_id)
 
     def clear(self) -> None:
         """Drops every group with its members, whose connections are closed by now."""
         self._groups.clear()
-        self._earliest.clear()
-        self._due.clear()
+        self._deadlines.clear()
 
     # --- time --------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do at the earliest; it may turn out to be nothing."""
-        return self._due[0][0] if self._due else None
+        return self._deadlines.next_ms()
 
     def tick(self, now_ms: int) -> None:
-        due = []
-        while self._due and self._due[0][0] <= now_ms:
-            deadline_ms, group_id = heapq.heappop(self._due)
-            if self._earliest.get(group_id) == deadline_ms:  # else an earlier entry replaced it
-                del self._earliest[group_id]
-                due.append(self._groups[group_id])
-        for group in due:
+        for group in [self._groups[group_id] for group_id in self._deadlines.take(now_ms)]:
             self._serve(group, partial(group.tick, now_ms), None)
 
     def _serve(
@@ -196,7 +187,7 @@ class GroupTable:
         if waiting is not None:
             answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
         del self._groups[group.id]
-        self._earliest.pop(group.id, None)
+        self._deadlines.forget(group.id)
         for reply, answer in answers:
             reply(answer)
 
@@ -207,15 +198,6 @@ class GroupTable:
         if group.unused:
             self.forget(group.id)
         else:
-            self._schedule(group)
+            self._deadlines.note(group.id, group.next_deadline_ms())
         for reply, answer in answers:
             reply(answer)
-
-    def _schedule(self, group: ClassicGroup) -> None:
-        deadline_ms = group.next_deadline_ms()
-        if deadline_ms is not None and deadline_ms < self._earliest.get(group.id, deadline_ms + 1):
-            self._earliest[group.id] = deadline_ms
-            heapq.heappush(self._due, (deadline_ms, group.id))
-            if len(self._due) > 2 * len(self._groups) + 64:
-                self._due = [(due_ms, group_id) for group_id, due_ms in self._earliest.items()]
-                heapq.heapify(self._due)

@@ -29,6 +29,11 @@ class JoinRequest(NamedTuple):
     id_required: bool  # KIP-394: version 4 and later ask a new dynamic member to come back with its id
     can_skip: bool  # KIP-814: version 9 and later understand skip_assignment
 
+    @property
+    def asks_for_id(self) -> bool:
+        """Whether it is answered with an id alone."""
+        return self.id_required and not self.member_id and self.instance_id is None
+
 
 class JoinGroupResult(NamedTuple):
     code: int

@@ -1,8 +1,8 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software, answered in version 0 when too new), KIP-584.
 
 The versions are those of the routes. Produce is listed from version 0, as Kafka 4.1 does for librdkafka's sake, though
-it is served from 3. Of features, `transaction.version` is listed: clients that know its level 2 use KIP-890's second version of
-the protocol. It can't be changed.
+it is served from 3. Of features, two are listed: clients that know level 2 of `transaction.version` use KIP-890's second version
+of the protocol, and level 1 of `group.version` is the consumer group protocol (KIP-848). They can't be changed.
 """
 
 import re
@@ -14,7 +14,7 @@ from broker.protocol.requests import ApiVersionsRequest
 from broker.serve.call import Call, Route
 
 PRODUCE = 0
-FEATURES = {"transaction.version": (0, 2)}
+FEATURES = {"group.version": (0, 1), "transaction.version": (0, 2)}
 """Name -> (least, largest level) that is supported; the largest is in force."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -4,7 +4,8 @@ The classic group protocol: KIP-62, KIP-134, KIP-345 (static members), KIP-389, 
 KIP-518 (states), KIP-559, KIP-800, KIP-814, KIP-848 (types), KIP-1043 (error of DescribeGroups 6).
 
 A group of another broker is NOT_COORDINATOR. So is one whose home shard died during the call: every client then looks
-for its coordinator again, finds this broker, and joins anew. Not emulated: the consumer protocol.
+for its coordinator again, finds this broker, and joins anew. ListGroups and DeleteGroups are of groups of both protocols;
+DescribeGroups does not find those of the consumer protocol (consumer_groups.py).
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ class _Groups:
 
         if not self._is_mine(request.group_id):
             return lost()
+        if call.api_version >= 5 and None in (request.protocol_type, request.protocol_name):
+            return _sync_response(call, SyncGroupResult(codes.INCONSISTENT_GROUP_PROTOCOL))  # KIP-559
         answer = self._groups.ask(
             request.group_id,
             "sync",
@@ -159,10 +162,10 @@ class _Groups:
 
         def response(answers: list[Any]) -> Message:
             listed = tuple(
-                types.ListedGroup(group_id=group, protocol_type=kind, group_state=state, group_type="classic")
+                types.ListedGroup(group_id=group, protocol_type=protocol, group_state=state, group_type=kind)
                 for answer in answers
-                for group, kind, state in answer or ()
-                if (not states or state.lower() in states) and (not kinds or "classic" in kinds)
+                for group, protocol, state, kind in answer or ()
+                if (not states or state.lower() in states) and (not kinds or kind in kinds)
             )
             # While a shard is coming back its groups are not known: the client is to ask again.
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE

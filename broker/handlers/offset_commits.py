@@ -3,7 +3,8 @@
 A commit is checked here against the topics that exist and written at the group's home in one piece. A group that is not
 known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
 ignored, as since KIP-211. A stable fetch (KIP-447) is answered UNSTABLE_OFFSET_COMMIT for offsets of a transaction that is
-not over. Member epochs (KIP-848) are not looked at.
+not over. A member of a group of the consumer protocol says its epoch (KIP-848); another one than its own is
+STALE_MEMBER_EPOCH.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from shards.mesh.turns import Turns
 Place = tuple[str, int]
 Held = Sequence[tuple[str, int, int, int, str, int]]
 """[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
+Fetched = tuple[int, Held]
+"""(code of the group, its offsets)."""
+NOWHERE: Fetched = (codes.NOT_COORDINATOR, ())
 Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None
 """The topics that an OffsetFetch names; None: all."""
 
@@ -76,6 +80,7 @@ class _Offsets:
             request.group_instance_id,
             request.generation_id_or_member_epoch,
             places,
+            call.api_version,
         )
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
@@ -86,23 +91,26 @@ class _Offsets:
             held = self._ask_offsets(request.group_id, request.topics, request.require_stable)
             return then(held, lambda held: _fetch_response(request, call, held))
 
-        def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Held | None]:
-            return self._ask_offsets(group.group_id, group.topics, request.require_stable)
+        def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Fetched]:
+            member = group.member_id, group.member_epoch
+            return self._ask_offsets(group.group_id, group.topics, request.require_stable, member)
 
-        def response(answers: list[Held | None]) -> Message:
+        def response(answers: list[Fetched]) -> Message:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
             return call.types.OffsetFetchResponse(groups=groups)
 
         return then(ask_each(self._turns, request.groups, ask), response)
 
-    def _ask_offsets(self, group: str, topics: Topics, stable: bool) -> MaybeDeferred[Held | None]:
-        """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it; None if no home here can tell."""
+    def _ask_offsets(
+        self, group: str, topics: Topics, stable: bool, member: tuple[str | None, int] = (None, -1)
+    ) -> MaybeDeferred[Fetched]:
+        """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
         if not self._is_mine(group):
-            return None
+            return NOWHERE
         places = None
         if topics is not None:
             places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
-        return or_lost(self._groups.ask(group, "fetch", places, stable), lambda: None)
+        return or_lost(self._groups.ask(group, "fetch", places, stable, *member), lambda: NOWHERE)
 
     # --- delete ------------------------------------------------------------------------------------------------
 
@@ -173,13 +181,13 @@ def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Pla
     return types.OffsetCommitResponse(topics=topics)
 
 
-def _fetch_response(request: OffsetFetchRequest, call: Call, held: Held | None) -> Message:
-    """Versions up to 7: one group. `held` is None if its home could not be asked."""
+def _fetch_response(request: OffsetFetchRequest, call: Call, fetched: Fetched) -> Message:
+    """Versions up to 7: one group."""
     types = call.types
-    code = codes.NOT_COORDINATOR if held is None else codes.NONE
+    code, held = fetched
     # Version 1 has no code for the whole: it goes to every partition asked for.
     part_code = code if call.api_version < 2 else codes.NONE
-    topics = _by_topic(types.OffsetFetchResponsePartition, request.topics, held or (), part_code)
+    topics = _by_topic(types.OffsetFetchResponsePartition, request.topics, held, part_code)
     return types.OffsetFetchResponse(
         error_code=code,
         topics=tuple(
@@ -190,10 +198,11 @@ def _fetch_response(request: OffsetFetchRequest, call: Call, held: Held | None) 
     )
 
 
-def _fetched_group(group: OffsetFetchRequestGroup, call: Call, held: Held | None) -> Message:
+def _fetched_group(group: OffsetFetchRequestGroup, call: Call, fetched: Fetched) -> Message:
     types = call.types
-    if held is None:
-        return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=codes.NOT_COORDINATOR)
+    code, held = fetched
+    if code:
+        return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=code)
     topics = tuple(
         types.OffsetFetchResponseTopics(name=name, partitions=parts)
         for name, parts in _by_topic(types.OffsetFetchResponsePartitions, group.topics, held, codes.NONE)

@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from broker.access.access import Access
+from broker.access.acl import Operation, ResourceType
 from broker.access.guards import guarded
 from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
 from broker.groups.group_coordinator import GroupCoordinator
@@ -19,6 +20,7 @@ from broker.handlers import (
     classic_groups,
     client_quotas,
     configs,
+    consumer_groups,
     create_partitions,
     create_topics,
     delete_records,
@@ -49,7 +51,7 @@ from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
-from broker.serve.call import Route
+from broker.serve.call import Call, Route
 from broker.transactions import transaction_log
 from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.producer_ids import ProducerIds
@@ -126,6 +128,7 @@ class Kafka:
             *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
+            *consumer_groups.routes(shown, calls, image, turns),
             *offset_commits.routes(shown, calls, image, turns),
             *transactions.routes(homes),
             *txn_offset_commit.routes(shown, calls, image),
@@ -139,7 +142,15 @@ class Kafka:
 
     def routes_of_clients(self) -> list[Route]:
         """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""
-        return guarded(self.routes, self.access) if self.access.is_on else self.routes
+        if not self.access.is_on:
+            return self.routes
+        self._groups.topics.may_see = self._may_see
+        return guarded(self.routes, self.access)
+
+    def _may_see(self, reader: tuple[str, str], topic: str) -> bool:
+        """Whether the expression of a member of a group may match a topic."""
+        call = Call(consumer_groups.HEARTBEAT, 0, user=reader[0], ip=reader[1])
+        return self.access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
     def _make_homes(
         self, shown: ClusterMetadata, plan: ClusterPlan, shard: int, mesh: Mesh, partitions: Partitions
@@ -157,6 +168,7 @@ class Kafka:
         self.access.image_changed(changed)
         if "topic" in changed:
             self._logs.image_changed()
+        self._groups.topics.image_changed(changed)
 
     def reset(self) -> None:
         """No group, transaction and fetch session is left; topics go with the configuration."""

@@ -647,6 +647,29 @@ class ListTransactionsRequest(Message):
     transactional_id_pattern: str | None
 
 
+class OwnedTopicPartitions(Message):
+    topic_id: UUID | None
+    partitions: tuple[int, ...]
+
+
+class ConsumerGroupHeartbeatRequest(Message):
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout: timedelta
+    subscribed_topic_names: tuple[str, ...] | None
+    subscribed_topic_regex: str | None
+    server_assignor: str | None
+    topic_partitions: tuple[OwnedTopicPartitions, ...] | None
+
+
+class ConsumerGroupDescribeRequest(Message):
+    group_ids: tuple[str, ...]
+    include_authorized_operations: bool
+
+
 class ListConfigResourcesRequest(Message):
     resource_types: tuple[int, ...]
 

@@ -75,6 +75,16 @@ def check_listener(name: str, listeners: Iterable[str]) -> None:
         raise ConfigInvalid(name, None, f"names no listener of this cluster, which has {', '.join(known)}")
 
 
+NOT_ABOVE = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"),
+    ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+)
+"""The first of each pair must not exceed the second. Source: GroupCoordinatorConfig."""
+
+
 def check_together(given: Mapping[str, Value]) -> None:
     """The rules between a broker's settings. Raises ConfigInvalid."""
 
@@ -83,11 +93,16 @@ def check_together(given: Mapping[str, Value]) -> None:
 
     if value(IP_CAP) == 0 and not value(IP_OVERRIDES):
         raise ConfigInvalid(IP_CAP, "0", f"it can be zero only while {IP_OVERRIDES} is set")
-    if value("group.min.session.timeout.ms") > value("group.max.session.timeout.ms"):
+    for low, high in NOT_ABOVE:
+        if value(low) > value(high):
+            raise ConfigInvalid(low, value(low), f"it must not exceed {high}, which is {value(high)}")
+    if not value("group.consumer.assignors"):
+        raise ConfigInvalid("group.consumer.assignors", "", "there must be one at least")
+    if "classic" not in value("group.coordinator.rebalance.protocols"):
         raise ConfigInvalid(
-            "group.min.session.timeout.ms",
-            value("group.min.session.timeout.ms"),
-            "it must not exceed group.max.session.timeout.ms",
+            "group.coordinator.rebalance.protocols",
+            ",".join(value("group.coordinator.rebalance.protocols")),
+            "the classic protocol can't be switched off",
         )
 
 

@@ -1,0 +1,88 @@
+"""What other shards and handlers ask of the groups of the consumer protocol: ConsumerGroupHeartbeat and ConsumerGroupDescribe.
+
+Operations take and return what msgpack carries. A heartbeat waits only while its expressions are matched with the topics.
+Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.groups.consumer.member import LEAVE, LEAVE_STATIC, ConsumerMember, Heartbeat, HeartbeatResult, Partitions
+from broker.groups.consumer_groups import ConsumerGroups
+from broker.groups.consumer_topics import ConsumerTopics
+from broker.protocol import codes
+from shards.mesh.deferred import MaybeDeferred, gather, then
+
+
+class ConsumerCoordinator:
+    """`make_way(group)`: whether no group of the classic protocol is in the way; one without members is dropped."""
+
+    def __init__(
+        self,
+        groups: ConsumerGroups,
+        topics: ConsumerTopics,
+        *,
+        make_way: Callable[[str], bool],
+        served: Callable[[], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._groups = groups
+        self._topics = topics
+        self._make_way = make_way
+        self._served = served
+        self._now_ms = now_ms
+
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+        """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
+        request = heartbeat_of(fields)
+        if request.epoch == 0 and self._groups.get(group) is None and not self._make_way(group):
+            return _told(
+                HeartbeatResult(
+                    codes.GROUP_ID_NOT_FOUND,
+                    f"Group {group} is not a consumer group: it has members of the classic protocol, and no group is converted "
+                    "while it has members.",
+                )
+            )
+        if request.epoch in (LEAVE, LEAVE_STATIC):
+            left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._now_ms())
+            return _told(left)
+        missing = self._groups.unknown_expressions(group, request)
+        if not missing:
+            return self._heartbeat(group, request)
+        waiting: list[MaybeDeferred[None]] = [self._topics.ask(regex) for regex in missing]
+        return then(gather(waiting), lambda _: self._heartbeat(group, request))
+
+    def _heartbeat(self, group: str, request: Heartbeat) -> list[Any]:
+        result = self._groups.heartbeat(group, request, self._now_ms())
+        self._served()
+        return _told(result)
+
+    def describe(self, group_id: str) -> list[Any]:
+        """[state, epoch, assignment epoch, assignor, members]; [] for a group that is none of the consumer protocol. A member as
+        [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by topic id."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return []
+        members = [self._described(member) for member in group.members.values()]
+        return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
+
+    def _described(self, member: ConsumerMember) -> list[Any]:
+        asked = member.subscription
+        return [
+            member.id, member.instance_id, member.rack_id, member.epoch, member.client_id, member.client_host,
+            list(asked.names), asked.regex, sorted(member.progress.assigned), sorted(member.target),
+        ]  # fmt: skip
+
+
+def heartbeat_of(fields: Sequence[Any]) -> Heartbeat:
+    """Of what came over the mesh."""
+    request = Heartbeat(*fields)
+    owned: Partitions | None = None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)
+    names = None if request.names is None else tuple(request.names)
+    return request._replace(owned=owned, names=names, reader=(request.reader[0], request.reader[1]))
+
+
+def _told(result: HeartbeatResult) -> list[Any]:
+    return [*result[:-1], None if result.assignment is None else sorted(result.assignment)]

@@ -1,0 +1,47 @@
+"""When the groups of a shard are to be looked at next. No clock.
+
+T1  Every group with a deadline has an entry in the heap at or before it, if `note` was told of each that came nearer.
+T4  The heap is at most a few times as long as there are groups.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+
+class Deadlines:
+    """By the ids of groups."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[int, str]] = []
+        self._earliest: dict[str, int] = {}
+
+    def note(self, group_id: str, deadline_ms: int | None) -> None:
+        """The group has something to do then, or earlier if that was noted before."""
+        if deadline_ms is not None and deadline_ms < self._earliest.get(group_id, deadline_ms + 1):
+            self._earliest[group_id] = deadline_ms
+            heapq.heappush(self._due, (deadline_ms, group_id))
+            if len(self._due) > 2 * len(self._earliest) + 64:
+                self._due = [(due_ms, group_id) for group_id, due_ms in self._earliest.items()]
+                heapq.heapify(self._due)
+
+    def next_ms(self) -> int | None:
+        """When something is to be done at the earliest; it may turn out to be nothing."""
+        return self._due[0][0] if self._due else None
+
+    def take(self, now_ms: int) -> list[str]:
+        """The groups that are due; nothing is noted of them any more."""
+        due = []
+        while self._due and self._due[0][0] <= now_ms:
+            deadline_ms, group_id = heapq.heappop(self._due)
+            if self._earliest.get(group_id) == deadline_ms:  # else an earlier entry replaced it
+                del self._earliest[group_id]
+                due.append(group_id)
+        return due
+
+    def forget(self, group_id: str) -> None:
+        self._earliest.pop(group_id, None)
+
+    def clear(self) -> None:
+        self._earliest.clear()
+        self._due.clear()

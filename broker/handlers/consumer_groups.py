@@ -1,0 +1,229 @@
+"""ConsumerGroupHeartbeat (68) 0-1 and ConsumerGroupDescribe (69) 0-1: the consumer group protocol of KIP-848.
+
+Members choose their ids themselves from version 1 on; in version 0 the coordinator makes one for a member without. Rack ids
+are kept and shown; no assignor looks at them, as in Kafka 4.1. While `group.coordinator.rebalance.protocols` lacks `consumer`
+both are UNSUPPORTED_VERSION. A group of another broker, or whose home shard died during the call, is NOT_COORDINATOR.
+
+Not emulated: members of the classic protocol in a group that has members of this one, and the conversion of groups with
+members (`group.consumer.migration.policy`); configs of single groups.
+Source: KafkaApis.handleConsumerGroupHeartbeat, GroupCoordinatorService of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from broker.groups.consumer.member import LEAVE, LEAVE_STATIC, Heartbeat, HeartbeatResult
+from broker.groups.group_router import GroupRouter
+from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.remote import ask_each, or_lost
+from broker.protocol import codes
+from broker.protocol.codec import Message
+from broker.protocol.primitives import from_timedelta
+from broker.protocol.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage
+from shards.mesh.deferred import MaybeDeferred, then
+from shards.mesh.turns import Turns
+
+HEARTBEAT, DESCRIBE = 68, 69
+PROTOCOL = "consumer"
+OWN_ID_SINCE = 1
+CONSUMER_MEMBER = 1
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_GROUP_OPERATIONS = 3400
+"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
+WAIT_S = 30.0
+"""A heartbeat may wait until an expression is matched with all topics."""
+
+
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+    handler = _ConsumerGroups(cluster, groups, image, turns)
+    return [Route.of(HEARTBEAT, handler.heartbeat), Route.of(DESCRIBE, handler.describe)]
+
+
+class _ConsumerGroups:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._image = image
+        self._turns = turns
+
+    def _is_on(self) -> bool:
+        return PROTOCOL in self._image.get("group.coordinator.rebalance.protocols")
+
+    def _is_mine(self, group: str) -> bool:
+        return self._cluster.coordinator(group) == self._cluster.me
+
+    # --- heartbeat -----------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
+            return _answer(call, HeartbeatResult(codes.NOT_COORDINATOR))
+
+        if not self._is_on():
+            return _answer(call, HeartbeatResult(codes.UNSUPPORTED_VERSION))
+        refused = _refusal(request, call.api_version) or self._unsupported_assignor(request)
+        if refused is not None:
+            return _answer(call, refused)
+        if not self._is_mine(request.group_id):
+            return lost()
+        beat = _beat(request, call, with_reader=bool(self._image.get("authorizer.class.name")))
+        answer = self._groups.ask(request.group_id, "consumer_heartbeat", beat, timeout_s=WAIT_S)
+        return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
+
+    def _unsupported_assignor(self, request: ConsumerGroupHeartbeatRequest) -> HeartbeatResult | None:
+        known = self._image.get("group.consumer.assignors")
+        if request.server_assignor is None or request.server_assignor in known:
+            return None
+        message = f"ServerAssignor {request.server_assignor} is not one of {', '.join(known)}."
+        return HeartbeatResult(codes.UNSUPPORTED_ASSIGNOR, message)
+
+    # --- describe ------------------------------------------------------------------------------------------------------
+
+    def describe(self, request: ConsumerGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        wanted = [*dict.fromkeys(request.group_ids)]
+        if not self._is_on():
+            off = tuple(_undescribed(call, group, codes.UNSUPPORTED_VERSION, None) for group in wanted)
+            return types.ConsumerGroupDescribeResponse(groups=off)
+
+        def response(answers: list[Any]) -> Message:
+            allowed = request.include_authorized_operations
+            groups = tuple(
+                self._described(call, group, answer, operations=allowed)
+                for group, answer in zip(wanted, answers, strict=True)
+            )
+            return types.ConsumerGroupDescribeResponse(groups=groups)
+
+        def ask(group: str) -> MaybeDeferred[Any]:
+            """None: it can't be asked here."""
+            if not group or not self._is_mine(group):
+                return None
+            return or_lost(self._groups.ask(group, "consumer_describe"), lambda: None)
+
+        return then(ask_each(self._turns, wanted, ask), response)
+
+    def _described(self, call: Call, group: str, answer: list[Any] | None, *, operations: bool) -> Message:
+        if not group:
+            return _undescribed(call, group, codes.INVALID_GROUP_ID, None)
+        if answer is None:
+            return _undescribed(call, group, codes.NOT_COORDINATOR, None)
+        if not answer:
+            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a consumer group.")
+        state, epoch, assignment_epoch, assignor, members = answer
+        return call.types.DescribedGroup(
+            error_code=codes.NONE,
+            error_message=None,
+            group_id=group,
+            group_state=state,
+            group_epoch=epoch,
+            assignment_epoch=assignment_epoch,
+            assignor_name=assignor,
+            members=tuple(self._member(call, member) for member in members),
+            authorized_operations=ALL_GROUP_OPERATIONS if operations else OPERATIONS_UNKNOWN,
+        )
+
+    def _member(self, call: Call, member: Sequence[Any]) -> Message:
+        member_id, instance, rack, epoch, client_id, client_host, names, regex, assigned, target = member
+        more = {"member_type": CONSUMER_MEMBER} if call.api_version >= 1 else {}
+        return call.types.Member(
+            member_id=member_id, instance_id=instance, rack_id=rack, member_epoch=epoch, client_id=client_id,
+            client_host=client_host, subscribed_topic_names=tuple(names), subscribed_topic_regex=regex or "",
+            assignment=self._assignment(call, assigned), target_assignment=self._assignment(call, target), **more,
+        )  # fmt: skip
+
+    def _assignment(self, call: Call, places: Iterable[Sequence[Any]]) -> Message:
+        """Of topics that there still are."""
+        topics = []
+        for topic_id, numbers in _by_topic(places):
+            topic = self._image.topics.by_id(topic_id)
+            if topic is not None:
+                named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
+                topics.append(named)
+        return call.types.Assignment(topic_partitions=tuple(topics))
+
+
+def _refusal(request: ConsumerGroupHeartbeatRequest, version: int) -> HeartbeatResult | None:
+    """Of a request that no group could answer."""
+    message, epoch = None, request.member_epoch
+    if (version >= OWN_ID_SINCE or epoch > 0 or epoch == LEAVE) and not request.member_id.strip():
+        message = "MemberId can't be empty."
+    elif not request.group_id.strip():
+        message = "GroupId can't be empty."
+    elif request.instance_id is not None and not request.instance_id.strip():
+        message = "InstanceId can't be empty."
+    elif request.rack_id is not None and not request.rack_id.strip():
+        message = "RackId can't be empty."
+    elif epoch == 0:
+        message = _bad_join(request)
+    elif epoch == LEAVE_STATIC and request.instance_id is None:
+        message = "InstanceId can't be null."
+    elif epoch < LEAVE_STATIC:
+        message = "MemberEpoch is invalid."
+    return None if message is None else HeartbeatResult(codes.INVALID_REQUEST, message)
+
+
+def _bad_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
+    if from_timedelta(request.rebalance_timeout) == -1:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if request.topic_partitions is None or request.topic_partitions:
+        return "TopicPartitions must be empty when (re-)joining."
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    return None
+
+
+def _beat(request: ConsumerGroupHeartbeatRequest, call: Call, *, with_reader: bool) -> Heartbeat:
+    """As msgpack carries it."""
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return Heartbeat(
+        member_id=request.member_id or str(uuid.uuid4()),
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_ms=from_timedelta(request.rebalance_timeout),
+        names=None if names is None else tuple(sorted(set(names))),
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None if owned is None else [(t.topic_id.hex, n) for t in owned if t.topic_id for n in t.partitions],  # type: ignore[arg-type]
+        client_id=call.client_id or "",
+        client_host=f"/{call.ip}",
+        reader=(call.user, call.ip) if with_reader else ("", ""),
+    )
+
+
+def _answer(call: Call, result: HeartbeatResult) -> Message:
+    types = call.types
+    assignment = None
+    if result.assignment is not None:
+        assignment = types.Assignment(
+            topic_partitions=tuple(
+                types.TopicPartitions(topic_id=topic, partitions=numbers)
+                for topic, numbers in _by_topic(result.assignment)
+            )
+        )
+    return types.ConsumerGroupHeartbeatResponse(
+        error_code=result.code,
+        error_message=result.message,
+        member_id=result.member_id,
+        member_epoch=result.epoch,
+        heartbeat_interval=result.interval_ms,
+        assignment=assignment,
+    )
+
+
+def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[uuid.UUID, tuple[int, ...]]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in places:
+        topics.setdefault(topic, []).append(number)
+    return [(uuid.UUID(hex=topic), tuple(numbers)) for topic, numbers in topics.items()]
+
+
+def _undescribed(call: Call, group: str, code: int, message: str | None) -> Message:
+    return call.types.DescribedGroup(
+        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
+        assignor_name="", members=(),
+    )  # fmt: skip
