@@ -4,8 +4,7 @@ ClientFault       what a client sent is wrong: answer with its Kafka error, or c
 ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep what is in force.
 CannotStore       the disk won't take a change: refuse it whole; nothing of it is in force.
 CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
-PeerLost          a link ended before the peer answered: the caller decides; `asked` says whether it may have acted.
-OutcomeUnknown    a request may have been carried out: end its connection, so that its client asks again in order.
+PeerLost          a link ended before the peer answered: the caller decides.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
 """
@@ -27,16 +26,7 @@ class CannotStore(TurnstileError):
 
 
 class PeerLost(TurnstileError):
-    """The link to a peer ended before it answered. `asked`: the peer may have done what was asked; else it was not told."""
-
-    def __init__(self, message: str, *, asked: bool = False) -> None:
-        super().__init__(message)
-        self.asked = asked
-
-
-class OutcomeUnknown(TurnstileError):
-    """A client's request may or may not have been carried out. Its connection ends without an answer, as that to a Kafka
-    broker that dies does: the client asks again on another one, everything and in order, so that sequence numbers tell."""
+    """The link to a peer ended before it answered."""
 
 
 class DeadlineExceeded(TurnstileError):

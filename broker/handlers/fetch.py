@@ -123,7 +123,6 @@ class _Fetch:
             max_bytes=max_bytes,
             min_bytes=min(request.min_bytes, max_bytes),
             wait_ms=from_timedelta(request.max_wait),
-            client=f"{call.ip} {call.port}",
         )
 
     def _respond(

@@ -1,6 +1,6 @@
 """Produce (0), versions 3-13: KIP-98 (idempotence, transactions), KIP-467 (which record is bad), KIP-516 (topic ids).
 
-A batch is appended at its partition's home and stays as it came. acks=0 is not answered, and closes the connection if
+A batch is appended by the shard that it came to and stays as it came. acks=0 is not answered, and closes the connection if
 something failed, so that the producer asks for metadata again. acks=1 and acks=-1 are one thing: there is one replica.
 A batch that begins a transaction in its partition is refused there first (broker/log/producer_state.py, P5), and appended
 once the transaction's coordinator knows of it: transactional_produce.py. Not emulated: KIP-951's hints about the new leader.

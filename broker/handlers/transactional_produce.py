@@ -1,8 +1,8 @@
 """Appends of a transaction: partitions that are new to it are made known to its coordinator first (KIP-890).
 
-A home refuses the first batch of a transaction as UNVERIFIED, and says since which marker it knows of none. Then the
+A log refuses the first batch of a transaction as UNVERIFIED, and says since which marker it knows of none. Then the
 coordinator verifies that the partition was added (up to version 11), or adds it (from 12 on), and the batch is appended with
-what the home had said: if a marker came meanwhile, it is refused again. Every other batch is appended at once.
+what the log had said: if a marker came meanwhile, it is refused again. Every other batch is appended at once.
 
 Source: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager of Kafka 4.1.
 """

@@ -14,6 +14,8 @@ from broker.log.records import CHECKED_FROM, CONTROL, HEADER, MAGIC, OVERHEAD, T
 from broker.protocol.primitives import Buffer
 
 ABORT, COMMIT = 0, 1
+BYTES = 78
+"""Of the batch of a marker."""
 _RECORD = struct.Struct(">bbbbbhhbhib")
 _RECORD_BYTES = _RECORD.size - 1
 _TYPE_AT = HEADER.size + 7

@@ -1,21 +1,23 @@
-"""The logs of one shard of a broker: which partitions have their home here, and the files of deleted topics.
+"""The logs that one shard of a broker has views of, and the files of deleted topics.
 
-A partition lives at its home shard, `home_of_partition(topic, n)`.
-
-H1  only the home opens a partition's files
-H2  the log of a topic that was deleted, or created again under its name, is deleted here, and its waiters are told
+H1  any shard of the broker opens the files of any of its partitions, in turn with the others (broker/log/shared_log.py)
+H2  the log of a topic that was deleted, or created again under its name, is deleted by each shard that has a view of it, and
+    by its home, `home_of_partition(topic, n)`, in any case; its waiters are told. What a shard that has heard more has made
+    since then stays
 """
 
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
 
 from broker.log.disk_space import SETTING, DiskSpace
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
-from broker.log.partition_log import PartitionLog
+from broker.log.log_ends import CLAIMED_AT, DIRTY, LogEnds
 from broker.log.records import Rejected
+from broker.log.shared_log import SharedLog
 from broker.protocol import codes
 from shards.tokens.homes import home_of_partition
 
@@ -46,58 +48,75 @@ class TopicImage(Protocol):
 
 
 class LogManager:
-    """`directory` is the broker's, shared by its shards; `shard` is this one's number of `shards`."""
+    """`directory` is the broker's, shared by its shards; `shard` is this one's number of `shards`.
 
-    def __init__(self, *, broker: int, shard: int, shards: int, directory: str, image: TopicImage) -> None:
+    `on_growth(topic, partition, bits)`: a log has grown for which the shards of these bits wait.
+    """
+
+    def __init__(
+        self, *, broker: int, shard: int, shards: int, directory: str, image: TopicImage, ends: LogEnds
+    ) -> None:
         self.broker = broker
         self.shard = shard
         self.directory = directory
         self.image = image
         self.space = DiskSpace(directory, lambda: image.get(SETTING), tells=shard == 0)
+        self.shards = shards
+        self.on_growth: Callable[[str, int, int], None] = lambda topic, partition, bits: None
         self._files = OpenFiles()
-        self._shards = shards
-        self._logs: dict[tuple[str, int], PartitionLog] = {}
-        self._current: dict[tuple[str, int], PartitionLog] = {}  # checked against this version of the image
-        self._homes: dict[tuple[str, int], int] = {}  # likewise
+        self._ends = ends
+        self._logs: dict[tuple[str, int], SharedLog] = {}
+        self._current: dict[tuple[str, int], SharedLog] = {}  # checked against this version of the image
         self._seen_version = -1
         self._known: dict[str, UUID] = {}
         self._swept = False
 
     # Where a partition is
 
-    def home(self, topic: str, partition: int) -> int:
-        """The shard of this broker where it lives; raises Rejected if there is none."""
-        if self._seen_version != self.image.version:
-            self.image_changed()
-        home = self._homes.get((topic, partition))
-        if home is None:
-            self._require(topic, partition)
-            home = self._homes[topic, partition] = self._home_of(topic, partition)
-        return home
+    def log(self, topic: str, partition: int) -> SharedLog:
+        """The log of a partition of this broker, as it is now. Raises Rejected, and OSError."""
+        log = self.view(topic, partition)
+        log.refresh()
+        return log
 
-    def log(self, topic: str, partition: int) -> PartitionLog:
-        """The log of a partition at home here. Raises Rejected, and OSError."""
+    def view(self, topic: str, partition: int) -> SharedLog:
+        """The same, perhaps without what other shards have just appended. Raises Rejected, and OSError."""
         if self._seen_version != self.image.version:
             self.image_changed()
         log = self._current.get((topic, partition))
-        if log is None:
+        if log is None or log.lost:
             found = self._require(topic, partition)
             log = self._logs.get((topic, partition))
-            if log is None:
-                log = self._logs[topic, partition] = PartitionLog(self._path(topic, partition), found.id, self._files)
+            if log is None or log.lost:
+                log = self._logs[topic, partition] = self._open(topic, partition, found.id)
             log.limits = self._limits(topic)
             self._current[topic, partition] = log
         return log
 
+    def viewed(self, topic: str, partition: int) -> SharedLog | None:
+        """None if this shard has not looked at it."""
+        return self._logs.get((topic, partition))
+
+    def _open(self, topic: str, partition: int, topic_id: UUID) -> SharedLog:
+        return SharedLog(
+            self._path(topic, partition),
+            topic_id,
+            self._files,
+            self._ends.end_of(self.broker, topic, partition),
+            shard=self.shard,
+            version=lambda: self.image.version,
+            tell=lambda bits: self.on_growth(topic, partition, bits),
+        )
+
     def _home_of(self, topic: str, partition: int) -> int:
-        return home_of_partition(topic, partition, self._shards)
+        return home_of_partition(topic, partition, self.shards)
 
     def _require(self, name: str, partition: int) -> HomedTopic:
         topic: HomedTopic | None = self.image.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.leaders):
-            raise UNKNOWN
+            raise UNKNOWN.with_traceback(None)
         if topic.leaders[partition] != self.broker:
-            raise ELSEWHERE
+            raise ELSEWHERE.with_traceback(None)
         return topic
 
     def _path(self, topic: str, partition: int) -> str:
@@ -122,17 +141,16 @@ class LogManager:
         """To be called when the image has another version: the logs of deleted topics are deleted."""
         image = self.image
         self._seen_version = image.version
-        self._homes.clear()
         self._current.clear()
         for key, log in list(self._logs.items()):
             topic = image.topics.get(key[0])
             if topic is None or topic.id != log.topic_id or not self._led_here(topic, key[1]):
                 del self._logs[key]
-                log.delete()
+                log.close()
+                self._delete(*key)
         topics = {name: image.topics.get(name).id for name in image.topics.names()}
         if image.version and (not self._swept or any(topics.get(name) != old for name, old in self._known.items())):
             self._sweep()
-            self._swept = True
         self._known = topics
 
     def _led_here(self, topic: HomedTopic, partition: int) -> bool:
@@ -140,12 +158,29 @@ class LogManager:
 
     def _sweep(self) -> None:
         """Deletes files of topics that are gone, which may be from before this process."""
-        for topic, partition, path in self._directories():
-            found = self.image.topics.get(topic)
-            if self._home_of(topic, partition) != self.shard:
-                continue
-            if found is None or not self._led_here(found, partition):
-                shutil.rmtree(path, ignore_errors=True)
+        self._swept = True
+        for topic, partition, _ in self._directories():
+            if self._home_of(topic, partition) == self.shard and self._id_of(topic, partition) is None:
+                self._delete(topic, partition)
+
+    def _id_of(self, topic: str, partition: int) -> UUID | None:
+        """None if this broker leads no such partition."""
+        found = self.image.topics.get(topic)
+        return found.id if found is not None and self._led_here(found, partition) else None
+
+    def _delete(self, topic: str, partition: int) -> None:
+        """H2."""
+        try:
+            end = self._ends.end_of(self.broker, topic, partition)
+            with end:
+                if end.words[CLAIMED_AT] > self.image.version or end.topic_id == self._id_of(topic, partition):
+                    return
+                self._ends.deleted(self.image.version)
+                end.words[DIRTY] = 1
+                shutil.rmtree(self._path(topic, partition), ignore_errors=True)
+                self._ends.free(end)
+        except Rejected:  # a shard was stopped in the middle of an append: another time
+            self._swept = False
 
     def _directories(self) -> list[tuple[str, int, str]]:
         try:
@@ -168,9 +203,11 @@ class LogManager:
 
     def retain(self, *, now_ms: int) -> None:
         """Applies retention; to be called every log.retention.check.interval.ms. A full segment applies it too."""
+        if self.image.version and not self._swept:
+            self._sweep()
         for topic, partition in list(self._logs):
             try:
-                self.log(topic, partition).retain(now_ms)
+                self.view(topic, partition).retain(now_ms)
             except (Rejected, OSError):
                 continue
 

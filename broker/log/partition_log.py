@@ -70,18 +70,20 @@ class OutOfRange(Exception):
 class PartitionLog:
     """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
 
+    start_offset: int
+    producers: ProducerStateManager
+    aborted: TransactionIndex
+    torn_bytes: int  # cut off when it was opened
+    _resume: dict[int, tuple[LogSegment, int]]  # offset -> where its batch starts
+
     def __init__(self, directory: str, topic_id: UUID, files: OpenFiles, limits: LogConfig | None = None) -> None:
         self.directory = directory
         self.topic_id = topic_id
         self.limits = limits or LogConfig()
         self.waiters: set[AppendWaiter] = set()
-        self.start_offset = 0
-        self.producers = ProducerStateManager()
-        self.aborted = TransactionIndex()
         self._files = files
         self._segments: list[LogSegment] = []
-        self._resume: dict[int, tuple[LogSegment, int]] = {}  # offset -> where its batch starts
-        self.torn_bytes = 0  # cut off when it was opened
+        self._forget()
         self._open()
 
     # Facts
@@ -120,21 +122,23 @@ class PartitionLog:
 
         `verified_at`: what ProducerStateManager.require_verified is to know of a transactional batch.
         """
-        limits = self.limits
-        batch, batch_bytes = validation.validate(batch_bytes, limits, now_ms)
+        batch, batch_bytes = validation.validate(batch_bytes, self.limits, now_ms)
+        return self._append(batch, batch_bytes, now_ms, verified_at)
+
+    def _append(self, batch: Batch, batch_bytes: bytes, now_ms: int, verified_at: int | None) -> AppendInfo:
+        log_append_time = self.limits.log_append_time
         if batch.producer_id >= 0:
             if batch.attributes & TRANSACTIONAL:
                 self.producers.require_verified(batch, verified_at)
             earlier = self.producers.check(batch)
             if earlier is not None:
-                append_time_ms = earlier.max_timestamp if limits.log_append_time else NO_TIMESTAMP
+                append_time_ms = earlier.max_timestamp if log_append_time else NO_TIMESTAMP
                 return AppendInfo(earlier.base_offset, append_time_ms, self.start_offset)
         base_offset = self._store(batch, batch_bytes, now_ms)
         if batch.producer_id >= 0:
             self.producers.record(batch, base_offset)
-        for waiter in tuple(self.waiters):
-            waiter.grown(batch.size)
-        return AppendInfo(base_offset, now_ms if limits.log_append_time else NO_TIMESTAMP, self.start_offset)
+        self._tell_waiters(batch.size)
+        return AppendInfo(base_offset, now_ms if log_append_time else NO_TIMESTAMP, self.start_offset)
 
     def end_transaction(self, producer_id: int, epoch: int, marker: EndTransactionMarker, now_ms: int) -> None:
         """Puts a marker at the end, also if the producer has no transaction here. Raises Rejected."""
@@ -145,8 +149,11 @@ class PartitionLog:
         aborted = self.producers.end(batch, marker, base_offset)
         if aborted is not None:
             self.aborted.append(aborted)
+        self._tell_waiters(_ANY_BYTES)  # all records of the transaction can be read now
+
+    def _tell_waiters(self, grown_bytes: int) -> None:
         for waiter in tuple(self.waiters):
-            waiter.grown(_ANY_BYTES)  # all records of the transaction can be read now
+            waiter.grown(grown_bytes)
 
     def _store(self, batch: Batch, batch_bytes: bytes, now_ms: int) -> int:
         """Writes a batch, and gives its base offset. Raises Rejected: nothing was written."""
@@ -159,7 +166,7 @@ class PartitionLog:
             raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
         if len(self._segments) > before:
             with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
-                self.retain(now_ms)
+                self._retain(now_ms)
         segment.note(batch, base_offset)
         return base_offset
 
@@ -200,27 +207,31 @@ class PartitionLog:
         recovery.save_aborted(last, self.aborted)
         recovery.save_snapshot(new, self.producers)
         self._files.descriptor(new.path, create=True)
-        self._segments.append(new)
-        self._resume.pop(new.base_offset, None)  # it said: at the end of the old one
+        self._begin(new)
+
+    def _begin(self, segment: LogSegment) -> None:
+        """It is the last one now."""
+        self._segments.append(segment)
+        self._resume.pop(segment.base_offset, None)  # it said: at the end of the one before
 
     # Reading
 
-    def read(
-        self, offset: int, max_bytes: int, at_least_one: bool, *, whole: bool = False, committed: bool = False
-    ) -> bytes:
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, *, committed: bool = False) -> bytes:
         """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
 
         The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
-        `whole`: none is cut. `committed`: only what is in front of the last stable offset (L6).
+        `committed`: only what is in front of the last stable offset (L6).
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OutOfRange
         end = self.last_stable_offset if committed else self.next_offset
         if offset >= end or (max_bytes <= 0 and not at_least_one):
             return b""
-        return self._repairing(lambda: self._read(offset, max_bytes, at_least_one, whole, end))
+        return self._reading(lambda: self._read(offset, max_bytes, at_least_one, end))
 
-    def _read(self, offset: int, max_bytes: int, at_least_one: bool, whole: bool, end: int) -> bytes:
+    def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int) -> bytes:
+        if offset < self.start_offset:
+            raise OutOfRange  # it moved up meanwhile
         place = self._resume.get(offset) or self._place_of(offset)
         if place is None:
             return b""
@@ -239,7 +250,7 @@ class PartitionLog:
             self._resume[behind] = (segment, segment.size)
         if len(self._resume) > _RESUME_PLACES:
             del self._resume[next(iter(self._resume))]
-        return data[:whole_bytes] if whole else data
+        return data
 
     def _place_of(self, offset: int) -> tuple[LogSegment, int] | None:
         """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none."""
@@ -250,21 +261,27 @@ class PartitionLog:
                 return segment, position
         return None
 
-    def _repairing(self, read: Callable[[], T]) -> T:
+    def _reading(self, read: Callable[[], T]) -> T:
         """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
         for _ in range(_MOST_REPAIRS):
             try:
                 return read()
             except DamagedSegment as damaged:
-                index = next(i for i, segment in enumerate(self._segments) if segment.path == damaged.path)
-                closed = index + 1 < len(self._segments)
-                made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
-                self._segments[index : index + 1] = made
-                self._resume.clear()
-                with contextlib.suppress(OSError):
-                    for segment in made if closed else made[:-1]:
-                        recovery.save_aborted(segment, self.aborted)
+                self._repair(damaged)
         raise OSError(errno.EIO, "the log is damaged")
+
+    def _repair(self, damaged: DamagedSegment) -> None:
+        """Raises OSError."""
+        index = next((i for i, segment in enumerate(self._segments) if segment.path == damaged.path), None)
+        if index is None:
+            return
+        closed = index + 1 < len(self._segments)
+        made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
+        self._segments[index : index + 1] = made
+        self._resume.clear()
+        with contextlib.suppress(OSError):
+            for segment in made if closed else made[:-1]:
+                recovery.save_aborted(segment, self.aborted)
 
     def aborted_in(self, data: bytes, offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records in `data`, which was read from `offset` on."""
@@ -282,7 +299,7 @@ class PartitionLog:
 
         Raises OSError.
         """
-        return self._repairing(lambda: self._offset_since(timestamp))
+        return self._reading(lambda: self._offset_since(timestamp))
 
     def _offset_since(self, timestamp: int) -> tuple[int, int] | None:
         for segment in self._segments:
@@ -333,11 +350,20 @@ class PartitionLog:
                 self._drop_deleted()
         return self.start_offset
 
+    def _start_at(self, offset: int) -> None:
+        """Another process has moved the start offset up."""
+        self.start_offset = offset
+        self.aborted.drop_before(offset)
+        self._drop_deleted()
+
     def _drop_deleted(self) -> None:
         self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= self.start_offset)
 
     def retain(self, now_ms: int) -> None:
         """Drops the oldest segments that retention by bytes or by time doesn't keep. Raises OSError."""
+        self._retain(now_ms)
+
+    def _retain(self, now_ms: int) -> None:
         limits = self.limits
         self._drop_deleted()
         if limits.retention_ms >= 0 and self._segments:
@@ -360,13 +386,7 @@ class PartitionLog:
         """The log of a topic that is gone or moves: its waiters are told."""
         for waiter in tuple(self.waiters):
             waiter.gone()
-        for segment in self._segments:
-            self._files.forget(segment.path)
-
-    def delete(self) -> None:
-        self.close()
-        self._segments = []
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._forget()
 
     def _drop(self, segments: Iterable[LogSegment]) -> None:
         for segment in list(segments):
@@ -381,6 +401,22 @@ class PartitionLog:
     # Opening
 
     def _open(self) -> None:
+        self._load()
+
+    def _forget(self) -> None:
+        """All that is known of the files."""
+        for segment in self._segments:
+            self._files.forget(segment.path)
+        self._segments = []
+        self.start_offset = 0
+        self.producers = ProducerStateManager()
+        self.aborted = TransactionIndex()
+        self._resume = {}
+        self.torn_bytes = 0
+
+    def _load(self) -> None:
+        """Reads the files, and repairs them. Raises OSError."""
+        self._forget()
         if not os.path.isdir(self.directory):
             return
         meta = partition_meta.load(self.directory)

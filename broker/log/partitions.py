@@ -1,18 +1,13 @@
-"""The partitions of one broker, wherever they are: every shard answers for all of them, and asks their homes.
+"""The partitions of one broker: every shard answers for all of them, from their files (broker/log/shared_log.py).
 
-A request asks each home once for all its partitions there, or, if they are many, for a part of them at a time, in turns
-with other work (shards/mesh/turns.py). Partitions at home here are answered without waiting.
+Many partitions of one request are answered a part at a time, in turns with other work (shards/mesh/turns.py).
 
-P1  An operation answers with a Kafka error code first, and never raises: a home that is not there is
-    NOT_LEADER_OR_FOLLOWER, which clients retry after asking for metadata.
-P2  An append that a home was asked for, and may have made without saying so, has no answer: OutcomeUnknown ends the
-    client's connection, as a Kafka broker that dies does. An error code instead would let the requests behind it be
-    refused as out of sequence, whereupon a producer takes a new epoch and stores the records twice.
+P1  An operation answers with a Kafka error code first, and never raises.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -22,16 +17,14 @@ from broker.log.control_records import EndTransactionMarker
 from broker.log.manager import LogManager
 from broker.log.partition_log import LEADER_EPOCH, OutOfRange
 from broker.log.records import Rejected
+from broker.log.shared_log import BITS
 from broker.protocol import codes
-from shards.errors import DeadlineExceeded, OutcomeUnknown, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.turns import Turns
 
 log = structlog.get_logger(__name__)
 
-METHOD = "partitions"
-APPEND = "append"
-CALL_TIMEOUT_S = 10.0
+GROWN = "partitions.grown"
 MOST_AT_ONCE = 500
 OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
 
@@ -43,12 +36,11 @@ class PartitionCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that partitions need."""
 
     def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]: ...
-    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any: ...
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
 
 
 FAILED: dict[str, Callable[[Rejected], Answer]] = {
-    APPEND: lambda why: (why.code, -1, -1, -1, why.message, why.records),
+    "append": lambda why: (why.code, -1, -1, -1, why.message, why.records),
     "read": lambda why: (why.code, -1, -1, b"", -1, ()),
     "offset_at": lambda why: (why.code, -1, -1),
     "delete_before": lambda why: (why.code, -1),
@@ -60,7 +52,7 @@ FAILED: dict[str, Callable[[Rejected], Answer]] = {
 
 
 class Partitions:
-    """All partitions of one broker, for one of its shards, whose own logs are `logs`."""
+    """All partitions of one broker, for one of its shards, whose views are `logs`."""
 
     def __init__(
         self,
@@ -70,16 +62,16 @@ class Partitions:
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.shard = logs.shard
-        self.home = logs.home
         self.log = logs.log
+        self._logs = logs
         self.image = logs.image
         self._space = logs.space
         self.mesh = mesh
         self.turns = turns
         self._now_ms = now_ms
         self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
-        mesh.serve(METHOD, self._serve)
+        mesh.serve(GROWN, self._grown)
+        logs.on_growth = self._tell
 
     def name_of(self, topic_id: UUID | None) -> str:
         """The name of the topic with that id; "", which no topic is called, if there is none."""
@@ -88,72 +80,36 @@ class Partitions:
 
     # Asking
 
-    def ask(
-        self, operation: str, items: Sequence[Item], *, timeout_s: float = CALL_TIMEOUT_S
-    ) -> MaybeDeferred[list[Answer]]:
-        """The answer to each item, in order: as a list if all are at home here, else later.
-
-        What is at home here is done before this returns, if there are at most MOST_AT_ONCE items.
-        """
+    def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+        """The answer to each item, in order: as a list if there are at most MOST_AT_ONCE, else later."""
         if len(items) > MOST_AT_ONCE:
-            return self.turns.spawn(self._ask_in_turns(operation, items, timeout_s))
-        answers: list[Any] = [None] * len(items)
-        elsewhere: dict[int, list[int]] = {}
-        for index, item in enumerate(items):
-            try:
-                home = self.home(item[0], item[1])
-            except Rejected as why:
-                answers[index] = FAILED[operation](why)
-                continue
-            if home == self.shard:
-                answers[index] = self.do(operation, item)
-            else:
-                elsewhere.setdefault(home, []).append(index)
-        return self._ask_homes(operation, items, elsewhere, answers, timeout_s) if elsewhere else answers
+            return self.turns.spawn(self._ask_in_turns(operation, items))
+        return [self.do(operation, item) for item in items]
 
-    async def _ask_in_turns(self, operation: str, items: Sequence[Item], timeout_s: float) -> list[Answer]:
+    async def _ask_in_turns(self, operation: str, items: Sequence[Item]) -> list[Answer]:
         answers: list[Answer] = []
         for first in range(0, len(items), MOST_AT_ONCE):
             async with self.turns.turn():
-                some = self.ask(operation, items[first : first + MOST_AT_ONCE], timeout_s=timeout_s)
-            answers += await some if isinstance(some, Deferred) else some
+                answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
         return answers
 
-    def _ask_homes(
-        self,
-        operation: str,
-        items: Sequence[Item],
-        elsewhere: dict[int, list[int]],
-        answers: list[Any],
-        timeout_s: float,
-    ) -> Deferred[list[Answer]]:
-        all_there: Deferred[list[Answer]] = Deferred()
-        waiting = len(elsewhere)
+    # Telling other shards that wait
 
-        def answered(indexes: list[int], later: Deferred[Any]) -> None:
-            nonlocal waiting
-            try:
-                for index, answer in zip(indexes, _answers(operation, later, len(indexes)), strict=True):
-                    answers[index] = answer
-            except OutcomeUnknown as fault:
-                if not all_there.resolved:
-                    all_there.fail(fault)
-            waiting -= 1
-            if not waiting and not all_there.resolved:
-                all_there.resolve(answers)
+    def _tell(self, topic: str, partition: int, bits: int) -> None:
+        for shard in range(self._logs.shards):
+            if shard != self._logs.shard and bits >> shard % BITS & 1:
+                self.mesh.call(shard, GROWN, topic, partition)
 
-        for home, indexes in elsewhere.items():
-            asked = [items[index] for index in indexes]
-            self.mesh.call(home, METHOD, operation, asked, timeout_s=timeout_s).add_callback(partial(answered, indexes))
-        return all_there
+    def _grown(self, _peer: Any, topic: str, partition: int) -> None:
+        log = self._logs.viewed(topic, partition)
+        if log is not None:
+            with contextlib.suppress(Rejected, OSError):  # then the wait ends by its own time
+                log.grown()
 
     # Answering
 
-    def _serve(self, _peer: Any, operation: str, items: list[Item]) -> list[Answer]:
-        return [self.do(operation, item) for item in items]
-
     def do(self, operation: str, item: Item) -> Answer:
-        """Runs an operation on a partition at home here."""
+        """Runs an operation on a partition."""
         try:
             return self._operations[operation](*item)
         except Rejected as why:
@@ -173,20 +129,19 @@ class Partitions:
         For UNVERIFIED (producer_state.py) the last field has what to give as `verified_at` once the coordinator was asked.
         """
         if self._space.full is not None:
-            raise self._space.full
-        placed = self.log(topic, partition).append(batch, self._now_ms(), verified_at)
+            raise self._space.full.with_traceback(None)
+        placed = self._logs.view(topic, partition).append(batch, self._now_ms(), verified_at)
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 
     def _read(
-        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool,
-        whole: bool,
+        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool
     ) -> Answer:  # fmt: skip
         """(code, high watermark, start offset, batches, last stable offset, aborted transactions as (producer id, first
         offset)); see PartitionLog.read."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:
-            data = log.read(offset, max_bytes, at_least_one, whole=whole, committed=committed)
+            data = log.read(offset, max_bytes, at_least_one, committed=committed)
         except OutOfRange:
             return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b"", log.last_stable_offset, ()
         aborted = log.aborted_in(data, offset) if committed else ()
@@ -226,28 +181,12 @@ class Partitions:
     ) -> Answer:
         """(code,)"""
         marker = EndTransactionMarker(commit, coordinator_epoch)
-        self.log(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
+        self._logs.view(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
         return (codes.NONE,)
 
     def _producers(self, topic: str, partition: int) -> Answer:
         """(code, message, the fields of a ProducerState for each producer)"""
         return codes.NONE, "", self.log(topic, partition).producers.describe()
-
-
-def _answers(operation: str, later: Deferred[Any], count: int) -> list[Answer]:
-    """What a home answered for `count` items (P1). Raises OutcomeUnknown for an append that may have been made."""
-    try:
-        answers: list[Answer] = later.result()
-        return answers
-    except DeadlineExceeded:
-        if operation == APPEND:
-            raise OutcomeUnknown("The partition's shard did not answer in time.") from None
-        why = Rejected(codes.REQUEST_TIMED_OUT, "The partition's shard did not answer in time.")
-    except (PeerLost, RemoteError) as fault:
-        if operation == APPEND and isinstance(fault, PeerLost) and fault.asked:
-            raise OutcomeUnknown("The partition's shard went down before it answered.") from None
-        why = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The partition's shard is starting again.")
-    return [FAILED[operation](why)] * count
 
 
 def require_epoch(epoch: int) -> None:

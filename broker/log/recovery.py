@@ -43,7 +43,7 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
     found = [LogSegment(directory, base, files) for base in _base_offsets(directory)]
     producers, scan_from = _latest_snapshot(found)
     aborted = TransactionIndex()
-    heed = _Replay(producers, aborted)
+    heed = Replay(producers, aborted)
 
     segments: list[LogSegment] = []
     torn_bytes = 0
@@ -57,9 +57,9 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
             segments.append(segment)
         else:
             if index < scan_from:  # of the producers, the snapshot of a later segment tells
-                heed = _Replay(load_snapshot(segment) or ProducerStateManager(), aborted)
+                heed = Replay(load_snapshot(segment) or ProducerStateManager(), aborted)
             elif heed.producers is not producers:
-                heed = _Replay(producers, aborted)
+                heed = Replay(producers, aborted)
             made, torn = rescan(segment, files, heed, closed=closed)
             torn_bytes += torn
             segments += made
@@ -70,7 +70,7 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
     return Recovered(segments, producers, aborted, torn_bytes)
 
 
-class _Replay:
+class Replay:
     """Notes batch after batch what they say of producers, and which transactions were aborted."""
 
     def __init__(self, producers: ProducerStateManager, aborted: TransactionIndex) -> None:

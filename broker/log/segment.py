@@ -15,8 +15,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from broker.log import control_records
 from broker.log.files import OpenFiles, read_checked, replace_checked
-from broker.log.records import HEADER, MAGIC, Batch, header_at
+from broker.log.records import CONTROL, HEADER, MAGIC, Batch, header_at
+from broker.log.scanning import Piece
 
 MAX_ENTRIES = 2048
 INDEX_INTERVAL_BYTES = 4096
@@ -71,6 +73,28 @@ class LogSegment:
         self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
         self.size += batch.size
         self.next_offset = base_offset + batch.record_count
+
+    def appended(self, end: int) -> Iterator[Piece]:
+        """Takes over the batches that another process has put behind `size`, up to byte `end`. Raises DamagedSegment, OSError."""
+        chunk, chunk_at = b"", self.size
+        while self.size < end:
+            at = self.size - chunk_at
+            if at + control_records.BYTES > len(chunk):
+                chunk, chunk_at, at = self.read(self.size, min(_SCAN_BYTES, end - self.size)), self.size, 0
+            if HEADER.size > len(chunk):
+                raise DamagedSegment(self.path, self.size)
+            batch = header_at(chunk, at)
+            if (
+                batch.magic != MAGIC
+                or not HEADER.size <= batch.size <= end - self.size
+                or batch.base_offset != self.next_offset
+                or not 0 <= batch.last_offset_delta == batch.record_count - 1
+            ):
+                raise DamagedSegment(self.path, self.size)
+            marker = control_records.marker_of(chunk, at) if batch.attributes & CONTROL else None
+            piece = Piece(self.size, batch, marker)
+            self.note(batch, batch.base_offset)
+            yield piece
 
     def _thin_out(self) -> None:
         self.interval_bytes *= 2

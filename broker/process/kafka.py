@@ -48,6 +48,7 @@ from broker.handlers.topic_mutations import TopicMutations
 from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.disk_space import LOOK_EVERY_S
 from broker.log.fetch_sessions import FetchSessionCache
+from broker.log.log_ends import LogEnds
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
@@ -78,13 +79,16 @@ class Kafka:
         meters: ShardedQuotas,
         turns: Turns,
         room: Callable[[int], int],
+        ends: LogEnds,
     ) -> None:
         """`room(most)`: how many bytes a Fetch may be answered with now, of `most`."""
         directory = plan.data_dir / f"b{broker}"
         self.access = Access(image)
         shown = ClusterMetadata(image, broker, plan.brokers, plan.cluster_id)
         self._image = image
-        self._logs = LogManager(broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image)
+        self._logs = LogManager(
+            broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image, ends=ends
+        )
         spawn = turns.spawn
         partitions = Partitions(self._logs, mesh, turns)
         self._offsets = CommittedOffsets(

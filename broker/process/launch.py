@@ -133,6 +133,7 @@ class _Launch:
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
+        from broker.log.log_ends import LogEnds
         from broker.process import coordinator_process, shard_process
         from broker.process.coordinator_process import FIRST_SHARD
 
@@ -143,13 +144,14 @@ class _Launch:
 
         board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
         watchdog = Watchdog()
+        ends = LogEnds()
         coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, write_end)
         children = [
             child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan, write_end)),
             child("the coordinator", 1, coordinator, watchdog),
         ]
         for broker, shard in plan.members():
-            main = partial(shard_process.run, plan, run_dir, broker, shard, write_end)
+            main = partial(shard_process.run, plan, run_dir, ends, broker, shard, write_end)
             children.append(child(f"shard {shard} of broker {broker}", 2, main))
         supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell, board=board)
         try:

@@ -21,6 +21,7 @@ import trio
 from broker.accept.acceptors import Acceptors
 from broker.faults.injection import Faults
 from broker.journal.writer import JournalWriter
+from broker.log.log_ends import LogEnds
 from broker.log.memory import keep_freed_buffers
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
@@ -65,7 +66,7 @@ _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for
 _RESERVED_DESCRIPTORS = 512
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, ready: int, epoch: int) -> int:
+def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, broker: int, shard: int, ready: int, epoch: int) -> int:
     """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
     configure()
     keep_own_sockets(plan, (broker, shard))
@@ -73,7 +74,7 @@ def run(plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, ready: int,
     keep_freed_buffers()
     tune_collector()
     sys.setswitchinterval(_SWITCH_S)
-    trio.run(ShardProcess(plan, run_dir, broker, shard, epoch, descriptors).serve, ready)
+    trio.run(ShardProcess(plan, run_dir, ends, broker, shard, epoch, descriptors).serve, ready)
     return 0
 
 
@@ -81,10 +82,18 @@ class ShardProcess:
     """One shard process: its parts, and how they are wired. `descriptors`: how many it may have open."""
 
     def __init__(
-        self, plan: ClusterPlan, run_dir: RunDir, broker: int, shard: int, epoch: int, descriptors: int
+        self,
+        plan: ClusterPlan,
+        run_dir: RunDir,
+        ends: LogEnds,
+        broker: int,
+        shard: int,
+        epoch: int,
+        descriptors: int,
     ) -> None:
         self.plan = plan
         self.run_dir = run_dir
+        self._ends = ends
         self.broker = broker
         self.shard = shard
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
@@ -250,7 +259,15 @@ class ShardProcess:
         self.acceptors.eviction.serve_on(mesh.serve)
         self.turns = Turns(spawn)
         self.kafka = Kafka(
-            self.plan, self.broker, self.shard, self.context.image, mesh, self.meters, self.turns, self._room
+            self.plan,
+            self.broker,
+            self.shard,
+            self.context.image,
+            mesh,
+            self.meters,
+            self.turns,
+            self._room,
+            self._ends,
         )
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))

@@ -29,7 +29,7 @@ from broker.protocol import wire
 from broker.serve.channel import ChannelServer
 from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
 from broker.serve.request_memory import SMALL_BYTES
-from shards.errors import ClientFault, OutcomeUnknown
+from shards.errors import ClientFault
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
 
@@ -326,8 +326,6 @@ class Connection(ClientSocket):
         if isinstance(fault, wire.BadFrame | ClientFault):
             self.serving.malformed(self, str(fault))
             self.close("malformed")
-        elif isinstance(fault, OutcomeUnknown):
-            self.close("unavailable")
         else:
             self.serving.bug(self, fault)
             self.close("bug")

@@ -95,7 +95,7 @@ class Calls:
         calls, peer.calls = peer.calls, {}
         peer.waiting.clear()
         for call in calls.values():
-            call.answer.fail(PeerLost(f"{key} went down", asked=True))
+            call.answer.fail(PeerLost(f"{key} went down"))
 
     # Calls served here
 

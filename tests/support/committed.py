@@ -12,7 +12,7 @@ ALL = 1 << 30
 def committed(log: PartitionLog) -> list[bytes]:
     """What a consumer at read_committed makes of the whole log, reading as Kafka's Java consumer does."""
     found, offset = [], log.start_offset
-    while data := log.read(offset, ALL, True, whole=True, committed=True):
+    while data := log.read(offset, ALL, True, committed=True):
         aborted = sorted(log.aborted_in(data, offset), key=lambda each: each[1])
         dropping: set[int] = set()
         at = 0

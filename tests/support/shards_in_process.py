@@ -13,6 +13,7 @@ import trio
 from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
 from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.fetch_sessions import FetchSessionCache
+from broker.log.log_ends import LogEnds
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.protocol import wire
@@ -36,7 +37,6 @@ class DirectMesh:
         self.peers = peers
         self.served: dict[str, Callable[..., Any]] = {}
         self.calls: list[str] = []
-        self.silent: set[int] = set()  # peers that do what they are asked and are lost before they say so
         peers[me] = self
 
     def serve(self, method: str, function: Callable[..., Any]) -> None:
@@ -49,9 +49,7 @@ class DirectMesh:
             later.fail(PeerLost(f"{key} is down"))
         else:
             value = self.peers[key].served[method](self.me, *msgpack.unpackb(msgpack.packb(args)))
-            if key in self.silent:
-                later.fail(PeerLost(f"{key} went down", asked=True))
-            elif isinstance(value, Deferred):
+            if isinstance(value, Deferred):
                 value.add_callback(lambda there: later.resolve(msgpack.unpackb(msgpack.packb(there.result()))))
             else:
                 later.resolve(msgpack.unpackb(msgpack.packb(value)))
@@ -73,6 +71,7 @@ class Broker:
     def __init__(self, directory: Path, shards: int = 2) -> None:
         self.directory = directory
         self.shards = shards
+        self.ends = LogEnds(1 << 10)
         self.peers: dict[int, DirectMesh] = {}
         self._homes: dict[DirectMesh, ClusterHomes] = {}
         self.image = ClusterImage(0)
@@ -81,7 +80,14 @@ class Broker:
         self.routes = [self._routes(shard) for shard in range(shards)]
 
     def _logs(self, shard: int) -> LogManager:
-        return LogManager(broker=0, shard=shard, shards=self.shards, directory=str(self.directory), image=self.image)
+        return LogManager(
+            broker=0,
+            shard=shard,
+            shards=self.shards,
+            directory=str(self.directory),
+            image=self.image,
+            ends=self.ends,
+        )
 
     def _partitions(self, logs: LogManager) -> Partitions:
         return Partitions(logs, DirectMesh(logs.shard, self.peers), Turns(SPAWN))

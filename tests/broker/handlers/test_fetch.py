@@ -9,14 +9,13 @@ from uuid import UUID
 import pytest
 import trio
 from batches import batch, records_of, values_of, without_cut
-from shards_in_process import SPAWN, Broker, DirectMesh
+from shards_in_process import SPAWN, Broker
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.handlers.fetch import routes as fetch_routes
-from broker.log import reading
 from broker.log.fetch_sessions import FetchSessionCache
 from broker.log.partition_log import PartitionLog
-from broker.log.partitions import MOST_AT_ONCE
+from broker.log.partitions import GROWN, MOST_AT_ONCE
 from broker.log.segment import LogSegment
 from broker.protocol import apis, codes
 
@@ -93,11 +92,11 @@ def sizes(response: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_records_come_back_in_every_version(broker: Broker, version: int) -> None:
+def test_records_come_back_in_every_version(broker: Broker, version: int) -> None:
     here, there = broker.at("t", 0), broker.at("t", 1)
     append(broker, here, b"a", b"b")
     append(broker, there, b"c")
-    response = await fetch(broker, {here: 0, there: 0}, version=version)
+    response = fetch(broker, {here: 0, there: 0}, version=version)
     assert values(response) == [[b"a", b"b"], [b"c"]]
     assert [each.high_watermark for each in partitions_of(response)] == [2, 1]
     assert [each.last_stable_offset for each in partitions_of(response)] == [2, 1]
@@ -152,20 +151,31 @@ async def test_the_wait_is_for_min_bytes_over_all_partitions(broker: Broker, aut
     assert values(got[0]) == [[b"one"], [b"two"]]
 
 
-async def test_a_client_waits_at_a_home_once_however_often_it_asks(broker: Broker, autojump_clock: MockClock) -> None:
+async def test_a_shard_that_waits_is_told_once(broker: Broker, autojump_clock: MockClock) -> None:
     there = broker.at("t", 1)
-    got: list[Any] = []
-
-    async def consume() -> None:
-        got.append(await fetch(broker, {there: 0}, wait_ms=1000))
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(5):
-            nursery.start_soon(consume)
-            await wait_all_tasks_blocked()
-        assert len(broker.partitions[1].log("t", there).waiters) == 1
+    waiting = fetch(broker, {there: 0}, wait_ms=60_000, min_bytes=3 * len(batch(b"new")))
+    await wait_all_tasks_blocked()
+    calls = broker.partitions[1].mesh.calls
+    append(broker, there, b"new")
+    assert calls == [GROWN]
+    append(broker, there, b"new")
+    assert calls == [GROWN] * 2, "it still waited"
+    append(broker, there, b"new")
+    assert values(await waiting) == [[b"new"] * 3]
+    for _ in range(3):
         append(broker, there, b"new")
-    assert [values(each) for each in got] == [[[b"new"]]] * 5
+    assert calls == [GROWN] * 4, "the first of these found the mark of a wait that was over"
+
+
+async def test_a_shard_that_is_not_told_sees_what_came_when_its_wait_is_over(
+    broker: Broker, autojump_clock: MockClock
+) -> None:
+    there = broker.at("t", 1)
+    waiting = fetch(broker, {there: 0}, wait_ms=500)
+    await wait_all_tasks_blocked()
+    del broker.peers[0]
+    append(broker, there, b"new")
+    assert values(await waiting) == [[b"new"]]
 
 
 async def test_nobody_waits_longer_than_a_minute(broker: Broker, autojump_clock: MockClock) -> None:
@@ -225,17 +235,6 @@ async def test_partition_max_bytes_cuts_each(broker: Broker, home: int) -> None:
         assert sizes(response) == expected
 
 
-async def test_what_another_shard_forwards_at_most_ends_at_a_batch(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "MOST_FORWARDED_BYTES", 2 * SIZE + 10)
-    there = broker.at("t", 1)
-    for _ in range(5):
-        append(broker, there, b"x" * 1000)
-    assert sizes(await fetch(broker, {there: 0})) == [2 * SIZE], "a piece that was not asked for would be charged"
-    assert sizes(await fetch(broker, {there: 0}, max_bytes=2 * SIZE + 5)) == [2 * SIZE + 5]
-
-
 async def test_a_reader_that_goes_on_behind_a_cut_batch_need_not_look_for_its_place(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,12 +269,6 @@ async def test_errors_are_answered_at_once(broker: Broker) -> None:
         assert partitions_of(response)[0].error_code == code
 
 
-async def test_a_lost_home_is_told_to_be_retried(broker: Broker) -> None:
-    del broker.peers[1]
-    response = await fetch(broker, {broker.at("t", 1): 0}, wait_ms=60_000)
-    assert partitions_of(response)[0].error_code == codes.NOT_LEADER_OR_FOLLOWER
-
-
 @pytest.mark.parametrize("home", [0, 1])
 async def test_a_topic_deleted_meanwhile_ends_the_wait(broker: Broker, home: int, autojump_clock: MockClock) -> None:
     got: list[Any] = []
@@ -292,7 +285,7 @@ async def test_a_topic_deleted_meanwhile_ends_the_wait(broker: Broker, home: int
 
 async def test_a_fetch_that_is_cancelled_waits_nowhere_any_more(broker: Broker) -> None:
     numbers = [broker.at("t", home) for home in (0, 1)]
-    logs = [broker.partitions[home].log("t", number) for home, number in enumerate(numbers)]
+    logs = [broker.partitions[0].log("t", number) for number in numbers]
     waiting = fetch(broker, dict.fromkeys(numbers, 0), wait_ms=60_000)
     await wait_all_tasks_blocked()
     assert [len(log.waiters) for log in logs] == [1, 1]
@@ -301,7 +294,7 @@ async def test_a_fetch_that_is_cancelled_waits_nowhere_any_more(broker: Broker) 
     assert [len(log.waiters) for log in logs] == [0, 0]
 
 
-async def test_a_fetch_that_one_home_ends_waits_at_no_other(broker: Broker) -> None:
+async def test_a_fetch_that_one_partition_ends_waits_for_no_other(broker: Broker) -> None:
     here, there = (broker.at("t", home) for home in (0, 1))
     waiting = fetch(broker, {here: 0, there: 0}, wait_ms=60_000)
     await wait_all_tasks_blocked()
@@ -342,27 +335,6 @@ def test_aborted_transactions_are_a_list_for_who_reads_committed(broker: Broker)
     here = broker.at("t", 0)
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=1))[0].aborted_transactions == ()
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=0))[0].aborted_transactions is None
-
-
-async def test_no_more_than_so_many_answers_of_another_shard_are_on_their_way(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    there = broker.at("t", 1)
-    append(broker, there, b"x")
-    request, asked, most = DirectMesh.request, 0, 0
-
-    async def slow(self: DirectMesh, *args: Any, **more: Any) -> Any:
-        nonlocal asked, most
-        asked += 1
-        most = max(most, asked)
-        await trio.sleep(1)
-        asked -= 1
-        return await request(self, *args, **more)
-
-    monkeypatch.setattr(DirectMesh, "request", slow)
-    fetches = [fetch(broker, {there: 0}) for _ in range(reading.MOST_FORWARDS * 3)]
-    assert [values(await each) for each in fetches] == [[[b"x"]]] * len(fetches)
-    assert most == reading.MOST_FORWARDS
 
 
 async def test_a_fetch_that_waited_reads_what_there_is_room_for_by_then(

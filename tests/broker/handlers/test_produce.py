@@ -8,9 +8,10 @@ import pytest
 from batches import batch, values_of
 from shards_in_process import Broker
 
+from broker.log.partitions import MOST_AT_ONCE
 from broker.log.records import TRANSACTIONAL
 from broker.protocol import apis, codes
-from shards.errors import ClientFault, OutcomeUnknown
+from shards.errors import ClientFault
 
 PRODUCE = 0
 VERSIONS = range(apis.APIS[PRODUCE].min_version, apis.APIS[PRODUCE].max_version + 1)
@@ -51,29 +52,47 @@ def outcome(response: Any) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_records_of_every_version_are_in_the_log(broker: Broker, version: int) -> None:
+def test_records_of_every_version_are_in_the_log(broker: Broker, version: int) -> None:
     here, there = broker.at("t", 0), broker.at("t", 1)
     assert outcome(produce(broker, {here: batch(b"a", b"b")}, version=version)) == [(0, 0)]
-    response = await produce(broker, {there: batch(b"c"), here: batch(b"d")}, version=version)
+    response = produce(broker, {there: batch(b"c"), here: batch(b"d")}, version=version)
     assert outcome(response) == [(0, 0), (0, 2)]
     assert values_of(broker.partitions[0].log("t", here).read(0, 1 << 20, True)) == [b"a", b"b", b"d"]
     assert values_of(broker.partitions[1].log("t", there).read(0, 1 << 20, True)) == [b"c"]
 
 
-async def test_one_call_goes_to_each_other_home(broker: Broker) -> None:
-    there = [number for number, home in enumerate(broker.homes("t", 64)) if home == 1]
-    await produce(broker, {number: batch(b"v") for number in there})
-    assert broker.partitions[0].mesh.calls == ["partitions"]
+def test_no_other_shard_is_asked(broker: Broker) -> None:
+    for number, _ in enumerate(broker.homes("t", 64)):
+        assert outcome(produce(broker, {number: batch(b"v")})) == [(0, 0)]
+    assert broker.partitions[0].mesh.calls == []
 
 
-def test_what_is_here_is_answered_at_once(broker: Broker) -> None:
-    assert not inspect.isawaitable(produce(broker, {broker.at("t", 0): batch(b"a")}))
+def test_batches_of_all_shards_follow_each_other(broker: Broker) -> None:
+    got = [outcome(produce(broker, {0: batch(b"%d" % turn, b"x")}, shard=turn % 2)) for turn in range(6)]
+    assert got == [[(0, 2 * turn)] for turn in range(6)]
+    for partitions in broker.partitions:
+        assert values_of(partitions.log("t", 0).read(0, 1 << 20, True))[::2] == [b"%d" % turn for turn in range(6)]
 
 
-async def test_each_partition_has_its_own_error(broker: Broker) -> None:
+def test_an_idempotent_producer_goes_on_at_another_shard(broker: Broker) -> None:
+    raw = [batch(b"%d" % number, producer_id=3, epoch=0, sequence=number) for number in range(3)]
+    shards = [(0, 0, (0, 0)), (1, 0, (0, 0)), (1, 2, (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)), (1, 1, (0, 1))]
+    shards += [(0, 1, (0, 1)), (0, 2, (0, 2)), (1, 0, (0, 0))]
+    for shard, number, expected in shards:
+        assert outcome(produce(broker, {5: raw[number]}, shard=shard)) == [expected]
+
+
+async def test_many_partitions_are_answered_in_turns(broker: Broker) -> None:
+    wanted = range(2 * MOST_AT_ONCE)
+    response = await produce(broker, dict.fromkeys(wanted, batch(b"v")))
+    codes_of = [code for code, _ in outcome(response)]
+    assert codes_of == [0] * 64 + [codes.UNKNOWN_TOPIC_OR_PARTITION] * (len(wanted) - 64)
+
+
+def test_each_partition_has_its_own_error(broker: Broker) -> None:
     here, there = broker.at("t", 0), broker.at("t", 1)
     broken = batch(b"x" * 30)[:-1] + b"?"
-    response = await produce(broker, {here: broken, there: broken, 64: batch(b"v"), -1: batch(b"v")})
+    response = produce(broker, {here: broken, there: broken, 64: batch(b"v"), -1: batch(b"v")})
     assert outcome(response) == [
         (codes.CORRUPT_MESSAGE, -1),
         (codes.CORRUPT_MESSAGE, -1),
@@ -94,29 +113,13 @@ def test_another_broker_leads(broker: Broker) -> None:
     assert outcome(produce(broker, {0: batch(b"v")}, topic="far")) == [(codes.NOT_LEADER_OR_FOLLOWER, -1)]
 
 
-async def test_a_home_that_is_down_is_told_to_be_retried(broker: Broker) -> None:
-    del broker.peers[1]
-    response = await produce(broker, {broker.at("t", 1): batch(b"v"), broker.at("t", 0): batch(b"v")})
-    assert outcome(response) == [(codes.NOT_LEADER_OR_FOLLOWER, -1), (0, 0)]
-
-
-async def test_an_append_whose_outcome_is_unknown_has_no_answer(broker: Broker) -> None:
-    """An error code would let requests behind it be refused as out of sequence: the producer would take a new epoch, and
-    store again what is there."""
-    there = broker.at("t", 1)
-    broker.peers[0].silent.add(1)
-    with pytest.raises(OutcomeUnknown):
-        await produce(broker, {there: batch(b"v"), broker.at("t", 0): batch(b"v")})
-    assert broker.partitions[1].log("t", there).next_offset == 1
-
-
-async def test_an_idempotent_producer_that_retries_through_a_restart_is_in_the_log_once(broker: Broker) -> None:
+def test_an_idempotent_producer_that_retries_through_a_restart_is_in_the_log_once(broker: Broker) -> None:
     there = broker.at("t", 1)
     raw = [batch(b"%d" % number, producer_id=3, epoch=0, sequence=number) for number in range(3)]
     for each in raw[:2]:
-        await produce(broker, {there: each})
+        produce(broker, {there: each})
     broker.start_again(1)
-    assert [outcome(await produce(broker, {there: each})) for each in raw] == [[(0, 0)], [(0, 1)], [(0, 2)]]
+    assert [outcome(produce(broker, {there: each})) for each in raw] == [[(0, 0)], [(0, 1)], [(0, 2)]]
     assert values_of(broker.partitions[1].log("t", there).read(0, 1 << 20, True)) == [b"0", b"1", b"2"]
 
 

@@ -14,7 +14,7 @@ from broker.protocol import wire
 from broker.serve.connection import MOST_UNDER_WAY, Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from shards.errors import ClientFault, OutcomeUnknown
+from shards.errors import ClientFault
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.poller import Poller
 from shards.mesh.timers import Timers
@@ -267,15 +267,6 @@ def test_an_answer_that_fails_ends_its_connection(served):
     echo.laters[b"later 1"].fail(ClientFault("PRODUCE_FAILED", "it failed"))
     echo.laters[b"later 2"].resolve(b"two")
     assert (echo.ended, echo.faults) == (["malformed"], ["it failed"])
-
-
-def test_a_request_whose_outcome_is_unknown_ends_its_connection_unanswered(served):
-    echo, client, _ = served
-    client.sendall(framed(b"later 1") + framed(b"later 2"))
-    passes(echo)
-    echo.laters[b"later 1"].fail(OutcomeUnknown("the home went down"))
-    echo.laters[b"later 2"].resolve(b"two")
-    assert (echo.ended, echo.faults, echo.counted) == (["unavailable"], [], [])
 
 
 async def test_requests_behind_a_slow_one_wait_for_it():

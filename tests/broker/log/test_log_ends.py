@@ -1,0 +1,113 @@
+"""Places in shared memory, and locks that end with their process."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import pytest
+
+from broker.log import log_ends
+from broker.log.log_ends import END, GENERATION, KEY, LogEnd, LogEnds
+from broker.log.records import Rejected
+from broker.protocol import codes
+
+
+@contextmanager
+def held(end: LogEnd) -> Iterator[int]:
+    """The lock is another process's, which gets it before this begins."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with end:
+            os.write(write_end, b"!")
+            signal.pause()
+        os._exit(0)
+    os.read(read_end, 1)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_a_log_has_one_place_of_its_own() -> None:
+    ends = LogEnds(64)
+    logs = [(broker, topic, number) for broker in (0, 1) for topic in ("t", "t-1") for number in range(10)]
+    assert len({ends.end_of(*log).place for log in logs}) == len(logs)
+    for log in logs:
+        ends.end_of(*log).words[END] = hash(log)
+    assert [ends.end_of(*log).words[END] for log in logs] == [hash(log) for log in logs]
+
+
+def test_a_place_is_given_away_when_its_log_is_gone() -> None:
+    ends = LogEnds(8)
+    for number in range(100):
+        ends.free(ends.end_of(0, "t", number))
+    assert not any(ends.end_of(0, "u", number).words[END] for number in range(7))
+    with pytest.raises(Rejected) as refused:
+        ends.end_of(0, "u", 7)
+    assert refused.value.code == codes.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("gone", range(7))
+def test_logs_are_found_whichever_of_them_goes(gone: int) -> None:
+    ends = LogEnds(8)
+    found = [ends.end_of(0, "t", number) for number in range(7)]
+    before = found[gone].words[GENERATION]
+    ends.free(found[gone])
+    assert found[gone].lost
+    assert [ends.end_of(0, "t", number).place for number in range(7) if number != gone] == [
+        end.place for end in found if end is not found[gone]
+    ]
+    again = ends.end_of(0, "t", gone)
+    assert not again.lost
+    assert again.words[GENERATION] > before, "who knew the log before notices"
+
+
+def test_the_topic_of_a_log() -> None:
+    end = LogEnds(8).end_of(0, "t", 0)
+    assert end.topic_id == UUID(int=0)
+    for topic_id in (UUID(int=2**128 - 1), UUID(int=1), UUID(int=2**64 + 2**63)):
+        end.claim(topic_id, 7)
+        assert end.topic_id == topic_id
+
+
+def test_a_deletion_is_remembered_by_its_newest_version() -> None:
+    ends = LogEnds(8)
+    ends.deleted(5)
+    ends.deleted(3)
+    assert ends.deleted_at == 5
+
+
+def test_a_holder_that_does_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = LogEnds(8)
+    end, other = ends.end_of(0, "t", 0), ends.end_of(0, "t", 1)
+    waits: list[float] = []
+    monkeypatch.setattr(log_ends.time, "sleep", waits.append)
+    with held(end):
+        with pytest.raises(Rejected) as refused, end:
+            pass
+        assert refused.value.code == codes.NOT_LEADER_OR_FOLLOWER
+        assert waits
+        waits.clear()
+        with pytest.raises(Rejected), end:
+            pass
+        assert not waits, "it did not move since"
+        with other:
+            pass
+    with end:
+        pass
+    with held(end), pytest.raises(Rejected), end:
+        pass
+    assert waits, "another one may be done soon"
+
+
+def test_the_lock_of_a_process_that_is_killed_is_free() -> None:
+    end = LogEnds(8).end_of(0, "t", 0)
+    with held(end) as pid:
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        with end:
+            assert end.words[KEY]
