@@ -1,4 +1,4 @@
-"""Writes shards/limits/kafka_configs.tsv: every config of Kafka's brokers and topics, from the ConfigDefs in its own jars.
+"""Writes shards/limits/kafka_configs.tsv: every config of Kafka's brokers, topics and groups, from the ConfigDefs in its own jars.
 
     python scripts/make_kafka_configs.py
 

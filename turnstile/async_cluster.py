@@ -92,6 +92,10 @@ class AsyncCluster:
         """See Cluster.remove_fault."""
         await _waited(self.sync.remove_fault, *names)
 
+    async def telemetry(self, name: str, /, **configs: str | float | None) -> None:
+        """See Cluster.telemetry."""
+        await _waited(self.sync.telemetry, name, **configs)
+
     async def faults(self) -> list[dict[str, Any]]:
         """See Cluster.faults."""
         return await _waited(self.sync.faults)

@@ -1,4 +1,4 @@
-"""Changes of a running cluster, by its admin API: settings, quotas, users and faults."""
+"""Changes of a running cluster, by its admin API: settings, quotas, users, faults and telemetry subscriptions."""
 
 from __future__ import annotations
 
@@ -58,3 +58,9 @@ class ClusterChanges:
         """The faults that are set, and how often each has `fired`."""
         found: list[dict[str, Any]] = self.admin.get("/v1/faults")["faults"]
         return found
+
+    def telemetry(self, name: str, /, **configs: str | float | None) -> None:
+        """A client metrics resource (KIP-714) in force when this returns: telemetry("all", metrics="*", interval_ms=1000,
+        match="client_id=orders.*"). None: the default again; without any config it is gone. Raises AdminError."""
+        texts = {key.replace("_", "."): None if value is None else str(value) for key, value in configs.items()}
+        self.admin.put("/v1/telemetry", {"name": name, "configs": texts})

@@ -17,7 +17,18 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from broker.admin import redpanda
 from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
-from broker.admin.requests import caller, fault_changes, flag, number, quota_changes, read_body, require_caller
+from broker.admin.requests import (
+    caller,
+    fault_changes,
+    flag,
+    number,
+    quota_changes,
+    read_body,
+    require_caller,
+    subscription_change,
+)
+from broker.admin.telemetry import describe_telemetry, last_push
+from shards.config.resource_changes import CLIENT_METRICS_KIND
 from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.errors import ConfigInvalid
 
@@ -93,6 +104,23 @@ class AdminApi:
         return JSONResponse(
             {"config_version": version, "names": [name for name, fault in changes if fault is not None]}
         )
+
+    async def telemetry(self, request: Request) -> Response:
+        return JSONResponse({"client_instances": await describe_telemetry(self._coordinator)})
+
+    async def put_subscription(self, request: Request) -> Response:
+        """Configs of a client metrics resource; null: not any more."""
+        name, configs = subscription_change(await read_body(request))
+        changes = [[name, key, value] for key, value in configs.items()]
+        change = self._coordinator.alter_resource_configs(caller(request), CLIENT_METRICS_KIND, changes)
+        return await self._changed(change)
+
+    async def last_push(self, request: Request) -> Response:
+        """`/v1/telemetry/ID`: what a client instance pushed last."""
+        found = await last_push(self._coordinator, request.path_params["client_instance_id"])
+        if found is None:
+            raise HTTPException(404, "no push of such a client instance is kept.")
+        return JSONResponse(found)
 
     async def explain(self, request: Request) -> Response:
         """`/v1/quotas/explain`: the quotas of a client."""

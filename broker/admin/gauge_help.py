@@ -22,6 +22,7 @@ _HELP = {
     ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": "Fetch sessions in the caches (KIP-227).",
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": "Partitions of these fetch sessions (KIP-227).",
+    "kafka_server_client_metrics_instance_count": "Client instances whose telemetry the shard knows (KIP-714).",
     "kafka_server_produce_byte_rate": "Bytes produced per second by a client under a quota.",
     "kafka_server_fetch_byte_rate": "Bytes fetched per second by a client under a quota.",
     "kafka_server_request_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",

@@ -16,6 +16,10 @@
     GET  /v1/faults                                      {"faults": [{"name", "kind", ..., "fired"}]}
     PUT  /v1/faults                                      {"add": [{"kind", ...}], "remove": [name]} ->
                                                          {"config_version": N, "names": [of those added]}
+    GET  /v1/telemetry                                   {"client_instances": [{"client_instance_id", "client_id", ...}]}
+    PUT  /v1/telemetry                                   {"name", "configs": {name: text or null}} -> {"config_version": N}:
+                                                         a client metrics resource
+    GET  /v1/telemetry/CLIENT_INSTANCE_ID                {"pushed_at_ms", "metrics": [{"name", "value", ...}], "error"}
     GET  /v1/cluster                                     {"pid", "coordinator_pid", "data_dir", "cluster_id", "listeners",
                                                          "topics", "disk": free space (describe_disk)}
     GET  /v1/damaged                                     {"damaged": [{"path", "size_bytes"}]}: files set aside
@@ -91,6 +95,9 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/users", api.put_user, methods=["PUT"]),
         Route("/v1/faults", api.get_faults, methods=["GET"]),
         Route("/v1/faults", api.put_faults, methods=["PUT"]),
+        Route("/v1/telemetry", api.telemetry, methods=["GET"]),
+        Route("/v1/telemetry", api.put_subscription, methods=["PUT"]),
+        Route("/v1/telemetry/{client_instance_id}", api.last_push),
         Route("/v1/cluster", api.cluster),
         Route("/v1/damaged", api.damaged),
         Route("/v1/reset", api.reset, methods=["POST"]),

@@ -89,6 +89,16 @@ def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, 
     return changes
 
 
+def subscription_change(body: Any) -> tuple[str, dict[str, str | None]]:
+    """`{"name": N, "configs": {name: text or null}}`. Raises ConfigInvalid."""
+    shape = 'must be {"name": text, "configs": {name: text or null}}'
+    if not isinstance(body, dict) or body.keys() != {"name", "configs"} or not isinstance(body["configs"], dict):
+        raise ConfigInvalid("the body", None, shape)
+    if not all(isinstance(text, str) for text in (body["name"], *filter(None.__ne__, body["configs"].values()))):
+        raise ConfigInvalid("the body", None, shape)
+    return body["name"], body["configs"]
+
+
 def flag(request: Request, name: str, default: bool) -> bool:
     """A yes or no of the query."""
     return request.query_params.get(name, str(default)).lower() in ("true", "1", "yes")

@@ -16,6 +16,7 @@ from broker.serve.call import Call, Route
 PRODUCE = 0
 FEATURES = {"group.version": (0, 1), "transaction.version": (0, 2)}
 """Name -> (least, largest level) that is supported; the largest is in force."""
+_MOST_OF_A_NAME = 256
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -43,6 +44,9 @@ def routes(supported: SupportedVersions) -> list[Route]:
         named = (request.client_software_name, request.client_software_version)
         if call.api_version >= 3 and not all(_SOFTWARE.fullmatch(name) for name in named):
             return _response(call, codes.INVALID_REQUEST, {})
+        if call.channel is not None and call.api_version >= 3:
+            name, version = named
+            call.channel.software = name[:_MOST_OF_A_NAME], version[:_MOST_OF_A_NAME]
         return _response(call, codes.NONE, supported.ranges)
 
     return [Route.of(apis.API_VERSIONS, api_versions, prepared=True)]

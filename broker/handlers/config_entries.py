@@ -14,8 +14,10 @@ from shards.config.image import ClusterImage
 from shards.limits.config_def import BROKER, TOPIC, broker_setting
 from shards.limits.config_key import ConfigKey
 from shards.limits.errors import ConfigInvalid
+from shards.limits.resource_settings import CLIENT_METRICS, GROUP
 
 TOPIC_CONFIG, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER, DEFAULT = 1, 2, 3, 4, 5
+CLIENT_METRICS_CONFIG, GROUP_CONFIG = 7, 8
 
 
 class Synonym(NamedTuple):
@@ -81,6 +83,22 @@ def topic_entries(image: ClusterImage, own: Mapping[str, str]) -> Iterator[Entry
         for broker_name, _ in setting.broker_names[:1]:
             synonyms += _default(BROKER[broker_name])
         yield _entry(name, setting, synonyms, False, _spelled_in_force(image, name, setting, own))
+
+
+def client_metrics_entries(image: ClusterImage, name: str) -> Iterator[Entry]:
+    """Every config of a client metrics resource."""
+    own = image.client_metrics.get(name, {})
+    for key, setting in CLIENT_METRICS.items():
+        synonyms = [Synonym(key, own[key], CLIENT_METRICS_CONFIG)] if key in own else []
+        yield _entry(key, setting, synonyms, False, own.get(key, setting.kind.spell(setting.default)))
+
+
+def group_entries(image: ClusterImage, group: str) -> Iterator[Entry]:
+    """Every config of a group; one that is not its own has the broker's value, as a default."""
+    own = image.group_configs.get(group, {})
+    for key, setting in GROUP.items():
+        value = setting.kind.spell(image.group_get(group, key))
+        yield _entry(key, setting, [Synonym(key, value, GROUP_CONFIG if key in own else DEFAULT)], False, value)
 
 
 def _spelled_in_force(image: ClusterImage, name: str, setting: ConfigKey, own: Mapping[str, str]) -> str | None:

@@ -1,44 +1,45 @@
-"""DescribeConfigs 1-4, AlterConfigs 0-2, IncrementalAlterConfigs 0-1 (KIP-133, KIP-226, KIP-339), of brokers and topics.
+"""AlterConfigs 0-2, IncrementalAlterConfigs 0-1 (KIP-133, KIP-226, KIP-339): brokers, topics, client metrics, groups.
 
 Resource "" of type broker is the default for all brokers. Kafka's codes and messages where its answer depends on the
 request alone; for a bad value the sentence is Turnstile's own, which names setting, value and rule: INVALID_REQUEST
 for a broker, INVALID_CONFIG for a topic, as Kafka has it, and INVALID_CONFIG for a name that is no setting (Kafka
 keeps unknown broker settings for plugins). A request is one change of the configuration: its valid parts become one
-version. Broker loggers, client metrics and group configs are described as empty and can't be altered.
+version. A client metrics resource and the configs of a group are there while they have a config. Broker loggers can't be
+altered.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.config_entries import Entry, broker_entries, default_entries, topic_entries
-from broker.handlers.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
+from broker.handlers.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Resource, broker_id
+from broker.handlers.remote import (
+    ChangeFailed,
+    CoordinatorCalls,
+    RequestRefused,
+    ask_coordinator,
+    changed_by,
+    code_named,
+    spawned,
+)
 from broker.protocol import codes
 from broker.protocol.codec import Message
-from broker.protocol.requests import (
-    AlterConfigsRequest,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from broker.protocol.wire import Types
+from broker.protocol.requests import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.config.topic_changes import illegal_name
+from shards.config.resource_changes import CLIENT_METRICS_KIND, GROUP_KIND, ROWS, check_resource
 from shards.limits.config_def import broker_setting, canonical_name, topic_setting
 from shards.limits.config_key import ConfigKey
 from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
-from shards.mesh.deferred import MaybeDeferred, then
-from shards.mesh.turns import Turns
+from shards.mesh.deferred import Spawn
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
-
-Resource = tuple[int, str]
+KINDS = {CLIENT_METRICS: CLIENT_METRICS_KIND, GROUP: GROUP_KIND}
+"""Of resources that are records by themselves: the kind of record."""
 
 
 class Change(NamedTuple):
@@ -56,65 +57,16 @@ class Edit(NamedTuple):
     value: str | None
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, turns: Turns) -> list[Route]:
-    handler = _Configs(cluster, image, mesh, turns)
-    return [
-        Route(32, 1, 4, handler.describe),
-        Route(33, 0, 2, spawned(turns.spawn, handler.replace)),
-        Route(44, 0, 1, spawned(turns.spawn, handler.alter)),
-    ]
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+    handler = _Configs(cluster, image, mesh)
+    return [Route(33, 0, 2, spawned(spawn, handler.replace)), Route(44, 0, 1, spawned(spawn, handler.alter))]
 
 
 class _Configs:
-    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls) -> None:
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
-
-    # --- DescribeConfigs ---------------------------------------------------------------------------------------
-
-    def describe(self, request: DescribeConfigsRequest, call: Call) -> MaybeDeferred[Message]:
-        """Every resource once, however often it is named: one answer may be ten thousand times as long as its question."""
-        distinct = {(each.resource_type, each.resource_name): each for each in request.resources}
-        results = self._turns.collect(self._described(each, request, call) for each in distinct.values())
-        return then(results, lambda made: call.types.DescribeConfigsResponse(results=tuple(made)))
-
-    def _described(self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> Message:
-        types = call.types
-        keys = set(resource.configuration_keys or ())
-        code, message = codes.NONE, ""
-        entries: tuple[Message, ...] = ()
-        try:
-            found = self._entries(resource.resource_type, resource.resource_name)
-            entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
-        except RequestRefused as refused:
-            code, message = refused.code, refused.message
-        return types.DescribeConfigsResult(
-            error_code=code, error_message=message, resource_type=resource.resource_type,
-            resource_name=resource.resource_name, configs=entries,
-        )  # fmt: skip
-
-    def _entries(self, kind: int, name: str) -> Iterable[Entry]:
-        if kind == TOPIC:
-            topic = self._image.topics.get(name)
-            if illegal := illegal_name(name):
-                raise RequestRefused(codes.INVALID_TOPIC_EXCEPTION, illegal)
-            if topic is None:
-                raise RequestRefused(codes.UNKNOWN_TOPIC_OR_PARTITION, "")
-            return topic_entries(self._image, topic.configs)
-        if kind == BROKER:
-            if not name:
-                return default_entries(self._image)
-            if _broker_id(name) != self._cluster.me:
-                expected = f"expected {self._cluster.me} or empty string, but received {name}"
-                raise RequestRefused(codes.INVALID_REQUEST, f"Unexpected broker id, {expected}")
-            return broker_entries(self._image)
-        if kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
-            return ()
-        raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
-
-    # --- IncrementalAlterConfigs, AlterConfigs -----------------------------------------------------------------
 
     async def alter(self, request: IncrementalAlterConfigsRequest, call: Call) -> Message:
         asked = [
@@ -140,6 +92,8 @@ class _Configs:
         if kind == TOPIC:
             topic = self._image.topics.get(name)
             return [*topic.configs] if topic is not None else []
+        if kind in KINDS:
+            return [*self._records(kind).get(name, ())]
         prefix = f"{name}/"
         return [key[len(prefix) :] for key in self._image.dynamic if kind == BROKER and key.startswith(prefix)]
 
@@ -156,28 +110,30 @@ class _Configs:
                 wanted[resource] = self._changes(resource, edits)
             except RequestRefused as refused:
                 faults[resource] = refused
-        for kind, method in ((BROKER, "alter_settings"), (TOPIC, "alter_topic_configs")):
+        methods: list[tuple[int, tuple[str, ...]]] = [(BROKER, ("alter_settings",)), (TOPIC, ("alter_topic_configs",))]
+        methods += [(kind, ("alter_resource_configs", record)) for kind, record in KINDS.items()]
+        for kind, method in methods:
             of_kind = {resource: changes for resource, changes in wanted.items() if resource[0] == kind}
             faults |= await self._ask(method, of_kind, call, validate_only)
         return faults
 
     async def _ask(
-        self, method: str, wanted: dict[Resource, list[Change]], call: Call, validate_only: bool
+        self, method: tuple[str, ...], wanted: dict[Resource, list[Change]], call: Call, validate_only: bool
     ) -> dict[Resource, RequestRefused]:
         """Has valid resources changed together, as one version; each of several is checked on its own first."""
         faults: dict[Resource, RequestRefused] = {}
-        who = changed_by(call)
+        name, args = method[0], (changed_by(call), *method[1:])
         if len(wanted) > 1 or validate_only:
             for resource, changes in wanted.items():
                 try:
-                    await ask_coordinator(self._mesh, method, who, changes, True)
+                    await ask_coordinator(self._mesh, name, *args, changes, True)
                 except ChangeFailed as failed:
                     faults[resource] = _refused(resource, changes, failed)
         together = [change for resource, changes in wanted.items() if resource not in faults for change in changes]
         if not together or validate_only:
             return faults
         try:
-            await ask_coordinator(self._mesh, method, who, together, False)
+            await ask_coordinator(self._mesh, name, *args, together, False)
         except ChangeFailed as failed:
             faults |= {r: _refused(r, changes, failed) for r, changes in wanted.items() if r not in faults}
         return faults
@@ -202,7 +158,21 @@ class _Configs:
                 changes.append(Change(name, edit.name, edit.value))
             else:
                 changes.append(Change(name, edit.name, self._edited_list(kind, name, edit)))
+        if kind in KINDS:
+            self._check_whole(kind, name, changes)
         return changes
+
+    def _check_whole(self, kind: int, name: str, changes: Sequence[Change]) -> None:
+        """Raises RequestRefused when the resource can't have the configs that the changes leave it."""
+        after = {**self._records(kind).get(name, {}), **{change.name: change.value for change in changes}}
+        try:
+            configs = {key: value for key, value in after.items() if value is not None}
+            check_resource(KINDS[kind], name, configs, self._image.get)
+        except ConfigInvalid as fault:
+            raise RequestRefused(code_named(fault.error), str(fault)) from None
+
+    def _records(self, kind: int) -> Mapping[str, Mapping[str, str]]:
+        return self._image.client_metrics if kind == CLIENT_METRICS else self._image.group_configs
 
     def _check_resource(self, kind: int, name: str) -> None:
         if kind == TOPIC:
@@ -212,21 +182,20 @@ class _Configs:
                 raise RequestRefused(codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif kind == BROKER:
             # Any broker of the cluster takes a change for any other: the coordinator is one for all.
-            if name and not 0 <= _broker_id(name) < self._cluster.brokers:
+            if name and not 0 <= broker_id(name) < self._cluster.brokers:
                 last = self._cluster.brokers - 1
                 raise RequestRefused(
                     codes.INVALID_REQUEST, f"Unexpected broker id, expected 0 to {last}, but received {name}"
                 )
-        elif kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
-            what = {BROKER_LOGGER: "Broker loggers", CLIENT_METRICS: "Client metrics", GROUP: "Group configs"}[kind]
-            raise RequestRefused(codes.INVALID_REQUEST, f"{what} can't be altered here.")
-        else:
+        elif kind == BROKER_LOGGER:
+            raise RequestRefused(codes.INVALID_REQUEST, "Broker loggers can't be altered here.")
+        elif kind not in KINDS:
             raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     def _edited_list(self, kind: int, name: str, edit: Edit) -> str:
         """The resource's list, or the one it inherits, with entries added or taken away."""
         setting = _setting(kind, edit.name)
-        if setting.kind.kafka is not ConfigType.LIST:
+        if setting.kind.kafka is not ConfigType.LIST or kind in KINDS:
             what = "APPEND" if edit.operation == APPEND else "SUBTRACT"
             if kind == BROKER:
                 message = f"Config value {what.lower()} is not allowed for config key: {edit.name}"
@@ -249,16 +218,14 @@ class _Configs:
 
 
 def _setting(kind: int, name: str) -> ConfigKey:
+    if kind in KINDS:
+        if name not in ROWS[KINDS[kind]]:
+            raise RequestRefused(codes.INVALID_CONFIG, f"{name} is not a config of such a resource.")
+        return ROWS[KINDS[kind]][name]
     try:
         return topic_setting(name) if kind == TOPIC else broker_setting(canonical_name(name))
     except ConfigInvalid as fault:
         raise RequestRefused(codes.INVALID_CONFIG, str(fault)) from None
-
-
-def _broker_id(name: str) -> int:
-    if not name.removeprefix("-").isdigit():
-        raise RequestRefused(codes.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    return int(name)
 
 
 def _refused(resource: Resource, changes: Sequence[Change], failed: ChangeFailed) -> RequestRefused:
@@ -270,6 +237,8 @@ def _refused(resource: Resource, changes: Sequence[Change], failed: ChangeFailed
         and all(_is_known(BROKER, change.name) for change in changes)
     ):
         code = codes.INVALID_REQUEST
+    if code == codes.INVALID_CONFIG and resource[0] in KINDS:
+        code = codes.POLICY_VIOLATION  # the rest was checked before
     return RequestRefused(code, failed.message)
 
 
@@ -296,20 +265,3 @@ def _responses(
             )
         )
     return tuple(responses)
-
-
-def _shown(types: Types, request: DescribeConfigsRequest, entry: Entry) -> Message:
-    documented = request.include_documentation
-    return types.DescribeConfigsResourceResult(
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.read_only,
-        config_source=entry.source,
-        is_sensitive=entry.type == ConfigType.PASSWORD,
-        synonyms=tuple(
-            types.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
-            for synonym in (entry.synonyms if request.include_synonyms else ())
-        ),
-        config_type=entry.type,
-        documentation=entry.doc if documented else None,
-    )

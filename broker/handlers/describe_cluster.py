@@ -1,7 +1,7 @@
-"""DescribeCluster 0-2 (KIP-700), DescribeQuorum 0-2 (KIP-595, KIP-836), ListConfigResources 0-1 (KIP-1142).
+"""DescribeCluster 0-2 (KIP-700), DescribeQuorum 0-2 (KIP-595, KIP-836).
 
 The quorum has one voter, the coordinator; the version of the configuration stands for its offset. Not emulated: fenced
-brokers, controller endpoints (KIP-919), client metrics resources. Answers are Kafka 4.1's.
+brokers, controller endpoints (KIP-919). Answers are Kafka 4.1's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
-    ListConfigResourcesRequest,
     PartitionData,
     TopicData,
 )
@@ -24,7 +23,6 @@ from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 
 BROKERS, CONTROLLERS = 1, 2
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 METADATA_TOPIC = "__cluster_metadata"
 
 
@@ -33,7 +31,6 @@ def routes(cluster: ClusterMetadata, image: ClusterImage) -> list[Route]:
     return [
         Route(55, 0, 2, handler.describe_quorum),
         Route(60, 0, 2, handler.describe_cluster),
-        Route(74, 0, 1, handler.list_config_resources),
     ]
 
 
@@ -102,17 +99,3 @@ class _DescribeCluster:
             current_voters=(voter,) if known else (),
             observers=(),
         )
-
-    def list_config_resources(self, request: ListConfigResourcesRequest, call: Call) -> Message:
-        """Everything that has configs; version 0 asks for client metrics only, of which there are none."""
-        types = call.types
-        kinds = {CLIENT_METRICS} if call.api_version == 0 else set(request.resource_types)
-        if kinds - {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}:
-            return types.ListConfigResourcesResponse(error_code=codes.UNSUPPORTED_VERSION, config_resources=())
-        found: list[tuple[int, str]] = []
-        if not kinds or BROKER in kinds:
-            found += [(BROKER, str(broker)) for broker in range(self._cluster.brokers)]
-        if not kinds or TOPIC in kinds:
-            found += [(TOPIC, name) for name in self._image.topics.names()]
-        resources = tuple(types.ConfigResource(resource_name=name, resource_type=kind) for kind, name in found)
-        return types.ListConfigResourcesResponse(error_code=codes.NONE, config_resources=resources)

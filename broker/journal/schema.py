@@ -33,7 +33,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("ip", "string", "client address; v4-mapped IPv6 as IPv4"),
     Column("port", "int", "client port"),
     Column("listener", "string", "listener name"),
-    Column("reason", "string", "refused: one of REASONS; closed: which side ended it; fault: its kind"),
+    Column(
+        "reason", "string", "refused: one of REASONS; closed: which side ended it; fault: its kind; request: its error"
+    ),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
     Column("api", "string", "throttled, fault: name of the request, e.g. Produce"),

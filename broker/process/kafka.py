@@ -26,6 +26,7 @@ from broker.handlers import (
     delete_records,
     delete_topics,
     describe_cluster,
+    describe_configs,
     describe_transactions,
     fetch,
     find_coordinator,
@@ -38,6 +39,7 @@ from broker.handlers import (
     produce,
     reassignments,
     scram_users,
+    telemetry,
     transactions,
     txn_offset_commit,
     write_txn_markers,
@@ -53,6 +55,7 @@ from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Call, Route
+from broker.telemetry.client_metrics_manager import ClientMetricsManager
 from broker.transactions import transaction_log
 from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.producer_ids import ProducerIds
@@ -96,7 +99,9 @@ class Kafka:
         )
         self._groups = GroupCoordinator(self._offsets, image)
         self._sessions = FetchSessionCache(shard, plan.shards)
+        self.telemetry = ClientMetricsManager(image)
         self._groups.serve_on(mesh)
+        telemetry.serve_on(mesh.serve, self.telemetry)
         ids = ProducerIds(mesh)
         homes = self._make_homes(shown, plan, shard, mesh, partitions)
         verification = Verification(homes, spawn)
@@ -128,7 +133,8 @@ class Kafka:
             *create_topics.routes(shown, image, mutations, spawn),
             *create_partitions.routes(shown, image, mutations, spawn),
             *delete_topics.routes(image, mutations, spawn),
-            *configs.routes(shown, image, mesh, turns),
+            *configs.routes(shown, image, mesh, spawn),
+            *describe_configs.routes(shown, image, turns),
             *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
@@ -139,6 +145,7 @@ class Kafka:
             *describe_transactions.routes(homes, partitions, turns),
             *write_txn_markers.routes(homes, partitions),
             *scram_users.routes(image, mesh, spawn),
+            *telemetry.routes(self.telemetry, image),
             *authentication.routes(),
         ]
         self.versions = SupportedVersions(self.routes)
@@ -173,19 +180,23 @@ class Kafka:
         if "topic" in changed:
             self._logs.image_changed()
         self._groups.topics.image_changed(changed)
+        if "client_metrics" in changed:
+            self.telemetry.image_changed()
 
     def reset(self) -> None:
-        """No group, transaction and fetch session is left; topics go with the configuration."""
+        """No group, transaction, fetch session and client instance is left; topics go with the configuration."""
         self._groups.reset()
         self._transactions.reset()
         self._sessions.clear()
+        self.telemetry.reset()
 
     def describe_gauges(self) -> list[list[Any]]:
-        """[[metric name, {label: value}, number]]: Kafka's gauges of its FetchSessionCache."""
+        """[[metric name, {label: value}, number]]: Kafka's gauges of its FetchSessionCache, and of its ClientMetricsManager."""
         bean = "kafka_server_fetchsessioncache_numincrementalfetch"
         return [
             [f"{bean}sessions", {}, len(self._sessions)],
             [f"{bean}partitionscached", {}, self._sessions.partitions],
+            ["kafka_server_client_metrics_instance_count", {}, self.telemetry.count(now_ms=telemetry.now_ms())],
         ]
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:

@@ -670,6 +670,18 @@ class ConsumerGroupDescribeRequest(Message):
     include_authorized_operations: bool
 
 
+class GetTelemetrySubscriptionsRequest(Message):
+    client_instance_id: UUID | None
+
+
+class PushTelemetryRequest(Message):
+    client_instance_id: UUID | None
+    subscription_id: int
+    terminating: bool
+    compression_type: int
+    metrics: bytes
+
+
 class ListConfigResourcesRequest(Message):
     resource_types: tuple[int, ...]
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from broker.protocol import apis, wire
 from broker.protocol.codec import Message
+from broker.serve.channel import Channel
 from shards.mesh.deferred import Deferred
 
 
@@ -14,6 +15,7 @@ class Call:
     __slots__ = (
         "api_key",
         "api_version",
+        "channel",
         "client_id",
         "correlation_id",
         "encoded",
@@ -40,6 +42,7 @@ class Call:
         listener: str = "PLAINTEXT",
         ip: str = "127.0.0.1",
         port: int = 0,
+        channel: Channel | None = None,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -49,6 +52,7 @@ class Call:
         self.listener = listener
         self.ip = ip
         self.port = port  # the client's
+        self.channel = channel  # the connection it came over; None: none
         self.encoded: bytes | None = None  # the response, if it was encoded aside
         self.in_order = False  # requests behind it wait for its answer
         self.throttle_ms = 0  # of a quota that the handler itself charged

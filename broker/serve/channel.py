@@ -28,6 +28,8 @@ class Channel(Protocol):
     received: bytearray | None
     """What was read of requests whose turn has not come."""
     client_id: str | None
+    software: tuple[str, str] | None
+    """The client's name and version, if it has told them (KIP-511)."""
     in_order: bool
     """No request is taken up before the answer to the last one is out: its records are of transactions."""
     user: str

@@ -68,6 +68,7 @@ class Connection(ClientSocket):
         "pools",
         "port",
         "received",
+        "software",
         "throttle",
         "under_way",
         "user",
@@ -88,6 +89,7 @@ class Connection(ClientSocket):
         self.throttle: tuple[str, int] | None = None
         self.parting: str | None = None
         self.client_id: str | None = None
+        self.software: tuple[str, str] | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.under_way: deque[tuple[int, MaybeDeferred[bytes | None]]] = _NOTHING

@@ -13,7 +13,7 @@ from broker.protocol import apis, wire
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
-from broker.serve.prepared_answers import PreparedAnswers
+from broker.serve.prepared_answers import Asked, PreparedAnswers
 from broker.serve.throttling import Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
@@ -66,11 +66,14 @@ class Dispatcher:
             return self._make(channel, frame)
         prepared = self._prepared.find(channel.listener, frame)
         if prepared is not None:
-            answer, channel.client_id = prepared
+            answer, (channel.client_id, software) = prepared
+            if software is not None:
+                channel.software = software
             return answer
         made = self._make(channel, frame)
         if isinstance(made, bytes):
-            self._prepared.keep(channel.listener, frame, made, channel.client_id)
+            asked = Asked(channel.client_id, channel.software if api == _API_VERSIONS else None)
+            self._prepared.keep(channel.listener, frame, made, asked)
         return made
 
     def _make(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
@@ -99,6 +102,7 @@ class Dispatcher:
             listener=channel.listener,
             ip=channel.ip,
             port=channel.port,
+            channel=channel,
         )
         if api_key == _FETCH and charged:
             call.most_bytes = throttling.most_bytes(call)

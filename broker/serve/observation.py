@@ -3,6 +3,7 @@
 On while `turnstile.observe` is true, and otherwise not on the path of a request.
 
 O1  A `request` is journaled when it is answered, with the time that this took; so the journal's events stay in order.
+    Of telemetry (KIP-714) also the error of its answer, as `reason`.
 O2  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ). What waited when the
     throttle time was told had been sent before, and is not `early`.
 """
@@ -15,15 +16,19 @@ import termios
 from collections.abc import Callable
 from functools import partial
 
-from broker.protocol import apis
+from broker.protocol import apis, codes
 from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import Channel
 from shards.mesh.deferred import MaybeDeferred, then
 
 Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+_TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
+_ERROR_AT = 13
+"""Of both answers: behind length, correlation id, tags and throttle time."""
+_ERRORS = {code: name for name, code in vars(codes).items() if name.isupper() and code}
 _LOOK_MS = 2
 _int = struct.Struct("i")
-_api_at = struct.Struct(">h").unpack_from
+_api_at = _error_at = struct.Struct(">h").unpack_from
 
 
 class _Told:
@@ -64,7 +69,9 @@ class Observation:
         waiting = waiting_bytes(channel.fd)
         throttle_ms = 0 if channel.throttle is None else channel.throttle[1]
         behind = waiting + len(channel.received or b"")
-        self._note("request", channel, (now_ns - began_ns) / 1e6, len(frame) + 4, frame, throttle_ms, behind)
+        error = _error_at(response, _ERROR_AT)[0] if response and frame[:2] in _TELEMETRY else 0
+        took_ms = (now_ns - began_ns) / 1e6
+        self._note("request", channel, took_ms, len(frame) + 4, frame, throttle_ms, behind, _ERRORS.get(error))
         if throttle_ms:
             if not self._told:
                 self._context.timers.after(_LOOK_MS, self._look)
@@ -92,6 +99,7 @@ class Observation:
         frame: bytes | None = None,
         throttle_ms: int | None = None,
         waiting: int | None = None,
+        error: str | None = None,
     ) -> None:
         api = None if frame is None or len(frame) < 2 else _api_at(frame)[0]
         self._context.journal.add(
@@ -100,6 +108,7 @@ class Observation:
             ip=channel.ip,
             port=channel.port,
             listener=channel.listener,
+            reason=error,
             user=channel.user,
             client_id=channel.client_id,
             api=apis.api_name(api) if api in apis.APIS else None,

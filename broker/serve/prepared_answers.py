@@ -11,7 +11,7 @@ Q2  At most MOST answers are kept, of at most MOST_BYTES with their request. Whe
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from shards.config.image import ClusterImage
 
@@ -22,29 +22,36 @@ MOST_BYTES: Final = 8192
 _ID, _BEHIND_ID = 4, 8
 
 
+class Asked(NamedTuple):
+    """What a request says of its client. `software`: name and version, of ApiVersions alone."""
+
+    client_id: str | None
+    software: tuple[str, str] | None = None
+
+
 class PreparedAnswers:
     """The answers of all listeners of a shard. A request is a frame without its length, an answer has its own."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
         self._version = image.version
-        self._answers: dict[tuple[str, bytes, bytes], tuple[bytes, bytes, str | None]] = {}
+        self._answers: dict[tuple[str, bytes, bytes], tuple[bytes, bytes, Asked]] = {}
 
-    def find(self, listener: str, request: bytes) -> tuple[bytes, str | None] | None:
-        """(answer, client id) of an equal request; None if there was none under this version."""
+    def find(self, listener: str, request: bytes) -> tuple[bytes, Asked] | None:
+        """(answer, what the request says of its client) of an equal request; None if there was none under this version."""
         if self._version != self._image.version:
             self._version = self._image.version
             self._answers.clear()
         found = self._answers.get((listener, request[:_ID], request[_BEHIND_ID:]))
         if found is None:
             return None
-        head, tail, client_id = found
-        return b"".join((head, request[_ID:_BEHIND_ID], tail)), client_id
+        head, tail, asked = found
+        return b"".join((head, request[_ID:_BEHIND_ID], tail)), asked
 
-    def keep(self, listener: str, request: bytes, answer: bytes, client_id: str | None) -> None:
+    def keep(self, listener: str, request: bytes, answer: bytes, asked: Asked) -> None:
         """An answer was just made, under the version of the image."""
         if len(request) + len(answer) > MOST_BYTES or self._version != self._image.version:
             return
         if len(self._answers) >= MOST:
             self._answers.clear()
-        self._answers[listener, request[:_ID], request[_BEHIND_ID:]] = answer[:_ID], answer[_BEHIND_ID:], client_id
+        self._answers[listener, request[:_ID], request[_BEHIND_ID:]] = answer[:_ID], answer[_BEHIND_ID:], asked

@@ -30,28 +30,28 @@ class Ran(NamedTuple):
 
 
 def classpath() -> str:
-    """Class path of Kafka's jars and of our launcher; resolves and compiles once. Raises Missing."""
-    pom, launcher = HERE / "kafka" / "pom.xml", HERE / "kafka" / "Tools.java"
-    made_of = hashlib.sha256(pom.read_bytes() + launcher.read_bytes()).hexdigest()
+    """Class path of Kafka's jars, our launcher and our plugin; resolves and compiles once. Raises Missing."""
+    pom, *sources = (HERE / "kafka" / name for name in ("pom.xml", "Tools.java", "TelemetryReceiver.java"))
+    made_of = hashlib.sha256(b"".join(path.read_bytes() for path in (pom, *sources))).hexdigest()
     home = BUILD / "kafka"
     stamp = home / "made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
     with open(BUILD / "kafka.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes want them at once
         if not stamp.exists() or stamp.read_text() != made_of:
-            _make(home, pom, launcher)
+            _make(home, pom, sources)
             stamp.write_text(made_of)
     return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
 
 
-def _make(home: Path, pom: Path, launcher: Path) -> None:
+def _make(home: Path, pom: Path, sources: list[Path]) -> None:
     for command in ("mvn", "javac"):
         if shutil.which(command) is None:
             raise Missing(f"{command} is not installed, so Kafka's jars can't be had")
     shutil.rmtree(home, ignore_errors=True)
     (home / "classes").mkdir(parents=True)
     _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={home / 'jars'}"])
-    _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), str(launcher)])
+    _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), *map(str, sources)])
 
 
 def _run(command: list[str]) -> None:
@@ -64,6 +64,10 @@ def _run(command: list[str]) -> None:
 MAINS = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",

@@ -41,6 +41,8 @@ class ConfigState:
         self.users: dict[str, dict[str, Any]] = {}
         self.faults: dict[str, dict[str, Any]] = {}
         self.acls: dict[str, bool] = {}
+        self.client_metrics: dict[str, dict[str, str]] = {}
+        self.group_configs: dict[str, dict[str, str]] = {}
         self.put(records)
 
     def put(self, delta: Iterable[Change]) -> None:
@@ -59,8 +61,13 @@ class ConfigState:
     def _table(self, kind: str) -> dict[str, Any]:
         tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
-            "fault": self.faults, "acl": self.acls}  # fmt: skip
+            "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
+            "group_config": self.group_configs}  # fmt: skip
         return tables[kind]
+
+    def resources(self, kind: str) -> Mapping[str, Mapping[str, str]]:
+        """Configs by resource; `kind`: client_metrics or group_config."""
+        return self._table(kind)
 
     def dump(self) -> list[Change]:
         """All of it as one delta, the command line's settings included."""
@@ -72,6 +79,8 @@ class ConfigState:
             *(("topic", name, value) for name, value in self.topics.items()),
             *(("fault", name, value) for name, value in self.faults.items()),
             *(("acl", key, value) for key, value in self.acls.items()),
+            *(("client_metrics", name, value) for name, value in self.client_metrics.items()),
+            *(("group_config", name, value) for name, value in self.group_configs.items()),
         ]
 
 

@@ -26,6 +26,7 @@ from shards.config.changes import (
 )
 from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
 from shards.config.recovery import usable
+from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -145,6 +146,12 @@ class Coordinator:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only)
 
+    async def alter_resource_configs(
+        self, who: str, kind: str, changes: Sequence[Sequence[Any]], validate_only: bool = False
+    ) -> int:
+        """[client metrics resource or group, config name, value or None]. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: resource_configs_delta(self.state, kind, changes), validate_only)
+
     async def create_topics(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
@@ -197,8 +204,8 @@ class Coordinator:
         def without_peer(function: Callable[..., Any]) -> Callable[..., Any]:
             return lambda peer, *args: function(*args)
 
-        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs", "create_topics",
-                     "create_partitions", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
+        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs", "alter_resource_configs",
+                     "create_topics", "create_partitions", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
             serve(name, without_peer(getattr(self, name)))
 
     # ---- how

@@ -20,13 +20,14 @@ from shards.limits.config_types import Value
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
+from shards.limits.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
-KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl")
+KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config")
 
 
 class ImageChange(NamedTuple):
-    """What a delta touched: `kinds` of record (setting, quota, topic, user, fault, acl), and the `pools` whose cap may have become
+    """What a delta touched: `kinds` of record (as in KINDS, `static` as setting), and the `pools` whose cap may have become
     another one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
 
     kinds: frozenset[str]
@@ -88,6 +89,8 @@ class ClusterImage:
         self.users: dict[str, dict[str, Any]] = {}
         self.faults: dict[str, dict[str, Any]] = {}
         self.acls: dict[str, bool] = {}  # by the key that spells it (acl_changes.py)
+        self.client_metrics: dict[str, dict[str, str]] = {}  # a subscription's configs by its name
+        self.group_configs: dict[str, dict[str, str]] = {}  # a group's own configs by its id
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
@@ -115,11 +118,12 @@ class ClusterImage:
 
     def _records(self, kind: str) -> Any:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
-                "user": self.users, "fault": self.faults, "acl": self.acls}[kind]  # fmt: skip
+                "user": self.users, "fault": self.faults, "acl": self.acls,
+                "client_metrics": self.client_metrics, "group_config": self.group_configs}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
-        self.faults, self.acls = {}, {}
+        self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:
@@ -150,6 +154,14 @@ class ClusterImage:
             if value is not None:
                 return value if factor == 1 or value == -1 else cast(int, value) * factor
         return setting.default
+
+    def group_get(self, group: str, name: str) -> Any:
+        """The value of a group config in force: the group's own, else what this broker's settings say."""
+        setting = GROUP[name]
+        own = self.group_configs.get(group)
+        if own is not None and name in own:
+            return setting.kind.parse(own[name])
+        return next((self._values[broker_name] for broker_name, _ in setting.broker_names), setting.default)
 
     @property
     def inter_broker_listener(self) -> str | None:

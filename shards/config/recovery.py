@@ -10,11 +10,13 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.changes import Change
+from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.broker_config import is_readable
@@ -71,7 +73,11 @@ def _check_topic(name: str, topic: Any) -> None:
 
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
-    "acl": check_acl_record}  # fmt: skip
+    "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
+    "group_config": partial(check_resource_record, "group_config")}  # fmt: skip
+
+
+_PLURALS = {"client_metrics": "client metrics resources", "group_config": "groups' configs"}
 
 
 def open_store(
@@ -112,7 +118,7 @@ def open_store(
 
 def _counted(records: list[Change]) -> str:
     kinds = [kind for kind, _, _ in records]
-    return ", ".join(f"{kinds.count(kind)} {kind}s" for kind in _CHECKS)
+    return ", ".join(f"{kinds.count(kind)} {_PLURALS.get(kind, f'{kind}s')}" for kind in _CHECKS)
 
 
 def _set_aside(path: Path, why: str, set_aside: Callable[[Path, str], str]) -> Path:

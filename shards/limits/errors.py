@@ -20,6 +20,13 @@ class ConfigInvalid(TurnstileError):
         self.rule = rule
         self.error = error
 
+    @classmethod
+    def saying(cls, sentence: str, *, error: str = "INVALID_CONFIG") -> "ConfigInvalid":
+        """With a sentence of Kafka's own, word for word."""
+        made = cls("", None, sentence, error=error)
+        made.args = (sentence,)
+        return made
+
 
 def _quoted(value: object) -> str:
     text = str(value)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 from shards.limits.config_key import ConfigKey, shown
-from shards.limits.config_types import BOOLEAN, CLASS, SECRET, TEXT, ValueType, number, one_of, whole, words
+from shards.limits.config_types import BOOLEAN, CLASS, SECRET, TEXT, ConfigType, ValueType, number, one_of, whole, words
 from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 
 _RANGE = re.compile(r"\[(?P<low>-?[0-9]+),\.\.\.(?:,(?P<high>-?[0-9]+))?\](?P<also> or -1)?")
@@ -20,13 +20,25 @@ _MOST = sys.float_info.max
 
 
 def rows(scope: str) -> Iterator[ConfigKey]:
-    """The configs of a "broker" or of a "topic"."""
+    """The configs of a "broker", a "topic" or a "group"."""
     for line in resources.files("shards.limits").joinpath("kafka_configs.tsv").read_text("utf-8").splitlines():
         if line.startswith(f"{scope}\t"):
             _, name, kafka_type, default, validator, changes, doc = line.split("\t")
             kind = _kind(kafka_type, validator)
             value = None if default == "\\N" or kind is SECRET else kind.parse(default)
             yield shown(name, kind, value, doc, dynamic=changes == "dynamic" and kind is not SECRET)
+
+
+def _parse_offset_reset(text: str) -> str:
+    if text not in ("latest", "earliest") and not _BY_DURATION.fullmatch(text):
+        raise ValueError("it must be latest, earliest or by_duration:PnDTnHnMn.nS")
+    return text
+
+
+_BY_DURATION = re.compile(
+    r"by_duration:P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{1,9})?S)?)?"
+)
+_OFFSET_RESET = ValueType(ConfigType.STRING, "string", _parse_offset_reset)
 
 
 def _kind(kafka_type: str, validator: str) -> ValueType:
@@ -39,6 +51,8 @@ def _kind(kafka_type: str, validator: str) -> ValueType:
         return whole(int(span["low"]), high if span["high"] is None else int(span["high"]), also=also, most=high)
     if kafka_type == "DOUBLE":
         return number(-_MOST, _MOST) if span is None else number(int(span["low"]), int(span["high"] or _MOST))
+    if "by_duration:" in validator:
+        return _OFFSET_RESET
     choices = _CHOICES.fullmatch(validator)
     named = tuple(choices["choices"].split(", ")) if choices else ()
     if kafka_type == "LIST":

@@ -15,6 +15,7 @@ _COMMANDS = {
     "explain": "Show which limits hold for an address or a client, and how much is used.",
     "user": "Add and remove users of listeners that ask for SASL.",
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
+    "telemetry": "Show what clients push of their own metrics.",
     "top": "Watch rates, refusals and tokens as they happen.",
     "down": "End a running cluster.",
     "status": "Show the processes of a running cluster.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 from turnstile.verdict.judged import Client, Judged
 from turnstile.verdict.stage import Stage
@@ -16,6 +17,7 @@ from turnstile.verdict.steps.mutating import mutating
 from turnstile.verdict.steps.overlapping import overlapping
 from turnstile.verdict.steps.refusing import failing_login, killing, rating, refusing
 from turnstile.verdict.steps.shutting_down import shutting_down
+from turnstile.verdict.steps.telemetering import subscribed, telemetering
 from turnstile.verdict.steps.throttling import throttling
 from turnstile.verdict.tail import Tail
 from turnstile.verdict.timeline import Timeline
@@ -23,6 +25,7 @@ from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
 
 _STEPS: tuple[tuple[str, Callable[[Stage], None]], ...] = (
+    ("telemetry", telemetering),
     ("throttle", throttling),
     ("overlap", overlapping),
     ("mutation", mutating),
@@ -56,15 +59,16 @@ def run_course(
     stage = Stage(cluster, watch, start_client, times=times, seed=seed, target=target or {}, say=say)
     wall_offset_ns = time.time_ns() - time.monotonic_ns()
     try:
-        if start_client is not None:
-            stage.client = start_client()
-        say("waiting for the client")
-        baseline(stage)
-        for kind, step in _STEPS:
-            if kind in steps and (why := stage.gone()):
-                stage.skipped[kind] = why
-            elif kind in steps:
-                step(stage)
+        with subscribed(stage) if "telemetry" in steps else nullcontext():
+            if start_client is not None:
+                stage.client = start_client()
+            say("waiting for the client")
+            baseline(stage)
+            for kind, step in _STEPS:
+                if kind in steps and (why := stage.gone()):
+                    stage.skipped[kind] = why
+                elif kind in steps:
+                    step(stage)
     finally:
         if stage.client is not None:
             stage.client.kill()

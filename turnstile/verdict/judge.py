@@ -40,7 +40,7 @@ CHECKS: dict[str, Check] = {
     "footprint": Check("does not pile up connections", footprint.judge, ("throttle", "refuse", "kill")),
     "groups": Check("stays in its group while throttled", groups.judge, ("throttle",)),
     "kip599": Check("waits before a refused mutation is tried again", kip599.judge, ("mutation",)),
-    "kip714": Check("pushes telemetry as often as told", kip714.judge, ()),
+    "kip714": Check("pushes telemetry as often as told", kip714.judge, ("telemetry",)),
     "delivery": Check("loses and doubles nothing", delivery.judge, ("throttle",)),
     "recovery": Check("works again once limits are lifted", recovery.judge, ("refuse", "rate", "kill")),
     "shutdown": Check("ends while it is refused", shutdown.judge, ("shutdown",)),

@@ -116,7 +116,7 @@ class Stage:
             name = self.cluster.fault(kind, **what, **self.target)
             yield
         finally:
-            _surely(lambda: self._end_fault(name, kind))
+            surely(lambda: self._end_fault(name, kind))
 
     def _end_fault(self, name: str, kind: str) -> None:
         """Ends a fault; one whose name was not heard, as Ctrl-C came, is known by what it does to whom."""
@@ -132,7 +132,7 @@ class Stage:
             self.cluster.quota(entity, **rates)
             yield
         finally:
-            _surely(lambda: self.cluster.quota(entity, **{name: before.get(name) for name in rates}))
+            surely(lambda: self.cluster.quota(entity, **{name: before.get(name) for name in rates}))
 
     @contextmanager
     def closed_at_accept(self) -> Iterator[None]:
@@ -150,7 +150,7 @@ class Stage:
             self.end_connections()
             yield
         finally:
-            _surely(lambda: self.cluster.set({name: before or None}))
+            surely(lambda: self.cluster.set({name: before or None}))
 
     @contextmanager
     def cut(self, kind: str, **what: Any) -> Iterator[None]:
@@ -164,7 +164,7 @@ class Stage:
             pass
 
 
-def _surely(undo: Callable[[], None]) -> None:
+def surely(undo: Callable[[], None]) -> None:
     """`undo()`, although Ctrl-C may come in its midst: it can be done twice."""
     try:
         undo()

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 SECOND = 1_000_000_000
 MS = 1_000_000
-SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster")
+TELEMETRY = ("GetTelemetrySubscriptions", "PushTelemetry")
+SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", *TELEMETRY)
 """Requests with which a client finds its way: none of the work that it is there for."""
 
 
@@ -37,10 +38,11 @@ class Event(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A part of the course. `kind`: baseline, throttle, overlap, mutation, refuse, rate, kill, herd, settle or shutdown.
+    """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
+    shutdown.
 
     `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`;
-    of a shutdown: `signalled_ns`, `ended_ns` or None; of a mutation: nothing.
+    of a shutdown: `signalled_ns`, `ended_ns` or None; of telemetry: `interval_ms`; of a mutation: nothing.
     """
 
     kind: str

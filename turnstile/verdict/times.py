@@ -11,6 +11,7 @@ class Times:
 
     connect_s: float = 30.0
     baseline_s: float = 4.0
+    telemetry_ms: int = 1000
     short_s: float = 2.5
     long_s: float = 5.0
     long_ms: int = 1500
@@ -26,6 +27,6 @@ class Times:
     def quick(self) -> Times:
         """As short as a client with pauses of tens of milliseconds can be judged by; for tests."""
         return replace(
-            self, connect_s=12, baseline_s=1.0, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2, refuse_s=2.4, recover_s=4,
-            settle_s=0.4, herd_s=3.6, shutdown_s=3,
+            self, connect_s=12, baseline_s=1.0, telemetry_ms=150, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2,
+            refuse_s=2.4, recover_s=4, settle_s=0.4, herd_s=3.6, shutdown_s=3,
         )  # fmt: skip

@@ -1,5 +1,5 @@
-// Prints every broker and topic config of the Kafka on the class path, one a line, fields separated by tabs:
-// "broker" or "topic", name, type, default ("\N": none), validator, "dynamic" or "static", documentation in one line.
+// Prints every broker, topic and group config of the Kafka on the class path, one a line, fields separated by tabs:
+// "broker", "topic" or "group", name, type, default ("\N": none), validator, "dynamic" or "static", documentation in one line.
 // For scripts/make_kafka_configs.py.
 
 import java.util.Map;
@@ -11,6 +11,7 @@ public class Configs {
     public static void main(String[] args) {
         print("broker", kafka.server.KafkaConfig.configDef());
         print("topic", org.apache.kafka.storage.internals.log.LogConfig.configDefCopy());
+        print("group", org.apache.kafka.coordinator.group.GroupConfig.configDef());
     }
 
     private static void print(String kind, ConfigDef definitions) {
@@ -22,7 +23,7 @@ public class Configs {
             }
             String value = key.hasDefault() && key.defaultValue != null
                     ? ConfigDef.convertToString(key.defaultValue, key.type) : "\\N";
-            boolean changes = kind.equals("topic") || dynamic.contains(key.name);
+            boolean changes = !kind.equals("broker") || dynamic.contains(key.name);
             System.out.println(String.join("\t", kind, key.name, key.type.name(), text(value),
                     key.validator == null ? "" : text(key.validator.toString()), changes ? "dynamic" : "static",
                     text(key.documentation)));

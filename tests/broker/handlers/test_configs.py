@@ -152,7 +152,7 @@ async def test_resources_that_do_not_exist(desk: Desk) -> None:
     assert (await describe(desk, TOPIC, "nope"))[0] == codes.UNKNOWN_TOPIC_OR_PARTITION
     assert (await describe(desk, TOPIC, "a/b"))[0] == codes.INVALID_TOPIC_EXCEPTION
     assert (await describe(desk, 9, "x"))[0] == codes.INVALID_REQUEST
-    assert await describe(desk, 32, "group") == {}
+    assert (await describe(desk, 32, ""))[0] == (await describe(desk, 16, ""))[0] == codes.INVALID_REQUEST
 
 
 # --- alter -----------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ async def test_what_a_cluster_without_replication_says(tmp_path: Path) -> None:
     )  # fmt: skip
     assert acls.error_code == codes.SECURITY_DISABLED
     resources = await desk.ask("list_config_resources", 1, resource_types=())
-    assert [(r.resource_type, r.resource_name) for r in resources.config_resources] == [(4, "0"), (2, "a")]
+    assert [(r.resource_type, r.resource_name) for r in resources.config_resources] == [(8, "0"), (4, "0"), (2, "a")]
 
 
 async def test_every_route_serves_all_that_the_codec_knows(tmp_path: Path) -> None:

@@ -1,26 +1,53 @@
-"""Telemetry is pushed no more often than the broker asks for: KIP-714."""
+"""Telemetry is pushed as the broker asks for it: no more often, and not to a subscription that has changed. KIP-714.
+
+The broker's own answers are the evidence: it says THROTTLING_QUOTA_EXCEEDED to what comes before its time, and
+UNKNOWN_SUBSCRIPTION_ID to a push for a subscription that is no longer so. Once after that it may push early: it begins anew
+between half an interval and one and a half, which a broker measures from the push that it refused.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterable
 
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
-from turnstile.verdict.timeline import MS, Event, Timeline
+from turnstile.verdict.timeline import TELEMETRY, Event, Timeline
 
-SOURCE = "KIP-714: a client pushes once in PushIntervalMs, between half of it and one and a half at first"
-_ADVICE = "Wait for PushIntervalMs between two PushTelemetry requests."
+SOURCE = "KIP-714: a client pushes once in PushIntervalMs; it waits as long after an error, and asks again when told to"
+EARLY, UNKNOWN = "THROTTLING_QUOTA_EXCEEDED", "UNKNOWN_SUBSCRIPTION_ID"
+ASKED, PUSHED = TELEMETRY
+_LEAST = 3
+_ADVICE = (
+    "Wait for PushIntervalMs between two PushTelemetry requests, and after an error; after UNKNOWN_SUBSCRIPTION_ID, ask "
+    "GetTelemetrySubscriptions before the next one."
+)
 
 
-def judge(timeline: Timeline, push_interval_ms: int | None = None) -> Finding:
-    """`push_interval_ms`: what the broker told; None: it offers no telemetry."""
-    if push_interval_ms is None:
-        return Finding(UNJUDGED, "this broker offers no telemetry, so nothing asks a client to push any", SOURCE)
-    by_client: dict[str, list[Event]] = {}
-    for event in timeline.events:
-        if event.kind == "request" and event.api == "PushTelemetry":
-            by_client.setdefault(event.client_id, []).append(event)
-    gaps = [(b.at_ns - a.at_ns) / MS for pushes in by_client.values() for a, b in pairwise(pushes)]
-    if not gaps:
-        return Finding(UNJUDGED, "it pushed less than twice", SOURCE)
-    seen = f"{len(gaps) + 1} pushes, at least {min(gaps):.0f} ms apart, where {push_interval_ms} ms were told"
-    return Finding(FAIL, seen, SOURCE, _ADVICE) if min(gaps) < 0.45 * push_interval_ms else Finding(PASS, seen, SOURCE)
+def judge(timeline: Timeline) -> Finding:
+    steps = timeline.of_kind("telemetry")
+    if not steps:
+        why = timeline.skipped.get("telemetry", "it did not ask for telemetry subscriptions")
+        return Finding(UNJUDGED, why, SOURCE)
+    seen = [event for event in timeline.in_steps(steps, "request") if event.api in TELEMETRY]
+    pushes = _of(seen, PUSHED)
+    if len(pushes) < _LEAST:
+        return Finding(UNJUDGED, f"it pushed {len(pushes)} times, too few to judge", SOURCE)
+    stamped = [event for event in timeline.in_steps(steps, "fault") if event.api == PUSHED]
+    unknown, asked = len(_with(seen, UNKNOWN)), len(_of(seen, ASKED))
+    early = len(_with(seen, EARLY)) - len(stamped) - min(unknown, asked)
+    instances = len(_of(timeline.within(timeline.baseline, "request"), ASKED)) or 1
+    intervals = " and ".join(f"{ms} ms" for ms in dict.fromkeys(step.detail["interval_ms"] for step in steps))
+    told = f"{len(pushes)} pushes, where {intervals} were told"
+    if early > 0:
+        return Finding(FAIL, f"{told}: {early} requests came before their time", SOURCE, _ADVICE)
+    if unknown > asked + instances:
+        said = f"{unknown} were for a subscription that had changed, for which it asked {asked} times"
+        return Finding(FAIL, f"{told}: {said}", SOURCE, _ADVICE)
+    return Finding(PASS, f"{told}; none came before its time", SOURCE)
+
+
+def _of(events: Iterable[Event], api: str) -> list[Event]:
+    return [event for event in events if event.api == api]
+
+
+def _with(events: Iterable[Event], error: str) -> list[Event]:
+    return [event for event in events if event.reason == error]

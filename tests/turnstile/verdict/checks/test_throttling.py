@@ -133,13 +133,31 @@ def test_a_mutation_is_not_tried_again_too_soon():
     assert verdict(kip599, throttled()) == "unjudged"
 
 
-@pytest.mark.parametrize(("gap_s", "told"), [(1.0, "pass"), (0.3, "fail")])
-def test_telemetry_is_pushed_as_often_as_told(gap_s, told):
+def telemetry(*answers, asked=1):
+    """One step of pushes, by the error of each answer; as many requests for subscriptions behind them."""
     seen = Seen()
-    for number in range(3):
-        seen.request(4 + number * gap_s, api="PushTelemetry")
-    assert kip714.judge(seen.timeline(), 1000).verdict == told
-    assert kip714.judge(seen.timeline()).verdict == "unjudged"
+    seen.step("telemetry", 4, 14)
+    seen.steps[-1] = seen.steps[-1]._replace(detail={"interval_ms": 1000})
+    for place, error in enumerate(answers):
+        seen.request(4 + place, api="PushTelemetry", reason=error)
+    for place in range(asked):
+        seen.request(13 + place / 10, api="GetTelemetrySubscriptions")
+    return seen
+
+
+def test_telemetry_is_pushed_as_told():
+    assert verdict(kip714, telemetry("", "", "")) == "pass"
+    assert verdict(kip714, telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")) == "fail"
+    assert verdict(kip714, telemetry("", "", "UNKNOWN_SUBSCRIPTION_ID", "")) == "pass"
+    assert verdict(kip714, telemetry("", *["UNKNOWN_SUBSCRIPTION_ID"] * 3, asked=1)) == "fail", "it did not ask again"
+    assert verdict(kip714, telemetry("", "")) == "unjudged"
+    assert verdict(kip714, throttled()) == "unjudged"
+
+
+def test_an_error_that_the_course_has_made_is_not_the_clients():
+    seen = telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")
+    seen.event("fault", 7, api="PushTelemetry", reason="error")
+    assert verdict(kip714, seen) == "pass"
 
 
 def produced(*numbers, text="order-{}", stamps=None):

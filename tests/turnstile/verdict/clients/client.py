@@ -1,7 +1,8 @@
 """A small client over raw sockets that behaves, but for the one thing that its first argument names.
 
-It produces numbered records (two requests on the way at a time), is the member of a group that fetches, and creates topics:
-each on a connection of its own, with ApiVersions first. `python client.py good`, or one of GOOD and BAD; $TURNSTILE_BOOTSTRAP.
+It produces numbered records (two requests on the way at a time), is the member of a group that fetches, creates topics, and
+pushes telemetry: each on a connection of its own, with ApiVersions first. `python client.py good`, or one of GOOD and BAD;
+$TURNSTILE_BOOTSTRAP.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ BAD = {
     "leaks": "footprint",
     "rejoins": "groups",
     "retries-mutation": "kip599",
+    "pushes-early": "kip714",
     "doubles": "delivery",
     "gives-up": "recovery",
     "ignores-sigterm": "shutdown",
@@ -42,6 +44,7 @@ LOGIN = ("logs-in", "hammers-login")
 GOOD = ("good", "logs-in")
 USER, PASSWORD = "alice", "secret"
 CYCLE_S = 0.02
+UNKNOWN_SUBSCRIPTION_ID = 117
 TIMEOUT_S = 2.0
 JOIN_S = 5.0
 FIRST_S, MOST_S = 0.05, 1.0
@@ -273,12 +276,42 @@ class Admin(Role):
         stopping.wait(5 * CYCLE_S)
 
 
+class Reporter(Role):
+    """Pushes telemetry as often as it is told."""
+
+    name = "reporter"
+    instance = bytes(16)
+
+    def begin(self, link: Link) -> None:
+        self.ask(link)
+
+    def ask(self, link: Link) -> None:
+        link.send(request(71, 0, NAME, b"\0" + self.instance + b"\0"))
+        answer = link.answer()
+        if answer[9:11] != b"\0\0":
+            stopping.wait(self.interval_s)
+            return
+        self.instance, self.subscription = answer[11:27], answer[27:31]
+        codecs = answer[31] - 1
+        self.interval_s = int.from_bytes(answer[32 + codecs : 36 + codecs], "big") / 1000
+        self.is_asked = answer[41 + codecs] > 1
+
+    def work(self, link: Link) -> None:
+        stopping.wait(self.interval_s / 2 if bad == "pushes-early" and self.is_asked else self.interval_s)
+        if not self.is_asked:
+            self.ask(link)
+            return
+        link.send(request(72, 0, NAME, b"\0" + self.instance + self.subscription + b"\0\0" + b"\x01" + b"\0"))
+        if link.answer()[9:11] == UNKNOWN_SUBSCRIPTION_ID.to_bytes(2, "big"):
+            self.ask(link)
+
+
 def main() -> None:
     if bad not in (*GOOD, *BAD):
         sys.exit(f"{bad} is not one of {', '.join((*GOOD, *BAD))}")
     random.seed()
     signal.signal(signal.SIGTERM, lambda *_: None if bad == "ignores-sigterm" else stopping.set())
-    roles = [role for role in (Producer(), Member(), Admin()) if role.name in (sys.argv[2:] or role.name)]
+    roles = [role for role in (Producer(), Member(), Admin(), Reporter()) if role.name in (sys.argv[2:] or role.name)]
     threads = [threading.Thread(target=role.run, daemon=True) for role in roles]
     for thread in threads:
         thread.start()

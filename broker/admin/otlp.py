@@ -1,0 +1,162 @@
+"""What clients pushed as telemetry, made readable: MetricsData of OTLP, of which these are the fields that clients fill.
+
+Why by hand: opentelemetry-proto and protobuf weigh more than the admin API, for a format of five wire types. Numbers of fields
+are those of opentelemetry/proto/metrics/v1/metrics.proto and common/v1/common.proto. A field that is not known is skipped.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_SHAPES = {5: "gauge", 7: "sum", 9: "histogram", 10: "exponential_histogram", 11: "summary"}
+_TEMPORALITIES = {1: "delta", 2: "cumulative"}
+MOST_METRICS = 10_000
+MOST_BYTES = 4 << 20
+
+
+class NotOtlp(ValueError):
+    """The bytes are not MetricsData, or too many of it."""
+
+
+def metrics_of(data: bytes) -> list[dict[str, Any]]:
+    """Every point of every metric, in order: {"name", "type", "unit", "attributes", "value" or what a distribution has,
+    "at_ms"}, at most MOST_METRICS; without what is empty. Raises NotOtlp."""
+    if len(data) > MOST_BYTES:
+        raise NotOtlp(f"it is longer than {MOST_BYTES} bytes")
+    found: list[dict[str, Any]] = []
+    try:
+        for resource in _messages(data, 1):
+            about = _attributes(_first(resource, 1), 1)
+            for scope in _messages(resource, 2):
+                for metric in _messages(scope, 2):
+                    found += _points(metric, about)
+                    if len(found) >= MOST_METRICS:
+                        return found[:MOST_METRICS]
+    except (struct.error, IndexError, UnicodeDecodeError, TypeError, AttributeError) as fault:
+        raise NotOtlp(f"it is no MetricsData: {fault}") from None
+    return found
+
+
+def _points(metric: bytes, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    texts = {number: value for number, kind, value in _fields(metric) if kind == _LENGTH}
+    for number, shape in _SHAPES.items():
+        if number not in texts:
+            continue
+        body = texts[number]
+        temporality = _TEMPORALITIES.get(_first(body, 2, 0)) if shape in ("sum", "histogram") else None
+        for point in _messages(body, 1):
+            told = {
+                "name": _text(texts.get(1, b"")),
+                "type": shape,
+                "unit": _text(texts.get(3, b"")),
+                "temporality": temporality,
+                "resource": dict(about),
+                **(_number(point) if shape in ("gauge", "sum") else _distribution(point, shape)),
+            }
+            yield {name: value for name, value in told.items() if value not in (None, "", {}, [])}
+
+
+def _number(point: bytes) -> dict[str, Any]:
+    """Of a NumberDataPoint."""
+    told: dict[str, Any] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
+    for number, _, value in _fields(point):
+        if number == 4:
+            told["value"] = _double(value)
+        elif number == 6:
+            told["value"] = struct.unpack("<q", value)[0]
+    return told
+
+
+def _distribution(point: bytes, shape: str) -> dict[str, Any]:
+    """Of a HistogramDataPoint or a SummaryDataPoint: what both have, and buckets or quantiles."""
+    told: dict[str, Any] = {
+        "attributes": _attributes(point, 9 if shape == "histogram" else 7 if shape == "summary" else 1),
+        "at_ms": _at_ms(point),
+        "count": struct.unpack("<Q", _first(point, 4, bytes(8)))[0],
+        "sum": _double(_first(point, 5, bytes(8))),
+    }
+    if shape == "histogram":
+        told["bucket_counts"] = _packed(point, 6, "<Q")
+        told["explicit_bounds"] = _packed(point, 7, "<d")
+    elif shape == "summary":
+        told["quantiles"] = [[_double(_first(each, n, bytes(8))) for n in (1, 2)] for each in _messages(point, 6)]
+    return told
+
+
+def _at_ms(point: bytes) -> int | None:
+    at_ns: int = struct.unpack("<Q", _first(point, 3, bytes(8)))[0]
+    return at_ns // 1_000_000 or None
+
+
+def _attributes(message: bytes, number: int) -> dict[str, Any]:
+    """KeyValues of this field; a list or a map among them is left out."""
+    told = {}
+    for pair in _messages(message, number):
+        for kind, _, value in _fields(_first(pair, 2, b"")):
+            if kind in _VALUES:
+                told[_text(_first(pair, 1, b""))] = _VALUES[kind](value)
+    return told
+
+
+# ---- the wire format of Protocol Buffers
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
+    """(number of the field, wire type, value): an int of a varint, else bytes."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        number, kind = tag >> 3, tag & 7
+        value: Any
+        if kind == _VARINT:
+            value, at = _varint(message, at)
+        else:
+            size = {_FIXED64: 8, _FIXED32: 4}.get(kind)
+            if kind == _LENGTH:
+                size, at = _varint(message, at)
+            if size is None or at + size > len(message):
+                raise NotOtlp(f"it is no MetricsData: byte {at} belongs to no field")
+            value, at = message[at : at + size], at + size
+        yield number, kind, value
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise NotOtlp(f"it is no MetricsData: the number before byte {at} has no end")
+
+
+def _messages(message: bytes, number: int) -> Iterator[bytes]:
+    """The messages in a repeated field."""
+    return (value for each, kind, value in _fields(message) if each == number and kind == _LENGTH)
+
+
+def _first(message: bytes, number: int, default: Any = b"") -> Any:
+    return next((value for each, _, value in _fields(message) if each == number), default)
+
+
+def _packed(message: bytes, number: int, form: str) -> list[Any]:
+    found = b"".join(value for each, _, value in _fields(message) if each == number)
+    return [value for (value,) in struct.iter_unpack(form, found)]
+
+
+def _double(value: bytes) -> float | None:
+    """None of what JSON has no number for."""
+    number: float = struct.unpack("<d", value)[0]
+    return number if number - number == 0 else None
+
+
+def _text(value: bytes) -> str:
+    return value.decode()
+
+
+_VALUES: dict[int, Callable[[Any], Any]] = {1: _text, 2: bool, 3: lambda value: value - (value >> 63 << 64), 4: _double}
+"""How an AnyValue is read, by the number of its field."""

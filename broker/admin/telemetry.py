@@ -1,0 +1,55 @@
+"""GET /v1/telemetry: the client instances of all shards, and what one of them pushed last (KIP-714).
+
+Asked of every shard:
+
+    describe_telemetry        [client instance], those heard of last (ClientMetricsManager.describe)
+    last_push(instance id)    [Unix ms, compression, metrics] or None
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import trio
+
+from broker.admin.otlp import NotOtlp, metrics_of
+from broker.log.compression import NotUnpacked, unpacked
+from broker.protocol import codes
+from shards.config.coordinator import Coordinator
+
+_UNPACKING = Lock()
+"""All threads of a process unpack into the same room."""
+_NAMES = {number: name for name, number in vars(codes).items() if name.isupper()}
+
+
+async def describe_telemetry(coordinator: Coordinator) -> list[dict[str, Any]]:
+    """A client instance that has connections to several shards is told of by each."""
+    answers = await coordinator.ask_all("describe_telemetry")
+    told = []
+    for (broker, shard), instances in answers.items():
+        for each in instances:
+            refused = {_NAMES[int(code)]: times for code, times in each["refused"].items()}
+            told.append({**each, "refused": refused, "broker": broker, "shard": shard})
+    return told
+
+
+async def last_push(coordinator: Coordinator, instance_id: str) -> dict[str, Any] | None:
+    """{"pushed_at_ms", "metrics": of otlp.metrics_of, "error": why they can't be read, else null}; None: nothing is kept of it."""
+    answers = await coordinator.ask_all("last_push", instance_id)
+    kept = max((answer for answer in answers.values() if answer is not None), default=None)
+    if kept is None:
+        return None
+    at_ms, compression, pushed = kept
+    metrics, error = await trio.to_thread.run_sync(_read, compression, pushed)
+    return {"client_instance_id": instance_id, "pushed_at_ms": at_ms, "metrics": metrics, "error": error}
+
+
+def _read(compression: int, pushed: bytes) -> tuple[list[dict[str, Any]], str | None]:
+    """(metrics, why they can't be read)."""
+    try:
+        with _UNPACKING:
+            data = bytes(unpacked(compression, pushed)) if compression else pushed
+        return metrics_of(data), None
+    except (NotOtlp, NotUnpacked) as fault:
+        return [], str(fault)

@@ -1,0 +1,1 @@
+"""Client telemetry (KIP-714): who is to push what, and what was pushed."""

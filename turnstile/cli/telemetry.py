@@ -1,0 +1,61 @@
+"""`turnstile telemetry`: the clients that push metrics of their own (KIP-714), and what one of them pushed last."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from turnstile.admin_client import AdminClient
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import show_json, show_table
+
+
+@click.command()
+@click.argument("client_instance_id", required=False)
+@with_cluster
+def telemetry(cluster: AdminClient, client_instance_id: str | None, as_json: bool) -> None:
+    """Show which clients push metrics of their own, or what CLIENT_INSTANCE_ID pushed last.
+
+    \b
+    kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' --interval 10000
+    turnstile telemetry
+    turnstile telemetry lnVgLzdWSG2EvT4DSKFyPw
+
+    A client pushes what a client metrics resource asks of it.
+    """
+    path = "/v1/telemetry" if client_instance_id is None else f"/v1/telemetry/{client_instance_id}"
+    found = cluster.get(path)
+    if as_json:
+        show_json(found)
+    elif client_instance_id is not None:
+        _show_metrics(found)
+    elif not found["client_instances"]:
+        click.echo("no client has asked for a subscription")
+    else:
+        header = ("CLIENT INSTANCE", "CLIENT ID", "SOFTWARE", "INTERVAL", "PUSHES", "BYTES", "REFUSED")
+        show_table([header, *map(_row, found["client_instances"])])
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    software = f"{each['client_software_name']} {each['client_software_version']}"
+    interval = (
+        "gone" if not each["connected"] else f"{each['push_interval_ms']} ms" if each["metrics"] else "nothing asked"
+    )
+    refused = ", ".join(f"{times} {name}" for name, times in each["refused"].items()) or "-"
+    return (
+        each["client_instance_id"], each.get("client_id", ""), software, interval, str(each["pushes"]), str(each["bytes"]),
+        refused,
+    )  # fmt: skip
+
+
+def _show_metrics(found: dict[str, Any]) -> None:
+    at = datetime.fromtimestamp(found["pushed_at_ms"] / 1000)
+    click.echo(f"pushed at {at:%Y-%m-%d %H:%M:%S}" + (f"; {found['error']}" if found["error"] else ""))
+    rows = [("METRIC", "VALUE", "OF")]
+    for each in found["metrics"]:
+        value = each["value"] if "value" in each else f"{each.get('count', 0)} of sum {each.get('sum', 0)}"
+        labels = {**each.get("resource", {}), **each.get("attributes", {})}
+        rows.append((each["name"], f"{value}", " ".join(f"{name}={text}" for name, text in labels.items())))
+    show_table(rows)
