@@ -13,6 +13,7 @@ from broker.protocol.wire import Types
 from broker.serve.call import Answer, Call, Handler
 
 DENIED = codes.GROUP_AUTHORIZATION_FAILED
+TOPIC_DENIED = codes.TOPIC_AUTHORIZATION_FAILED
 GROUP = ResourceType.GROUP
 _GROUPS_SINCE = 8  # of OffsetFetch
 _NOT_TOLD = -(2**31)
@@ -42,10 +43,20 @@ sync = of_group(
 )
 heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatResponse(error_code=DENIED))
 leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
-consumer_heartbeat = of_group(
-    Operation.READ,
-    lambda types, request: types.ConsumerGroupHeartbeatResponse(
-        error_code=DENIED, error_message=MESSAGES[DENIED], member_epoch=0, heartbeat_interval=0
+
+
+def _consumer_heartbeat_code(access: Access, call: Call, request: Any) -> int:
+    """Who names a topic that it may not describe is denied as a whole; an expression just does not match it."""
+    if not access.may(call, Operation.READ, GROUP, request.group_id):
+        return DENIED
+    names = request.subscribed_topic_names or ()
+    return codes.NONE if all(access.may(call, Operation.DESCRIBE, TOPIC, name) for name in names) else TOPIC_DENIED
+
+
+consumer_heartbeat = unless(
+    _consumer_heartbeat_code,
+    lambda types, request, code: types.ConsumerGroupHeartbeatResponse(
+        error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
     ),
 )
 
@@ -169,13 +180,34 @@ describe = _describe(
         protocol_data="", members=(),
     ),
 )  # fmt: skip
-describe_consumer_groups = _describe(
-    "group_ids",
-    lambda types, group: types.DescribedGroup(
-        error_code=DENIED, error_message=MESSAGES[DENIED], group_id=group, group_state="", group_epoch=0,
+
+
+def _undescribed(types: Types, group: str, code: int = DENIED) -> Any:
+    return types.DescribedGroup(
+        error_code=code, error_message=MESSAGES[code], group_id=group, group_state="", group_epoch=0,
         assignment_epoch=0, assignor_name="", members=(),
-    ),
-)  # fmt: skip
+    )  # fmt: skip
+
+
+def describe_consumer_groups(access: Access, handler: Handler) -> Handler:
+    """A group that has a topic that the client may not describe is not described."""
+
+    def may_see(call: Call, group: Any) -> bool:
+        shares = (share for member in group.members for share in (member.assignment, member.target_assignment))
+        topics = {str(each.topic_name) for share in shares for each in share.topic_partitions}
+        return all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics)
+
+    def handle(request: Any, call: Call) -> Answer:
+        def hide(response: Any) -> Any:
+            response.groups = tuple(
+                group if may_see(call, group) else _undescribed(call.types, group.group_id, TOPIC_DENIED)
+                for group in response.groups
+            )
+            return response
+
+        return after(handler(request, call), hide)
+
+    return _describe("group_ids", _undescribed)(access, handle)
 
 
 def list_groups(access: Access, handler: Handler) -> Handler:

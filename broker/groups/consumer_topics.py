@@ -19,8 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 import trio
 from cachetools import LRUCache
 
-from broker.groups.consumer.re2_match import TopicPattern
-from broker.groups.consumer.re2_syntax import InvalidRegularExpression
+from broker.runtime.patterns import BadPattern, whole
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred
 
@@ -41,7 +40,7 @@ class ConsumerTopics:
         self.version = 0
         self._image = image
         self._names: frozenset[str] = frozenset()
-        self._compiled: LRUCache[str, TopicPattern | InvalidRegularExpression] = LRUCache(MAX_EXPRESSIONS)
+        self._compiled: LRUCache[str, Callable[[str], bool] | BadPattern] = LRUCache(MAX_EXPRESSIONS)
         self._matches: LRUCache[str, frozenset[str]] = LRUCache(MAX_EXPRESSIONS)
         self._waiting: dict[str, list[Deferred[None]]] = {}
         self._wake = trio.Event()
@@ -55,7 +54,7 @@ class ConsumerTopics:
     def fault(self, regex: str) -> str | None:
         """Why it is no expression; None: it is one."""
         compiled = self._compile(regex)
-        return str(compiled) if isinstance(compiled, InvalidRegularExpression) else None
+        return str(compiled) if isinstance(compiled, BadPattern) else None
 
     def knows(self, regex: str) -> bool:
         return regex in self._matches
@@ -124,16 +123,16 @@ class ConsumerTopics:
 
     def _match(self, regex: str, names: Iterable[str]) -> frozenset[str]:
         compiled = self._compile(regex)
-        if isinstance(compiled, InvalidRegularExpression):
+        if isinstance(compiled, BadPattern):
             return frozenset()
-        return frozenset(name for name in names if compiled.matches(name))
+        return frozenset(name for name in names if compiled(name))
 
-    def _compile(self, regex: str) -> TopicPattern | InvalidRegularExpression:
+    def _compile(self, regex: str) -> Callable[[str], bool] | BadPattern:
         compiled = self._compiled.get(regex)
         if compiled is None:
             try:
-                compiled = TopicPattern(regex)
-            except InvalidRegularExpression as fault:
+                compiled = whole(regex)
+            except BadPattern as fault:
                 compiled = fault
             self._compiled[regex] = compiled
         return compiled

@@ -627,6 +627,47 @@ def _settings(bootstrap: str, user: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_members_of_consumer_groups_see_what_they_may_describe(alice, admin, acls, topic):
+    """KIP-848: topics that are named, that an expression matches, and that a group has."""
+    group = f"g-{uuid4().hex[:8]}"
+
+    def beat(connection: Wired, **fields: Any) -> Any:
+        asked = {"group_id": group, "member_id": "m", "rebalance_timeout": TIMEOUT, "topic_partitions": []}
+        return connection.ask("consumer_group_heartbeat", 1, **{**asked, **fields})
+
+    def has() -> bool:
+        """Whether the group has partitions."""
+        (found,) = admin.ask("consumer_group_describe", 1, group_ids=[group]).groups
+        return any(member.target_assignment.topic_partitions for member in found.members)
+
+    acls(Grant(Operation.READ, G, group))
+    assert beat(alice, subscribed_topic_names=[topic]).error_code == TOPIC_FAILED
+    joined = beat(alice, subscribed_topic_names=[], subscribed_topic_regex="secret-.*")
+    assert (joined.error_code, has()) == (codes.NONE, False)
+    assert beat(alice, member_epoch=-1).error_code == codes.NONE
+    acls(Grant(Operation.DESCRIBE, T, topic))
+    assert beat(alice, subscribed_topic_names=[topic]).error_code == codes.NONE
+    assert has()
+    assert beat(alice, member_epoch=-1).error_code == codes.NONE
+    epochs = [beat(alice, subscribed_topic_names=[], subscribed_topic_regex="secret-.*").member_epoch]
+
+    def sees_it() -> bool:
+        later = beat(
+            alice, member_epoch=epochs[-1], rebalance_timeout=timedelta(milliseconds=-1), subscribed_topic_names=None
+        )
+        epochs.append(later.member_epoch)
+        return has()
+
+    until(sees_it, what="the expression matches")
+    assert alice.ask("consumer_group_describe", 1, group_ids=[group]).groups[0].error_code == codes.NONE
+    with wired(alice.sock.getpeername()[0] + f":{alice.sock.getpeername()[1]}", "bob") as connection:
+        bob = login(connection, "bob")
+        acls(Grant(Operation.DESCRIBE, G, group, principal="User:bob"))
+        (hidden,) = bob.ask("consumer_group_describe", 1, group_ids=[group]).groups
+        assert (hidden.error_code, hidden.members) == (TOPIC_FAILED, ())
+    beat(alice, member_epoch=-1)
+
+
 def test_librdkafka_is_told_and_goes_on_when_it_may(bootstrap, topic, acls):
     told: list[Any] = []
     producer = Producer(_settings(bootstrap, "alice"))

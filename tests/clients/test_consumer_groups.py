@@ -188,7 +188,7 @@ def test_javas_consumer_and_tools(quick, topic, jvm):
         assert sorted(int(row[2]) for row in rows) == [0, 1, 2, 3]
         assert "uniform" in groups("--describe", "--group", topic, "--state", "--verbose")
         assert groups("--describe", "--group", topic, "--members", "--verbose").count(topic) >= 2
-        librdkafka.close()
+        librdkafka.close(commit=False)
     finally:
         java.terminate()
         java.communicate(timeout=30)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerGroupConfig, Heartbeat, HeartbeatResult, Partitions
-from broker.groups.consumer.re2_match import TopicPattern
-from broker.groups.consumer.re2_syntax import InvalidRegularExpression
+from broker.runtime.patterns import BadPattern, whole
 
 CONFIG = ConsumerGroupConfig(5000, 45_000, 1000, ("uniform", "range"))
 
@@ -39,8 +38,8 @@ class FakeTopics:
 
     def fault(self, regex: str) -> str | None:
         try:
-            TopicPattern(regex)
-        except InvalidRegularExpression as fault:
+            whole(regex)
+        except BadPattern as fault:
             return str(fault)
         return None
 
@@ -48,8 +47,8 @@ class FakeTopics:
         return True
 
     def matching(self, regex: str, reader: tuple[str, str]) -> Collection[str]:
-        pattern = TopicPattern(regex)
-        return [name for name in self._topics if pattern.matches(name)]
+        matches = whole(regex)
+        return [name for name in self._topics if matches(name)]
 
 
 class FakeMember:
