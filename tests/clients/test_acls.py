@@ -640,6 +640,13 @@ def test_members_of_consumer_groups_see_what_they_may_describe(alice, admin, acl
         (found,) = admin.ask("consumer_group_describe", 1, group_ids=[group]).groups
         return any(member.target_assignment.topic_partitions for member in found.members)
 
+    def coordinated() -> bool:
+        """Kafka makes its internal topic when asked for it."""
+        found = admin.ask("find_coordinator", 3, key=group, key_type=0).error_code
+        return found == beat(admin, subscribed_topic_names=[]).error_code == codes.NONE
+
+    until(coordinated, within_s=30, what="a coordinator")
+    beat(admin, member_epoch=-1)
     acls(Grant(Operation.READ, G, group))
     assert beat(alice, subscribed_topic_names=[topic]).error_code == TOPIC_FAILED
     joined = beat(alice, subscribed_topic_names=[], subscribed_topic_regex="secret-.*")

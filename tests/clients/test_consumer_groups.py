@@ -159,6 +159,7 @@ def test_members_go_on_after_their_shard_was_killed(quick, topic):
 
 
 @pytest.mark.jars
+@pytest.mark.parametrize("quick", [(3, 1)], ids=["three brokers"], indirect=True)
 def test_javas_consumer_and_tools(quick, topic, jvm):
     create(quick.bootstrap, topic)
     produce(quick.bootstrap, topic, 0, 40)

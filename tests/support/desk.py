@@ -24,6 +24,7 @@ from broker.handlers import (
     classic_groups,
     client_quotas,
     configs,
+    consumer_groups,
     create_partitions,
     create_topics,
     delete_topics,
@@ -161,6 +162,7 @@ class Desk:
             *client_quotas.routes(image, mesh, SPAWN),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
+            *consumer_groups.routes(shown, calls, image, turns),
             *offset_commits.routes(shown, calls, image, turns),
         ]
         self._routes[member] = {route.api_key: route for route in routes}
@@ -173,6 +175,7 @@ class Desk:
     def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
         if member in self.meters:
             self.meters[member].image_changed()
+            self.homes[member].topics.image_changed(applied.changed.kinds)
         done()
 
     def kill(self, member: tuple[int, int]) -> None:
