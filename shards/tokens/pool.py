@@ -151,8 +151,11 @@ class PoolTable:
         self.away_in_use -= n * pool.away
 
     def totals(self) -> TokenTotals:
-        """Three sums, kept up to date as tokens move: O(1) for any number of pools. `cached` counts capped pools only."""
-        return TokenTotals(self.in_use, self.away_held - self.away_in_use, len(self.pools))
+        """Three sums, kept up to date as tokens move: O(1) for any number of pools. `cached` counts capped pools only.
+
+        While a home is away more may be in use of its pools than is held; that is taken off `cached`, down to 0.
+        """
+        return TokenTotals(self.in_use, max(0, self.away_held - self.away_in_use), len(self.pools))
 
     def check(self) -> None:
         """Raises AssertionError when a running total is not the sum of its parts."""

@@ -142,6 +142,15 @@ def test_totals_count_what_capped_pools_cache_whatever_became_of_the_cap(holder:
     holder.said()
 
 
+def test_use_that_a_home_that_is_away_has_not_heard_of_is_not_counted_as_fewer_than_no_cached_tokens() -> None:
+    holder = Holder(UNLIMITED)
+    holder.use(3)
+    holder.peers.down(HOME)
+    holder.change(CAP)
+    assert holder.table.totals().cached == 0
+    assert holder.said() == []
+
+
 def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder: Holder) -> None:
     holder.cache.granted(POOL, 5, True)
     holder.use(3)
