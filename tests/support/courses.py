@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnstile.verdict.timeline import MS, SECOND, Event, Record, Step, Timeline
+from turnstile.verdict.timeline import MS, SECOND, Busy, Event, Record, Step, Timeline
 
 
 def ns(at_s: float) -> int:
@@ -18,7 +18,7 @@ class Seen:
         self.steps: list[Step] = []
         self.events: list[Event] = []
         self.records: list[Record] = []
-        self.busy: list[tuple[int, float]] = []
+        self.busy: list[Busy] = []
         self.skipped: dict[str, str] = {}
         self.step("baseline", 0, 4)
         for number in range(1, connections + 1):

@@ -41,16 +41,16 @@ class Program:
         code = self._popen.poll()
         return None if code is None or any(self._session()) else code
 
-    def busy_s(self) -> float:
-        """Time for which its threads have run, or were ready to and waited for a CPU: what a busy loop takes of a machine,
-        also of one that has other things to do. Of it and of all processes that it has started and that are still there."""
-        used_ns = 0
+    def busy_s(self) -> tuple[float, float]:
+        """For how long its threads have run, and were ready to run and waited for a CPU: together what a busy loop takes of a
+        machine, also of one that has other things to do. Of it and of what it has started and is still there."""
+        ran_ns = waited_ns = 0
         for process in self._session():
             for thread in process.glob("task/*/schedstat"):
                 with suppress(*_GONE):
-                    ran_ns, waited_ns, _ = map(int, thread.read_text().split())
-                    used_ns += ran_ns + waited_ns
-        return used_ns / 1e9
+                    ran, waited, _ = map(int, thread.read_text().split())
+                    ran_ns, waited_ns = ran_ns + ran, waited_ns + waited
+        return ran_ns / 1e9, waited_ns / 1e9
 
     def terminate(self) -> None:
         """SIGTERM, to it and what it has started."""

@@ -14,7 +14,7 @@ from typing import Any
 from turnstile.admin_client import AdminError
 from turnstile.settings import as_entity, as_setting
 from turnstile.verdict.judged import Client, Judged
-from turnstile.verdict.timeline import Event, Step, Timeline
+from turnstile.verdict.timeline import Busy, Event, Step, Timeline
 from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
 
@@ -47,7 +47,7 @@ class Stage:
         self.target = target
         self.client: Client | None = None
         self.steps: list[Step] = []
-        self.busy: list[tuple[int, float]] = []
+        self.busy: list[Busy] = []
         self.skipped: dict[str, str] = {}
         self._say = say
         self._is_lost = False
@@ -71,7 +71,15 @@ class Stage:
 
     def _measure(self) -> None:
         if self.client is not None:
-            self.busy.append((time.monotonic_ns(), self.client.busy_s()))
+            self.busy.append(Busy(time.monotonic_ns(), *self.client.busy_s()))
+
+    def lateness_ms(self, seconds: float) -> float:
+        """Lets time pass in which the client goes on; by how much this machine was late to wake a thread meanwhile, on the mean."""
+        ends, late_s = time.monotonic() + seconds, []
+        while (began := time.monotonic()) < ends:
+            time.sleep(LOOK_S)
+            late_s.append(time.monotonic() - began - LOOK_S)
+        return 1000 * sum(late_s) / max(len(late_s), 1)
 
     def settle(self, name: str) -> None:
         """A step in which nothing is done to the client."""

@@ -41,8 +41,9 @@ class Step(NamedTuple):
     """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
     shutdown.
 
-    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`;
-    of a shutdown: `signalled_ns`, `ended_ns` or None; of telemetry: `interval_ms`; of a mutation: nothing.
+    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`,
+    and `late_ms`, by which the machine woke threads late; of a shutdown: `signalled_ns`, `ended_ns` or None; of telemetry:
+    `interval_ms`.
     """
 
     kind: str
@@ -66,10 +67,18 @@ class Record(NamedTuple):
     value: bytes | None
 
 
+class Busy(NamedTuple):
+    """Seconds up to an instant for which all threads of the client have run, and were ready to run and waited for a CPU."""
+
+    at_ns: int
+    ran_s: float
+    waited_s: float
+
+
 @dataclass
 class Timeline:
-    """`events` by time. `busy`: (at_ns, seconds for which the client's threads have run or waited for a CPU).
-    `wall_offset_ns`: Unix time less this clock.
+    """`events` by time. `busy`: how long the client's threads have run, and waited for a CPU. `wall_offset_ns`: Unix time less
+    this clock.
 
     `records`: what was produced while the course went on; None: not read. `skipped`: why a kind of step was left out.
     `is_attached`: the client was not started here, so others may have ended it.
@@ -77,7 +86,7 @@ class Timeline:
 
     steps: Sequence[Step]
     events: Sequence[Event]
-    busy: Sequence[tuple[int, float]] = ()
+    busy: Sequence[Busy] = ()
     records: Sequence[Record] | None = None
     wall_offset_ns: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -158,12 +167,14 @@ class Timeline:
     def most_open(self, within: Callable[[int], bool]) -> int:
         return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)
 
-    def busy_share(self, began_ns: int, ended_ns: int) -> float | None:
-        """Seconds a second for which its threads ran or waited for a CPU; None if it was not measured."""
-        measured = [(at_ns, used) for at_ns, used in self.busy if began_ns <= at_ns <= ended_ns]
-        if len(measured) < 2 or measured[-1][0] - measured[0][0] < SECOND // 2:
+    def busy_share(self, began_ns: int, ended_ns: int) -> tuple[float, float] | None:
+        """Seconds a second for which its threads ran, and for which they waited for a CPU; None if it was not measured."""
+        measured = [each for each in self.busy if began_ns <= each.at_ns <= ended_ns]
+        if len(measured) < 2 or measured[-1].at_ns - measured[0].at_ns < SECOND // 2:
             return None
-        return (measured[-1][1] - measured[0][1]) / ((measured[-1][0] - measured[0][0]) / SECOND)
+        first, last = measured[0], measured[-1]
+        seconds = (last.at_ns - first.at_ns) / SECOND
+        return (last.ran_s - first.ran_s) / seconds, (last.waited_s - first.waited_s) / seconds
 
 
 def is_work(event: Event) -> bool:

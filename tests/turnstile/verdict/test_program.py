@@ -42,7 +42,7 @@ def test_what_lingers_in_its_session_is_the_program(output, mark):
     program = Program(["sh", "-c", "sleep 1000 & echo $!"], "", output.fd, mark)
     sleeper = told(output)
     until(lambda: program._popen.poll() is not None)
-    assert program.exit_code() is None and program.busy_s() >= 0
+    assert program.exit_code() is None and program.busy_s() >= (0, 0)
     program.kill()
     assert program.exit_code() == 0 and not alive(sleeper)
 

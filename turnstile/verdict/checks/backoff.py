@@ -13,6 +13,8 @@ MOST_PER_S = 10
 """Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of."""
 MOST_BUSY = 0.7
 """Of the time, where it usually needs far less: a busy loop."""
+_ATTEMPT_S = 0.01
+"""Far more than an attempt takes of a CPU: many threads that each try now and then are no busy loop."""
 _SLOW_S = 0.9
 _ADVICE = "Wait between attempts, longer after each failure, up to a second or more; and sleep while waiting."
 
@@ -27,8 +29,8 @@ def judge(timeline: Timeline) -> Finding:
 
 def _of_variant(timeline: Timeline, step: Step) -> tuple[str, str]:
     lifted_ns = step.detail["lifted_ns"]
-    spinning = _spinning(timeline, step)
     attempts = sorted(at_ns for at_ns in timeline.attempts(step) if at_ns < lifted_ns)
+    spinning = _spinning(timeline, step, len(attempts))
     gaps = [(after - before) / SECOND for before, after in pairwise(attempts)]
     if spinning is not None:
         return FAIL, f"{step.name}: {spinning}"
@@ -56,9 +58,17 @@ def _gaps(gaps: list[float]) -> str:
     return f"{between}, at most {max(gaps):.1f} s (spread {jitter:.0%})"
 
 
-def _spinning(timeline: Timeline, step: Step) -> str | None:
-    share = timeline.busy_share(step.began_ns, step.detail["lifted_ns"])
-    usual = timeline.busy_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or 0.0
-    if share is None or share < MOST_BUSY or share < 2 * usual:
+def _spinning(timeline: Timeline, step: Step, attempts: int) -> str | None:
+    """That it is in a busy loop. Where others load the machine it runs less and waits more, before it was refused, too."""
+    lifted_ns = step.detail["lifted_ns"]
+    seen = timeline.busy_share(step.began_ns, lifted_ns)
+    if seen is None or sum(seen) < MOST_BUSY:
         return None
-    return f"it was running, or ready to, for {share:.0%} of the time while it was refused ({usual:.0%} before)"
+    usual = timeline.busy_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or (0.0, 0.0)
+    if sum(seen) < 2 * sum(usual) and seen[0] < 3 * usual[0]:
+        return None
+    if seen[0] * (lifted_ns - step.began_ns) / SECOND < _ATTEMPT_S * attempts:
+        return None
+    return (
+        f"it was running, or ready to, for {sum(seen):.0%} of the time while it was refused ({sum(usual):.0%} before)"
+    )

@@ -25,10 +25,11 @@ def baseline(stage: Stage) -> None:
 def _await_work(stage: Stage, began_ns: int) -> None:
     deadline = time.monotonic() + stage.times.connect_s
     while stage.watch.works_after(began_ns) is None:
-        if stage.has_ended():
-            raise CannotJudge("the program ended before it had asked the cluster for anything")
+        if stage.client is not None and (code := stage.client.exit_code()) is not None:
+            raise CannotJudge(f"the program ended before it had asked the cluster for anything, with exit code {code}")
         if time.monotonic() > deadline:
-            raise CannotJudge(f"no client asked the cluster for anything within {stage.times.connect_s:g} s")
+            where = "" if stage.target else " at $TURNSTILE_BOOTSTRAP, which is {bootstrap} in the command,"
+            raise CannotJudge(f"no client{where} asked the cluster for anything within {stage.times.connect_s:g} s")
         time.sleep(LOOK_S)
 
 

@@ -22,7 +22,7 @@ def herding(stage: Stage) -> None:
             _await_copies(stage, began_ns)
             with stage.closed_at_accept():
                 detail["cut_ns"] = time.monotonic_ns()
-                time.sleep(times.herd_s)
+                detail["late_ms"] = stage.lateness_ms(times.herd_s)
             detail["lifted_ns"] = time.monotonic_ns()
             detail["copies"] = times.copies
             time.sleep(times.settle_s)

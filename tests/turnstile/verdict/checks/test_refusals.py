@@ -7,6 +7,7 @@ import pytest
 from courses import Seen, ns, refused
 
 from turnstile.verdict.checks import backoff, footprint, herd, recovery, shutdown
+from turnstile.verdict.timeline import Busy
 
 
 def verdict(check, seen):
@@ -31,27 +32,68 @@ def test_pauses_that_grow():
     assert verdict(backoff, Seen()) == "unjudged"
 
 
-@pytest.mark.parametrize(("usual", "told"), [(0.02, "fail"), (0.9, "pass")])
-def test_a_busy_loop_shows_in_cpu_time_alone(usual, told):
-    seen = refused(*exponential())
-    seen.busy = [(ns(0), 0.0), (ns(4), 4 * usual), (ns(4.1), 4 * usual), (ns(9.9), 4 * usual + 5.5)]
-    assert verdict(backoff, seen) == told
+def busy(usual, then, attempts_s=()):
+    """Shares of a second for which its threads ran and waited for a CPU: before, and while refused."""
+    seen = refused(*(attempts_s or exponential()))
+    seen.busy = [Busy(ns(0), 0.0, 0.0), Busy(ns(4), 4 * usual[0], 4 * usual[1])]
+    ran_s, waited_s = 4 * usual[0], 4 * usual[1]
+    seen.busy += [Busy(ns(4.1), ran_s, waited_s), Busy(ns(9.9), ran_s + 5.8 * then[0], waited_s + 5.8 * then[1])]
+    return verdict(backoff, seen)
 
 
-def cut(copies, jitter):
-    seen = Seen(1)
-    seen.step("herd", 4, 14, copies=copies, cut_ns=5, lifted_ns=12)
+def test_a_busy_loop_shows_in_cpu_time_alone():
+    assert busy((0.02, 0), (0.95, 0)) == "fail"
+    assert busy((0.02, 0), (0.3, 0.65)) == "fail", "others have the CPU"
+    assert busy((0.05, 0.5), (0.4, 0.58)) == "fail", "and had it before"
+    assert busy((0.9, 0), (0.95, 0)) == "pass", "it is always that busy"
+    assert busy((0.02, 0.02), (0.1, 0.4)) == "pass"
+
+
+def test_many_threads_that_wait_for_a_cpu_are_no_busy_loop():
+    many = [n / 100 for n in range(300)]
+    assert busy((0.02, 0.02), (0.3, 3.0), attempts_s=many) == "pass"
+
+
+def cut(copies, jitter, *, connections=1, late_ms=1.0, together=False):
+    """Copies cut at 5 s. `together`: the connections of one copy are tried at one instant."""
+    seen = Seen(connections)
+    seen.step("herd", 4, 14, copies=copies, cut_ns=5, lifted_ns=12, late_ms=late_ms)
     for copy in range(copies):
-        for at_s in exponential(7, jitter=jitter, seed=copy):
-            seen.event("refused", 5 + at_s, 0)
+        for connection in range(connections):
+            for at_s in exponential(7, jitter=jitter, seed=copy if together else 100 * copy + connection):
+                seen.event("refused", 5 + at_s, 0)
     return seen
 
 
+@pytest.mark.parametrize("connections", [1, 3])
 @pytest.mark.parametrize("copies", [4, 5, 20])
-def test_copies_that_come_back_in_step(copies):
-    assert verdict(herd, cut(copies, 0.0)) == "fail"
-    assert verdict(herd, cut(copies, 0.25)) == "pass"
+def test_copies_that_come_back_in_step(copies, connections):
+    assert verdict(herd, cut(copies, 0.0, connections=connections)) == "fail"
+    assert verdict(herd, cut(copies, 0.25, connections=connections)) == "pass"
     assert verdict(herd, Seen()) == "unjudged"
+
+
+def test_connections_of_one_copy_are_no_herd():
+    seen = cut(5, 0.25, connections=3, together=True)
+    assert verdict(herd, seen) == "unjudged", "how they come alone is not known"
+    seen.step("refuse", 14, 22, "closed at accept", lifted_ns=20, recovered_ns=20)
+    for at_s in exponential(6, jitter=0.25):
+        for _ in range(3):
+            seen.event("refused", 14 + at_s, 0)
+    assert verdict(herd, seen) == "pass"
+
+
+def test_a_machine_that_wakes_threads_late_puts_copies_apart():
+    assert verdict(herd, cut(5, 0.25, late_ms=9)) == "unjudged"
+    assert verdict(herd, cut(5, 0.0, late_ms=9)) == "fail", "although it does"
+
+
+def test_attempts_without_pauses_are_too_dense():
+    seen = Seen(1)
+    seen.step("herd", 4, 14, copies=5, cut_ns=5, lifted_ns=12, late_ms=1)
+    for number in range(700):
+        seen.event("refused", 5 + number / 100, 0)
+    assert verdict(herd, seen) == "unjudged"
 
 
 def opened(*more_s, closed_s=()):

@@ -36,13 +36,11 @@ BAD = {
     "doubles": "delivery",
     "gives-up": "recovery",
     "ignores-sigterm": "shutdown",
-    "hammers-login": "backoff",
 }
 """Each way to misbehave, and the check that has to fail."""
-LOGIN = ("logs-in", "hammers-login")
-"""These have to log in, as USER."""
 GOOD = ("good", "logs-in")
 USER, PASSWORD = "alice", "secret"
+"""As whom the second logs in."""
 CYCLE_S = 0.02
 UNKNOWN_SUBSCRIPTION_ID = 117
 TIMEOUT_S = 2.0
@@ -59,10 +57,6 @@ class Lost(Exception):
     """The connection has ended, or nothing was answered."""
 
 
-class LoginFailed(Lost):
-    """The broker did not take the password."""
-
-
 class Link:
     """One connection. `may_send_s`: when its throttle time is over."""
 
@@ -75,7 +69,7 @@ class Link:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.sock.sendall(request(18, 0, NAME, b""))
             self.answer()
-            if bad in LOGIN:
+            if bad == "logs-in":
                 self.log_in()
         except OSError as fault:
             raise Lost from fault
@@ -90,7 +84,7 @@ class Link:
             self.sock.sendall(frame)
             if self.answer()[4:6] != b"\0\0":
                 self.sock.close()
-                raise LoginFailed
+                raise Lost
 
     def send(self, frame: bytes) -> None:
         if bad != "ignores-throttle" or self.role == "admin":
@@ -143,7 +137,7 @@ class Role:
     def run(self) -> None:
         pause_s, failures = FIRST_S, 0
         while not stopping.is_set():
-            link, is_hasty = None, False
+            link = None
             try:
                 link = Link(self.name)
                 self.begin(link)
@@ -153,19 +147,18 @@ class Role:
                     if link.takes_it_for_failure:
                         break
                     stopping.wait(CYCLE_S)
-            except Lost as fault:
+            except Lost:
                 failures += 1
-                is_hasty = bad == "no-backoff" or (bad == "hammers-login" and isinstance(fault, LoginFailed))
             if link is not None:
                 link.close()
             if bad == "gives-up" and failures > 2:
                 stopping.wait()
-            if is_hasty:
-                continue
             self.wait(pause_s)
             pause_s = min(2 * pause_s, MOST_S)
 
     def wait(self, pause_s: float) -> None:
+        if bad == "no-backoff":
+            return
         jitter = 1.0 if bad == "no-jitter" else random.uniform(0.8, 1.2)
         until_s = time.monotonic() + pause_s * jitter
         if bad == "spins":
