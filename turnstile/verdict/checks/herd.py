@@ -72,8 +72,9 @@ def _alone(timeline: Timeline, streams: int) -> tuple[float, float]:
 
 
 def _judged_s(step: Step, cut: str | None) -> float:
-    began_ns = step.began_ns if cut is None else step.detail[cut]
-    return (step.detail["lifted_ns"] - began_ns) / SECOND - SETTLING_S
+    began_ns: int = step.began_ns if cut is None else step.detail[cut]
+    lifted_ns: int = step.detail["lifted_ns"]
+    return (lifted_ns - began_ns) / SECOND - SETTLING_S
 
 
 def _attempts(timeline: Timeline, step: Step, cut: str | None) -> list[int]:
