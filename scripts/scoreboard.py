@@ -61,6 +61,12 @@ def _node(program: str, package: str) -> Client:
     return Client(package, "node", ["node", str(HERE / "node" / program)], told)
 
 
+def _rust(crate: str) -> Client:
+    locked = tomllib.loads((HERE / "rust" / "Cargo.lock").read_text())["package"]
+    told = next(package["version"] for package in locked if package["name"] == crate)
+    return Client(crate, "rust", [str(BUILD / "rust" / "release" / "scoreboard")], told)
+
+
 def _java(role: str) -> Client:
     command = ["java", "-cp", f"{BUILD / 'classes'}:{BUILD / 'jars'}/*", "Client", role]
     return Client(f"Apache Kafka's {role} (Java)", "java", command, KAFKA)
@@ -84,6 +90,7 @@ def clients() -> dict[str, Client]:
         "franz-go": _go("franz", "github.com/twmb/franz-go", "franz-go"),
         "sarama": _go("sarama", "github.com/IBM/sarama", "sarama"),
         "kafka-go": _go("kafkago", "github.com/segmentio/kafka-go", "segmentio/kafka-go"),
+        "rskafka": _rust("rskafka"),
         "kafkajs": _node("kafkajs.js", "kafkajs"),
         "platformatic-kafka": _node("platformatic.js", "@platformatic/kafka"),
     }
@@ -98,6 +105,7 @@ def _librdkafka() -> str:
 BUILDS = {
     "go": ["go build -o {build}/ ./..."],
     "node": ["npm ci --silent"],
+    "rust": ["cargo build --quiet --release --locked --target-dir {build}/rust"],
     "java": [
         "mvn -q -B dependency:copy-dependencies -DoutputDirectory={build}/jars",
         "javac -cp '{build}/jars/*' -d {build}/classes src/Client.java",

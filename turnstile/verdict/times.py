@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each step. `request_timeout_s`: the client's; None: no throttle time is longer than it."""
+    """Seconds of each step. `alone_s`: of the refusal beside which a herd is judged. `request_timeout_s`: the client's; None: no
+    throttle time is longer than it."""
 
     connect_s: float = 30.0
     baseline_s: float = 4.0
@@ -17,6 +18,7 @@ class Times:
     long_ms: int = 1500
     mutation_s: float = 5.0
     refuse_s: float = 6.0
+    alone_s: float = 6.0
     recover_s: float = 15.0
     settle_s: float = 1.0
     herd_s: float = 7.0
@@ -28,5 +30,5 @@ class Times:
         """As short as a client with pauses of tens of milliseconds can be judged by; for tests."""
         return replace(
             self, connect_s=12, baseline_s=1.0, telemetry_ms=150, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2,
-            refuse_s=2.4, recover_s=4, settle_s=0.4, shutdown_s=3,
+            refuse_s=2.4, alone_s=5, recover_s=4, settle_s=0.4, shutdown_s=3,
         )  # fmt: skip

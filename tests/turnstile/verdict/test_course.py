@@ -20,7 +20,7 @@ from turnstile.verdict.times import Times
 pytestmark = pytest.mark.timed  # it judges when bytes arrive
 
 CLIENT = str(Path(__file__).parent / "clients" / "client.py")
-TIMES = replace(Times().quick(), baseline_s=0.6, short_s=0.5, long_s=1.0, refuse_s=1.2, herd_s=0, copies=1)
+TIMES = replace(Times().quick(), baseline_s=0.6, short_s=0.5, long_s=1.0, refuse_s=1.2, alone_s=1.2, herd_s=0, copies=1)
 
 
 def client(how, *roles):

@@ -45,7 +45,7 @@ def failing_login(stage: Stage) -> None:
 def _refuse(stage: Stage, name: str, refused: _Refused) -> None:
     with stage.step("refuse", name) as detail:
         with refused():
-            stage.pause(stage.times.refuse_s)
+            stage.pause(stage.times.alone_s if name == ALONE else stage.times.refuse_s)
         stage.await_recovery(detail)
 
 

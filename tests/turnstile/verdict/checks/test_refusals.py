@@ -112,6 +112,15 @@ def test_connections_do_not_pile_up():
     assert verdict(footprint, opened(5, 6, 7, closed_s=(8, 8, 8))) == "fail"
 
 
+def test_connections_whose_login_failed_are_the_brokers():
+    seen = opened()
+    seen.step("refuse", 13, 20, recovery.FAILED_LOGIN, lifted_ns=18, recovered_ns=18.1)
+    for number in range(10, 20):
+        seen.event("admitted", 14, number)
+        seen.event("closed", 14.2, number)
+    assert verdict(footprint, seen) == "pass"
+
+
 def test_a_killed_shard_takes_its_connections_with_it():
     seen = opened()
     seen.step("kill", 12, 14, place=(0, 0, 1), lifted_ns=12, recovered_ns=12.5)
