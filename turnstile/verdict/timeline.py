@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 SECOND = 1_000_000_000
 MS = 1_000_000
+_AT_ONCE_NS = SECOND // 2
 TELEMETRY = ("GetTelemetrySubscriptions", "PushTelemetry")
 SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", *TELEMETRY)
 """Requests with which a client finds its way: none of the work that it is there for."""
@@ -142,27 +144,27 @@ class Timeline:
 
     @cached_property
     def open_counts(self) -> list[tuple[int, int]]:
-        """(when, how many connections are open from then on). A shard that is killed takes its connections with it."""
-        changes: list[tuple[int, int, tuple[int, int, int, int]]] = []
+        """(when, how many connections are open from then on), but for those that ended at once: a client that had given up a
+        connection while the broker held it is not there any more when it is let in."""
+        changes = []
+        for opened_ns, closed_ns in self._lives():
+            if closed_ns is None or closed_ns - opened_ns >= _AT_ONCE_NS:
+                changes += [(opened_ns, 1)] if closed_ns is None else [(opened_ns, 1), (closed_ns, -1)]
+        changes.sort()
+        return list(zip((at_ns for at_ns, _ in changes), accumulate(change for _, change in changes), strict=True))
+
+    def _lives(self) -> Iterator[tuple[int, int | None]]:
+        """When each connection was let in, and when it ended. A shard that is killed takes its connections with it."""
+        deaths = {tuple(step.detail["place"]): step.began_ns for step in self.of_kind("kill")}
+        opened: dict[tuple[int, int, int, int], int] = {}
         for event in self.events:
             if event.kind == "admitted":
-                changes.append((event.at_ns, 1, event.conn))
-            elif event.kind == "closed":
-                changes.append((event.at_ns, -1, event.conn))
-        deaths = [(step.began_ns, tuple(step.detail["place"])) for step in self.of_kind("kill")]
-        opened: set[tuple[int, int, int, int]] = set()
-        counts = []
-        for at_ns, change, conn in sorted(changes):
-            while deaths and at_ns >= deaths[0][0]:
-                died_ns, place = deaths.pop(0)
-                opened = {each for each in opened if each[:3] != place}
-                counts.append((died_ns, len(opened)))
-            if change > 0:
-                opened.add(conn)
-            else:
-                opened.discard(conn)
-            counts.append((at_ns, len(opened)))
-        return counts
+                opened[event.conn] = event.at_ns
+            elif event.kind == "closed" and event.conn in opened:
+                yield opened.pop(event.conn), event.at_ns
+        for conn, at_ns in opened.items():
+            died_ns = deaths.get(conn[:3])
+            yield at_ns, None if died_ns is None else max(at_ns, died_ns)
 
     def most_open(self, within: Callable[[int], bool]) -> int:
         return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)

@@ -121,13 +121,22 @@ def test_connections_whose_login_failed_are_the_brokers():
     assert verdict(footprint, seen) == "pass"
 
 
-def test_a_killed_shard_takes_its_connections_with_it():
+def test_a_killed_shard_takes_its_connections_with_it_and_no_others():
     seen = opened()
-    seen.step("kill", 12, 14, place=(0, 0, 1), lifted_ns=12, recovered_ns=12.5)
     for number in range(30, 34):
         seen.event("admitted", 12.3, number)
-    assert verdict(footprint, seen) == "fail"
-    assert seen.timeline().most_open(lambda at_ns: at_ns > ns(12)) == 4
+    for place, told in (((0, 0, 1), "pass"), ((0, 1, 1), "fail")):
+        seen.steps = seen.steps[:2]
+        seen.step("kill", 12, 14, place=place, lifted_ns=12, recovered_ns=12.5)
+        assert verdict(footprint, seen) == told
+
+
+def test_a_connection_that_was_given_up_while_it_was_held_is_none():
+    seen = opened()
+    for number in range(30, 34):
+        seen.event("admitted", 11, number)
+        seen.event("closed", 11.1, number)
+    assert verdict(footprint, seen) == "pass"
 
 
 @pytest.mark.parametrize(("recovered_s", "told"), [(0.3, "pass"), (7, "warn"), (None, "fail")])
