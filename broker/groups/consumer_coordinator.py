@@ -17,7 +17,11 @@ from shards.mesh.deferred import MaybeDeferred, gather, then
 
 
 class ConsumerCoordinator:
-    """`make_way(group)`: whether no group of the classic protocol is in the way; one without members is dropped."""
+    """`make_way(group)`: whether no group of the classic protocol is in the way; one without members is dropped.
+
+    `is_classic(group)`: whether there is one, of a group that is not of the consumer protocol. `served()` is called after each
+    heartbeat.
+    """
 
     def __init__(
         self,
@@ -25,12 +29,14 @@ class ConsumerCoordinator:
         topics: ConsumerTopics,
         *,
         make_way: Callable[[str], bool],
+        is_classic: Callable[[str], bool],
         served: Callable[[], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._groups = groups
         self._topics = topics
         self._make_way = make_way
+        self._is_classic = is_classic
         self._served = served
         self._now_ms = now_ms
 
@@ -60,11 +66,12 @@ class ConsumerCoordinator:
         return _told(result)
 
     def describe(self, group_id: str) -> list[Any]:
-        """[state, epoch, assignment epoch, assignor, members]; [] for a group that is none of the consumer protocol. A member as
-        [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by topic id."""
+        """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["classic"] for one of that
+        protocol. A member as [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by
+        topic id."""
         group = self._groups.get(group_id)
         if group is None:
-            return []
+            return ["classic"] if self._is_classic(group_id) else []
         members = [self._described(member) for member in group.members.values()]
         return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
 

@@ -103,7 +103,12 @@ class GroupCoordinator:
             now_ms=now_ms,
         )
         consumer = ConsumerCoordinator(
-            self.consumers, self.topics, make_way=self._make_way, served=self._look_again, now_ms=now_ms
+            self.consumers,
+            self.topics,
+            make_way=self._make_way,
+            is_classic=lambda group: self.groups.get(group) is not None or group in offsets,
+            served=self._look_again,
+            now_ms=now_ms,
         )
         self.operations: dict[str, Callable[..., Any]] = {
             **{operation: getattr(self, operation) for operation in OPERATIONS},

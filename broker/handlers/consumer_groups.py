@@ -112,6 +112,8 @@ class _ConsumerGroups:
         if answer is None:
             return _undescribed(call, group, codes.NOT_COORDINATOR, None)
         if not answer:
+            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} not found.")
+        if len(answer) == 1:
             return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a consumer group.")
         state, epoch, assignment_epoch, assignor, members = answer
         return call.types.DescribedGroup(

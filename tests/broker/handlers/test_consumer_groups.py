@@ -47,6 +47,21 @@ async def test_any_shard_of_the_groups_broker_answers(desk: Desk) -> None:
     assert (await describe(desk, group, at=(1, 0)))[0].error_code == codes.NOT_COORDINATOR
 
 
+async def test_a_group_that_is_not_there_is_told_from_one_of_the_classic_protocol(desk: Desk) -> None:
+    group, other = desk.group_at(0, 1), desk.group_at(0, 0)
+    types = desk.types("offset_commit", 9)
+    place = types.OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    topic = types.OffsetCommitRequestTopic(name="t", partitions=(place,))
+    anonymous = {"generation_id_or_member_epoch": -1, "member_id": ""}
+    await desk.ask("offset_commit", 9, group_id=group, topics=(topic,), **anonymous)
+    found = await describe(desk, group, other)
+    assert [each.error_code for each in found] == [codes.GROUP_ID_NOT_FOUND] * 2
+    assert [each.error_message for each in found] == [
+        f"Group {group} is not a consumer group.",
+        f"Group {other} not found.",
+    ]
+
+
 async def test_version_0_makes_a_member_id(desk: Desk) -> None:
     joined = await beat(
         desk, desk.group_at(0, 1), version=0, **{**JOIN, "member_id": ""}, subscribed_topic_names=("t",)
