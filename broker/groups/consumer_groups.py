@@ -34,7 +34,7 @@ class ConsumerGroups:
         store: CommittedOffsets,
         topics: ConsumerTopics,
         *,
-        config: Callable[[], ConsumerGroupConfig],
+        config: Callable[[str], ConsumerGroupConfig],
         most_members: Callable[[], int],
         now_ms: Callable[[], int],
     ) -> None:
@@ -61,7 +61,7 @@ class ConsumerGroups:
         return self._groups.get(group_id)
 
     def assignor(self, group: ConsumerGroup) -> str:
-        return group.assignor(self._config())
+        return group.assignor(self._config(group.id))
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class ConsumerGroups:
                 codes.GROUP_MAX_SIZE_REACHED,
                 "The coordinator has as many members as turnstile.consumer.members.max says.",
             )
-        result = self._serve(group, lambda: group.heartbeat(request, self._config(), self._topics, now_ms))
+        result = self._serve(group, lambda: group.heartbeat(request, self._config(group.id), self._topics, now_ms))
         member = group.members.get(request.member_id)
         if not result.code and member is not None:
             self._deadlines.note(group_id, member.deadline_ms())
@@ -153,7 +153,7 @@ class ConsumerGroups:
             self._groups.pop(group_id, None)
             return
         epoch, assignment_epoch, fingerprint = kept.epochs
-        now_ms, config = self._now_ms(), self._config()
+        now_ms, config = self._now_ms(), self._config(group_id)
         group = ConsumerGroup(
             id=group_id, epoch=epoch, assignment_epoch=assignment_epoch, fingerprint=fingerprint, changed_ms=now_ms
         )

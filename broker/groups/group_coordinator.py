@@ -367,11 +367,11 @@ class GroupCoordinator:
             get("group.initial.rebalance.delay.ms"),
         )
 
-    def _consumer_config(self) -> ConsumerGroupConfig:
+    def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         get = self._image.get
         return ConsumerGroupConfig(
-            get("group.consumer.heartbeat.interval.ms"),
-            get("group.consumer.session.timeout.ms"),
+            self._image.group_get(group_id, "consumer.heartbeat.interval.ms"),
+            self._image.group_get(group_id, "consumer.session.timeout.ms"),
             get("group.consumer.max.size"),
             get("group.consumer.assignors"),
         )

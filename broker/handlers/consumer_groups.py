@@ -5,7 +5,7 @@ are kept and shown; no assignor looks at them, as in Kafka 4.1. While `group.coo
 both are UNSUPPORTED_VERSION. A group of another broker, or whose home shard died during the call, is NOT_COORDINATOR.
 
 Not emulated: members of the classic protocol in a group that has members of this one, and the conversion of groups with
-members (`group.consumer.migration.policy`); configs of single groups.
+members (`group.consumer.migration.policy`).
 Source: KafkaApis.handleConsumerGroupHeartbeat, GroupCoordinatorService of Kafka 4.1.
 """
 

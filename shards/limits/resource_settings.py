@@ -35,7 +35,11 @@ CLIENT_METRICS: dict[str, ConfigKey] = {
     )
 }
 GROUP: dict[str, ConfigKey] = {
-    row.name: replace(row, broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else ())
+    row.name: replace(
+        row,
+        broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (),
+        emulated=row.name.startswith("consumer."),
+    )
     for row in kafka_configs.rows("group")
 }
 _BETWEEN = (
@@ -87,7 +91,7 @@ def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], A
     for key in configs:
         if key not in GROUP:
             raise ConfigInvalid.saying(f"Unknown group config name: {key}")
-    values = {key: row.default for key, row in GROUP.items()}
+    values = {key: broker(row.broker_names[0][0]) if row.broker_names else row.default for key, row in GROUP.items()}
     values |= {key: parse(GROUP[key], key, text) for key, text in configs.items()}
     for key, bound in _BETWEEN:
         _check_between(key, values[key], bound, broker)

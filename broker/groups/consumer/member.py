@@ -115,7 +115,7 @@ class HeartbeatResult(NamedTuple):
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """Settings of the same names: group.consumer.heartbeat.interval.ms and so on, in force at this instant."""
+    """What is in force for a group: its own configs, else settings such as group.consumer.heartbeat.interval.ms."""
 
     heartbeat_ms: int
     session_ms: int

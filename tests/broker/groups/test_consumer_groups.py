@@ -22,7 +22,11 @@ class Shard:
     def restart(self) -> None:
         self.store = CommittedOffsets(self.directory)
         self.groups = ConsumerGroups(
-            self.store, self.topics, config=lambda: CONFIG, most_members=lambda: self.most, now_ms=lambda: self.now_ms
+            self.store,
+            self.topics,
+            config=lambda group_id: CONFIG,
+            most_members=lambda: self.most,
+            now_ms=lambda: self.now_ms,
         )  # type: ignore[arg-type]
         self.groups.load()
 

@@ -290,3 +290,22 @@ async def test_a_config_of_kafkas_that_nothing_obeys_is_described_and_taken(desk
     assert told((await describe(desk, BROKER, "0", name))[name])[:2] == ("70000", 2)
     secret = (await describe(desk, BROKER, "0", "ssl.keystore.password"))["ssl.keystore.password"]
     assert (secret.value, secret.is_sensitive, secret.read_only, secret.config_type) == (None, True, True, 9)
+
+
+async def test_a_group_has_configs_of_its_own(desk: Desk) -> None:
+    interval = "consumer.heartbeat.interval.ms"
+
+    async def told() -> int:
+        answer = await desk.ask(
+            "consumer_group_heartbeat", 1, group_id="g", member_id="m", member_epoch=0, rack_id=None, rebalance_timeout=9000,
+            instance_id=None, subscribed_topic_names=("t",), subscribed_topic_regex=None, server_assignor=None, topic_partitions=(),
+        )  # fmt: skip
+        assert answer.error_code == codes.NONE
+        return int(answer.heartbeat_interval.total_seconds() * 1000)
+
+    at_first = await told()
+    assert await alter(desk, (32, "g", [(interval, SET, "7000")])) == [(codes.NONE, None)]
+    assert (at_first, await told()) == (5000, 7000)
+    assert (await describe(desk, 32, "g", interval))[interval].config_source == 8
+    assert await alter(desk, (32, "g", [(interval, DELETE, None)])) == [(codes.NONE, None)]
+    assert await told() == 5000
