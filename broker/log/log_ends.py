@@ -22,6 +22,7 @@ import struct
 import time
 import weakref
 from hashlib import blake2b
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -49,8 +50,10 @@ _WORDS: Final = 16
 FREED: Final = 1
 _TABLE: Final = 0  # the place whose lock is that of all keys; its first word is `deleted_at`
 _ID = struct.Struct(">qq")
-_PATIENCE_S = 0.1
+_LOOK_AFTER_S = 0.1
+_PATIENCE_S = 1.0
 _PAUSE_S = 0.00005
+_FLOCK = struct.Struct("hhqqi0q")  # struct flock: type, whence, start, length, pid
 BUSY = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another shard holds the partition's log.")
 FULL = Rejected(codes.KAFKA_STORAGE_ERROR, f"The cluster holds {MOST_LOGS} partitions with records already.")
 
@@ -117,8 +120,9 @@ class LogEnds:
 
 
 class LogEnd:
-    """`words` of one log, and its lock as a context. Waiting is short: who finds a holder that is stopped is told BUSY, at once
-    when the one before was, too."""
+    """`words` of one log, and its lock as a context. A holder is done in far less than a millisecond, unless it waits for a CPU:
+    so it is waited for, but not one that is stopped. Then who wants the lock is told BUSY, at once when the one before was, too.
+    """
 
     __slots__ = ("_file", "_key", "_stuck", "ends", "place", "words")
 
@@ -156,12 +160,22 @@ class LogEnd:
 
     def _wait(self) -> None:
         """Until the lock is free. Raises Rejected."""
-        deadline = time.monotonic() + _PATIENCE_S
+        began = time.monotonic()
         while not self._stuck:
             time.sleep(_PAUSE_S)
             try:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self.place)
                 return
             except OSError:
-                self._stuck = time.monotonic() > deadline
+                waited_s = time.monotonic() - began
+                self._stuck = waited_s > _PATIENCE_S or (waited_s > _LOOK_AFTER_S and self._holder_is_stopped())
         raise BUSY.with_traceback(None)
+
+    def _holder_is_stopped(self) -> bool:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, self.place, 1, 0)
+        kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(self._file, fcntl.F_GETLK, asked))
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return False
+        return kind != fcntl.F_UNLCK and state in "Tt"

@@ -21,6 +21,9 @@ from shards.mesh.deferred import MaybeDeferred, Spawn
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
 
 
+RETRY_S = 0.1
+
+
 class DelayedFetch:
     """A wait for logs to grow by so many bytes altogether, or to go away."""
 
@@ -99,8 +102,8 @@ class Reader:
             await self._in_turns(len(fetch.wanted), watch)
             with trio.move_on_after(wait_s):
                 await growth.over.wait()
-        except (Rejected, OSError):
-            return
+        except (Rejected, OSError):  # a log whose lock a stopped shard has, perhaps
+            await trio.sleep(min(wait_s, RETRY_S))
         finally:
             for log in watched:
                 log.waiters.discard(growth)

@@ -104,6 +104,31 @@ def test_a_holder_that_does_nothing_is_waited_for_once(monkeypatch: pytest.Monke
     assert waits, "another one may be done soon"
 
 
+def test_a_holder_that_is_stopped_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock of the test: one that only waits for a CPU gets more time."""
+    now = 0.0
+
+    def sleep(_: float) -> None:
+        nonlocal now
+        now += 0.01
+
+    monkeypatch.setattr(log_ends.time, "sleep", sleep)
+    monkeypatch.setattr(log_ends.time, "monotonic", lambda: now)
+    end = LogEnds(8).end_of(0, "t", 0)
+    with held(end) as pid:
+        with pytest.raises(Rejected), end:
+            pass
+        assert now > 0.9
+    end = LogEnds(8).end_of(0, "t", 0)
+    with held(end) as pid:
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED)
+        now = 0.0
+        with pytest.raises(Rejected), end:
+            pass
+        assert now < 0.2
+
+
 def test_the_lock_of_a_process_that_is_killed_is_free() -> None:
     end = LogEnds(8).end_of(0, "t", 0)
     with held(end) as pid:
