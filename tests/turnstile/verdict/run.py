@@ -2,18 +2,20 @@
 
     python tests/turnstile/verdict/run.py [--seeds 10] [--first 0] [--jobs 3] [NAME ...]
 
-About a minute for each, mostly waiting: `--jobs` of them go on side by side, each with a cluster of its own. Exit code 1 when
-one came out otherwise.
+About a minute for each, mostly waiting: `--jobs` of them go on side by side, each a process with a cluster of its own. Exit
+code 1 when one came out otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import turnstile
@@ -27,13 +29,22 @@ GOOD = ("good", "logs-in")
 TIMES = Times().quick()
 
 
-def judged(name: str, seed: int) -> Mapping[str, Finding]:
+def judge(name: str, seed: int) -> dict[str, Finding]:
+    """Here and now."""
     has_login = name == "logs-in"
     listeners = ["CLIENTS=127.0.0.1:0,sasl", "READER=127.0.0.1:0"] if has_login else []
     users = {"alice": "secret"} if has_login else {}
     with turnstile.Cluster(topics=["orders"], users=users, listeners=listeners, limits=PRIVATE) as cluster:
         read_at = cluster.bootstrap_of("READER") if has_login else None
-        return cluster.verdict([sys.executable, str(CLIENT), name], times=TIMES, seed=seed, read_at=read_at).findings
+        found = cluster.verdict([sys.executable, str(CLIENT), name], times=TIMES, seed=seed, read_at=read_at)
+    return dict(found.findings)
+
+
+def judged(name: str, seed: int) -> dict[str, Finding]:
+    """In a process of its own."""
+    command = [sys.executable, __file__, name, "--first", str(seed), "--only"]
+    told = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    return {check: Finding(*finding) for check, finding in json.loads(told).items()}
 
 
 def failed(findings: Mapping[str, Finding]) -> list[str]:
@@ -46,10 +57,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=1, help="verdicts side by side")
+    parser.add_argument("--only", action="store_true", help="the first seed of one client, and its findings as JSON")
     chosen = parser.parse_args()
+    if chosen.only:
+        print(json.dumps(judge(chosen.names[0], chosen.first)))
+        return 0
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     right: Counter[str] = Counter()
-    with ProcessPoolExecutor(chosen.jobs, max_tasks_per_child=1) as pool:
+    with ThreadPoolExecutor(chosen.jobs) as pool:
         running = {pool.submit(judged, name, seed): (name, seed) for seed in seeds for name in chosen.names}
         for done in as_completed(running):
             name, seed = running[done]
