@@ -14,11 +14,13 @@ from click.testing import CliRunner
 import turnstile
 from turnstile.cli.verdict import verdict as command
 from turnstile.verdict.judged import CannotJudge
-from turnstile.verdict.run import PRIVATE
+from turnstile.verdict.run import PRIVATE, run
+from turnstile.verdict.running import RunningCluster
 from turnstile.verdict.times import Times
 
 pytestmark = pytest.mark.timed  # it judges when bytes arrive
 
+OVERRIDES = "kafka_connections_max_overrides"
 CLIENT = str(Path(__file__).parent / "clients" / "client.py")
 TIMES = replace(Times().quick(), baseline_s=0.6, short_s=0.5, long_s=1.0, refuse_s=1.2, alone_s=1.2, herd_s=0, copies=1)
 
@@ -72,6 +74,34 @@ def test_a_client_of_a_running_cluster_is_judged_among_others(cluster):
             one.kill()
     checks = {each["id"]: each["verdict"] for each in json.loads(done.output)["checks"]}
     assert checks == {"kip219": "fail", "shutdown": "unjudged"} and done.exit_code == 1
+
+
+def test_a_client_of_a_running_cluster_that_goes_away_is_not_blamed(cluster):
+    environment = {**os.environ, "TURNSTILE_BOOTSTRAP": cluster.bootstrap}
+    running = RunningCluster(cluster.admin)
+    times = replace(TIMES, refuse_s=0.3, alone_s=0.3, recover_s=0.5, settle_s=0.2)
+    cluster.set(overrides={"10.0.0.1": 3})
+    with subprocess.Popen(client("good", "producer"), env=environment) as one:
+
+        def ended(step):
+            if step not in ("waiting for the client", "baseline"):
+                one.kill()
+
+        try:
+            target = {"ip": "127.0.0.1"}
+            found = run(running, running.journal, None, times=times, checks=["recovery"], target=target, say=ended)
+        finally:
+            one.kill()
+    assert found.findings["recovery"].verdict == "unjudged" and found.exit_code == 2
+    assert found.timeline.skipped["rate"] == "the client had not come back"
+    assert cluster.faults() == []
+    assert cluster.admin.get("/v1/cluster_config", key=OVERRIDES)[OVERRIDES] == ["10.0.0.1:3"]
+
+
+def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
+    cluster.set({"turnstile.observe": True})
+    done = CliRunner().invoke(command, ["--attach", "client-id=app", "--admin", cluster.admin.url])
+    assert done.exit_code == 2 and "another verdict goes on there" in done.output
 
 
 @pytest.mark.parametrize(
