@@ -12,10 +12,11 @@ from broker.protocol import apis, codes, wire
 from broker.protocol.codec import Message
 from broker.protocol.requests import ApiVersionsRequest
 from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage
+from shards.limits.features import FEATURES, level_of
 
 PRODUCE = 0
-FEATURES = {"group.version": (0, 1), "transaction.version": (0, 2)}
-"""Name -> (least, largest level) that is supported; the largest is in force."""
+ANY_LEAST_SINCE = 4
 _MOST_OF_A_NAME = 256
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -38,7 +39,7 @@ class SupportedVersions:
         return wire.encode_response(call, _response(call, codes.UNSUPPORTED_VERSION, own))
 
 
-def routes(supported: SupportedVersions) -> list[Route]:
+def routes(supported: SupportedVersions, image: ClusterImage) -> list[Route]:
     def api_versions(request: ApiVersionsRequest, call: Call) -> Message:
         """INVALID_REQUEST for software names that KIP-511 forbids."""
         named = (request.client_software_name, request.client_software_version)
@@ -47,25 +48,28 @@ def routes(supported: SupportedVersions) -> list[Route]:
         if call.channel is not None and call.api_version >= 3:
             name, version = named
             call.channel.software = name[:_MOST_OF_A_NAME], version[:_MOST_OF_A_NAME]
-        return _response(call, codes.NONE, supported.ranges)
+        return _response(call, codes.NONE, supported.ranges, image)
 
     return [Route.of(apis.API_VERSIONS, api_versions, prepared=True)]
 
 
-def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]]) -> Message:
+def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]], image: ClusterImage | None = None) -> Message:
     types = call.types
+    levels = {} if image is None else {name: level_of(image.features, name) for name in FEATURES}
     return types.ApiVersionsResponse(
         error_code=error,
         api_keys=tuple(
             types.ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()
         ),
-        supported_features=[
-            types.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in FEATURES.items()
-        ],
-        finalized_features_epoch=0,
-        finalized_features=[
-            types.FinalizedFeatureKey(name=name, max_version_level=high, min_version_level=high)
-            for name, (_, high) in FEATURES.items()
-        ],
+        supported_features=tuple(
+            types.SupportedFeatureKey(name=name, min_version=FEATURES[name].least, max_version=FEATURES[name].most)
+            for name in levels
+            if FEATURES[name].least or call.api_version >= ANY_LEAST_SINCE
+        ),
+        finalized_features_epoch=-1 if image is None else image.version,
+        finalized_features=tuple(
+            types.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in levels.items()
+            if level
+        ),
     )

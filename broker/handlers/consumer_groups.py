@@ -1,8 +1,9 @@
 """ConsumerGroupHeartbeat (68) 0-1 and ConsumerGroupDescribe (69) 0-1: the consumer group protocol of KIP-848.
 
 Members choose their ids themselves from version 1 on; in version 0 the coordinator makes one for a member without. Rack ids
-are kept and shown; no assignor looks at them, as in Kafka 4.1. While `group.coordinator.rebalance.protocols` lacks `consumer`
-both are UNSUPPORTED_VERSION. A group of another broker, or whose home shard died during the call, is NOT_COORDINATOR.
+are kept and shown; no assignor looks at them, as in Kafka 4.1. While `group.coordinator.rebalance.protocols` lacks `consumer`,
+or the feature `group.version` is 0, both are UNSUPPORTED_VERSION. A group of another broker, or whose home shard died during
+the call, is NOT_COORDINATOR.
 
 Not emulated: members of the classic protocol in a group that has members of this one, and the conversion of groups with
 members (`group.consumer.migration.policy`).
@@ -25,6 +26,7 @@ from broker.protocol.primitives import from_timedelta
 from broker.protocol.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
+from shards.limits.features import GROUP_VERSION, level_of
 from shards.mesh.deferred import MaybeDeferred, then
 from shards.mesh.turns import Turns
 
@@ -52,7 +54,8 @@ class _ConsumerGroups:
         self._turns = turns
 
     def _is_on(self) -> bool:
-        return PROTOCOL in self._image.get("group.coordinator.rebalance.protocols")
+        protocols = self._image.get("group.coordinator.rebalance.protocols")
+        return PROTOCOL in protocols and level_of(self._image.features, GROUP_VERSION) > 0
 
     def _is_mine(self, group: str) -> bool:
         return self._cluster.coordinator(group) == self._cluster.me

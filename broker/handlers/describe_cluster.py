@@ -93,9 +93,9 @@ class _DescribeCluster:
             partition_index=partition.partition_index,
             error_code=codes.NONE if known else codes.UNKNOWN_TOPIC_OR_PARTITION,
             error_message="" if known else "This server does not host this topic-partition.",
-            leader_id=self._cluster.controller if known else -1,
-            leader_epoch=1 if known else -1,
-            high_watermark=end if known else -1,
+            leader_id=self._cluster.controller if known else 0,
+            leader_epoch=1 if known else 0,
+            high_watermark=end if known else 0,
             current_voters=(voter,) if known else (),
             observers=(),
         )

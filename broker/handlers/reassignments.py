@@ -18,6 +18,8 @@ from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 
+PREFERRED, UNCLEAN = 0, 1
+
 
 def routes(image: ClusterImage) -> list[Route]:
     handler = _Reassignments(image)
@@ -34,6 +36,8 @@ class _Reassignments:
 
     def elect_leaders(self, request: ElectLeadersRequest, call: Call) -> Message:
         types = call.types
+        if request.election_type not in (PREFERRED, UNCLEAN):
+            return types.ElectLeadersResponse(error_code=codes.INVALID_REQUEST, replica_election_results=())
         wanted = request.topic_partitions
         if wanted is None:
             found: list[tuple[str, tuple[int, ...]]] = [(name, ()) for name in self._image.topics.names()]
@@ -50,7 +54,8 @@ class _Reassignments:
     def _not_needed(self, types: Types, name: str, partition: int) -> Message:
         code, message = codes.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
         if not self._exists(name, partition):
-            code, message = codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition}"
+            what = f"partition as {name}-{partition}" if name in self._image.topics else f"topic as {name}"
+            code, message = codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such {what}"
         return types.PartitionResult(partition_id=partition, error_code=code, error_message=message)
 
     def reassign(self, request: AlterPartitionReassignmentsRequest, call: Call) -> Message:

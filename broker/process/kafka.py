@@ -28,6 +28,7 @@ from broker.handlers import (
     describe_cluster,
     describe_configs,
     describe_transactions,
+    features,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -135,6 +136,7 @@ class Kafka:
             *delete_topics.routes(image, mutations, spawn),
             *configs.routes(shown, image, mesh, spawn),
             *describe_configs.routes(shown, image, turns),
+            *features.routes(shown, mesh, spawn),
             *client_quotas.routes(image, mesh, spawn),
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
@@ -149,7 +151,7 @@ class Kafka:
             *authentication.routes(),
         ]
         self.versions = SupportedVersions(self.routes)
-        self.routes += api_versions.routes(self.versions)
+        self.routes += api_versions.routes(self.versions, image)
 
     def routes_of_clients(self) -> list[Route]:
         """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""

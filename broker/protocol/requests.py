@@ -621,6 +621,19 @@ class DescribeQuorumRequest(Message):
     topics: tuple[TopicData, ...]
 
 
+class FeatureUpdateKey(Message):
+    feature: str
+    max_version_level: int
+    upgrade_type: int
+    allow_downgrade: bool
+
+
+class UpdateFeaturesRequest(Message):
+    timeout: timedelta
+    feature_updates: tuple[FeatureUpdateKey, ...]
+    validate_only: bool
+
+
 class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool
     endpoint_type: int

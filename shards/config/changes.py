@@ -43,6 +43,7 @@ class ConfigState:
         self.acls: dict[str, bool] = {}
         self.client_metrics: dict[str, dict[str, str]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
+        self.features: dict[str, int] = {}
         self.put(records)
 
     def put(self, delta: Iterable[Change]) -> None:
@@ -62,7 +63,7 @@ class ConfigState:
         tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
-            "group_config": self.group_configs}  # fmt: skip
+            "group_config": self.group_configs, "feature": self.features}  # fmt: skip
         return tables[kind]
 
     def resources(self, kind: str) -> Mapping[str, Mapping[str, str]]:
@@ -81,6 +82,7 @@ class ConfigState:
             *(("acl", key, value) for key, value in self.acls.items()),
             *(("client_metrics", name, value) for name, value in self.client_metrics.items()),
             *(("group_config", name, value) for name, value in self.group_configs.items()),
+            *(("feature", name, level) for name, level in self.features.items()),
         ]
 
 

@@ -31,6 +31,7 @@ from shards.config.store import PRODUCER_ID, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.limits.errors import ConfigInvalid
+from shards.limits.features import why_not
 
 
 class Coordinator:
@@ -152,6 +153,23 @@ class Coordinator:
         """[client metrics resource or group, config name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: resource_configs_delta(self.state, kind, changes), validate_only)
 
+    async def update_features(
+        self, who: str, updates: Sequence[Sequence[Any]], controller: int, validate_only: bool = False
+    ) -> str:
+        """[name, level, kind of update]. Returns why that can't be, as Kafka says it; empty: it is in force."""
+        wanted = [(name, level, kind) for name, level, kind in updates]
+
+        def make() -> tuple[list[Change], str]:
+            said = why_not(self.state.features, wanted, controller)
+            return [] if said else [("feature", name, level) for name, level, _ in wanted], said
+
+        if validate_only:
+            return make()[1]
+        async with self._changing:
+            delta, said = make()
+            await self._commit_and_push(who, delta)
+            return said
+
     async def create_topics(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
@@ -204,8 +222,9 @@ class Coordinator:
         def without_peer(function: Callable[..., Any]) -> Callable[..., Any]:
             return lambda peer, *args: function(*args)
 
-        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs", "alter_resource_configs",
-                     "create_topics", "create_partitions", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
+        for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs",
+                     "alter_resource_configs", "update_features", "create_topics", "create_partitions", "delete_topics",
+                     "allocate_producer_ids", "history"):  # fmt: skip
             serve(name, without_peer(getattr(self, name)))
 
     # ---- how

@@ -21,6 +21,7 @@ from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.broker_config import is_readable
 from shards.limits.errors import ConfigInvalid
+from shards.limits.features import FEATURES
 from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
 
 _IDS_PER_S = 1_000_000  # more than a cluster allocates
@@ -71,10 +72,16 @@ def _check_topic(name: str, topic: Any) -> None:
     canonical_configs(topic["configs"])
 
 
+def _check_feature(name: str, level: Any) -> None:
+    feature = FEATURES.get(name)
+    if type(level) is not int or feature is None or not feature.least <= level <= feature.most:
+        raise ValueError("it is no level of a feature")
+
+
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
-    "group_config": partial(check_resource_record, "group_config")}  # fmt: skip
+    "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature}  # fmt: skip
 
 
 _PLURALS = {"client_metrics": "client metrics resources", "group_config": "groups' configs"}

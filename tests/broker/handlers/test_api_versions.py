@@ -8,6 +8,7 @@ from broker.handlers import api_versions
 from broker.handlers.api_versions import SupportedVersions
 from broker.protocol import codes, wire
 from broker.serve.call import Call, Route
+from shards.config.image import ClusterImage
 
 
 def nothing(request: Any, call: Call) -> None: ...
@@ -30,7 +31,7 @@ def test_a_version_not_known_is_answered_in_version_0() -> None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_lists_what_the_routes_have(version: int) -> None:
-    (route,) = api_versions.routes(SUPPORTED)
+    (route,) = api_versions.routes(SUPPORTED, ClusterImage())
     call = Call(18, version, 99)
     request = wire.request_types(18, version).ApiVersionsRequest(
         client_software_name="apache-kafka-java", client_software_version="4.1.0"
@@ -41,7 +42,7 @@ def test_every_version_lists_what_the_routes_have(version: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "a_b", "a b", "a."])
 def test_odd_software_names_are_an_invalid_request(name: str) -> None:
-    (route,) = api_versions.routes(SUPPORTED)
+    (route,) = api_versions.routes(SUPPORTED, ClusterImage())
     call = Call(18, 3, 99)
     request = wire.request_types(18, 3).ApiVersionsRequest(client_software_name=name, client_software_version="1")
     response = route.function(request, call)

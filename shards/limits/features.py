@@ -1,0 +1,80 @@
+"""Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.1. Pure.
+
+A level is told to clients, and those of groups and transactions are obeyed. Features that are not here are not supported: share
+groups and streams groups are not emulated. Source: FeatureControlManager, MetadataVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+
+class Feature(NamedTuple):
+    """`least`, `most`: the levels that are supported; `default`: the level of a new cluster."""
+
+    least: int
+    most: int
+    default: int
+
+
+METADATA_VERSION, KRAFT_VERSION, GROUP_VERSION = "metadata.version", "kraft.version", "group.version"
+FEATURES = {
+    METADATA_VERSION: Feature(7, 27, 27),
+    KRAFT_VERSION: Feature(0, 1, 1),
+    "transaction.version": Feature(0, 2, 2),
+    GROUP_VERSION: Feature(0, 1, 1),
+    "eligible.leader.replicas.version": Feature(0, 1, 1),
+}
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+_LAST_CHANGE_OF_METADATA = 23
+"""Metadata that later versions wrote can be read by this one, 4.0-IV1, and not by earlier ones."""
+
+
+def level_of(levels: Mapping[str, int], name: str) -> int:
+    """In force, of a feature in FEATURES; `levels`: those that were changed."""
+    return levels.get(name, FEATURES[name].default)
+
+
+def why_not(levels: Mapping[str, int], updates: Iterable[tuple[str, int, int]], controller: int) -> str:
+    """Why features can't be updated to these (name, level, kind of update); empty: they can."""
+    for name, level, kind in updates:
+        said = _why_not(levels, name, level, kind, controller)
+        if said:
+            return f"The update failed for all features since the following feature had an error: {said}"
+    return ""
+
+
+def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, controller: int) -> str:
+    told = f"Invalid update version {level} for feature {name}. "
+    feature = FEATURES.get(name)
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return f"{told}The controller does not support the given upgrade type."
+    if level < 0:
+        return f"{told}A feature version cannot be less than 0."
+    if feature is None:
+        missing = (
+            f"Feature {name} not found."
+            if level == 0
+            else f"Local controller {controller} does not support this feature."
+        )
+        return told + missing
+    if not feature.least <= level <= feature.most:
+        return f"{told}Local controller {controller} only supports versions {feature.least}-{feature.most}"
+    now = level_of(levels, name)
+    if level > now and kind != UPGRADE:
+        return f"{told}Can't downgrade to a newer version."
+    return _why_not_down(name, level, kind, told) if level < now else ""
+
+
+def _why_not_down(name: str, level: int, kind: int, told: str) -> str:
+    if kind == UPGRADE:
+        wanted = "either safe or unsafe downgrade"
+        return f"{told}Can't downgrade the version of this feature without setting the upgrade type to {wanted}."
+    if name == KRAFT_VERSION:
+        return f"{told}Can't downgrade the version of this feature."
+    if name == METADATA_VERSION and level < _LAST_CHANGE_OF_METADATA:
+        lost = "Refusing to perform the requested downgrade because it might delete metadata information."
+        unsafe = "Unsafe metadata downgrade is not supported in this version."
+        return f"Invalid metadata.version {level}. {lost if kind == SAFE_DOWNGRADE else unsafe}"
+    return ""
