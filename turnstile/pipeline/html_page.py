@@ -16,7 +16,7 @@ p { margin: .2rem 0 .6rem; color: var(--soft); overflow-wrap: anywhere } .none {
 .bars i { display: inline-block; height: 1.05em; vertical-align: -.2em } .bars th:first-child { white-space: nowrap }
 .bars span { padding-left: .5em; color: var(--soft) } .bars td, .bars tbody th { border: 0; padding: .12rem .6rem }
 @media (prefers-color-scheme: dark) {
-  svg rect, svg polyline, svg polygon, svg circle, .bars i, .legend i, .cap { filter: brightness(1.4) } }
+  svg rect, svg path, svg polyline, svg polygon, svg circle, .bars i, .legend i, .cap, .badge { filter: brightness(1.4) } }
 svg { width: 100%; min-width: 620px; height: auto; display: block } caption { text-align: left; color: var(--soft);
   font-size: 13px; padding: .2rem 0 } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }

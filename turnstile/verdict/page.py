@@ -25,6 +25,7 @@ _BLOCKS = {
 }
 _REFUSED = "#d1495b"
 _FREE = "#8fa3b8"
+_LABEL = "#14181d"  # readable on each of these, also where a dark page makes them brighter
 _INK, _BAD = "#2563a8", "#d1495b"
 
 Lane = tuple[str, str, Callable[[Event], bool]]
@@ -65,7 +66,7 @@ def page(verdict: Verdict) -> str:
 
 
 def _section(name: str, finding: Finding, timeline: Timeline) -> str:
-    badge = f'<span style="color:{_COLOURS[finding.verdict]};font-weight:600">{finding.verdict}</span>'
+    badge = f'<span class="badge" style="color:{_COLOURS[finding.verdict]};font-weight:600">{finding.verdict}</span>'
     words = f"<p>{badge} {escape(finding.evidence)}</p><p>{escape(finding.source)}</p>"
     if finding.advice:
         words += f"<p><b>{escape(finding.advice)}</b></p>"
@@ -112,10 +113,10 @@ def _block(step: Step, at: Callable[[int], float]) -> list[str]:
             tip = f"<title>{escape(step.name)}, {step.seconds:.1f} s</title>"
             place = f'x="{begin:.1f}" y="2" width="{until - begin - 0.5:.1f}" height="{_BAND - 4}" rx="2"'
             parts.append(f'<rect {place} fill="{fill}">{tip}</rect>')
-    room = int((end - x) / 7)
+    room = int((end - x - 8) / 7)
     if room >= 3:
         shown = step.name if len(step.name) <= room else step.name[: room - 1] + "…"
-        parts.append(f'<text x="{x + 4:.1f}" y="16" style="fill:#fff">{escape(shown)}</text>')
+        parts.append(f'<text x="{x + 4:.1f}" y="16" style="fill:{_LABEL}">{escape(shown)}</text>')
     return parts
 
 
