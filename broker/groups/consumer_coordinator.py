@@ -1,6 +1,8 @@
 """What other shards and handlers ask of the groups of the consumer protocol: ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
-Operations take and return what msgpack carries. A heartbeat waits only while its expressions are matched with the topics.
+Operations take and return what msgpack carries. A heartbeat that brings an expression is answered without what this matches;
+the topics are matched meanwhile, and the next heartbeats tell, as in Kafka. A heartbeat waits only when its group's
+expressions have to be matched anew.
 Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.
 """
 
@@ -54,7 +56,7 @@ class ConsumerCoordinator:
         if request.epoch in (LEAVE, LEAVE_STATIC):
             left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._now_ms())
             return _told(left)
-        missing = self._groups.unknown_expressions(group, request)
+        missing = self._groups.unknown_expressions(group)
         if not missing:
             return self._heartbeat(group, request)
         waiting: list[MaybeDeferred[None]] = [self._topics.ask(regex) for regex in missing]
@@ -63,6 +65,8 @@ class ConsumerCoordinator:
     def _heartbeat(self, group: str, request: Heartbeat) -> list[Any]:
         result = self._groups.heartbeat(group, request, self._now_ms())
         self._served()
+        for regex in self._groups.unresolved(group) if request.regex else ():
+            self._topics.ask(regex).add_callback(lambda _, regex=regex: self._groups.resolve(group, regex))  # type: ignore[misc]
         return _told(result)
 
     def describe(self, group_id: str) -> list[Any]:

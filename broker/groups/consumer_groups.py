@@ -65,10 +65,20 @@ class ConsumerGroups:
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
-    def unknown_expressions(self, group_id: str, request: Heartbeat) -> set[str]:
+    def unknown_expressions(self, group_id: str) -> set[str]:
         """What the topics have to be matched with before `heartbeat`."""
-        group = self._groups.get(group_id) or ConsumerGroup(id=group_id)
-        return group.unknown_expressions(request, self._topics)
+        group = self._groups.get(group_id)
+        return set() if group is None else group.unknown_expressions(self._topics)
+
+    def unresolved(self, group_id: str) -> set[str]:
+        """What members of the group brought and what is to be matched, then told to `resolve`."""
+        group = self._groups.get(group_id)
+        return set() if group is None else group.unresolved()
+
+    def resolve(self, group_id: str, regex: str) -> None:
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.resolve(regex)
 
     def heartbeat(self, group_id: str, request: Heartbeat, now_ms: int) -> HeartbeatResult:
         """Of a group that there is, or of a member that joins: then the group begins."""

@@ -28,14 +28,20 @@ class ConsumerGroup(ModernGroup):
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def unknown_expressions(self, request: Heartbeat, topics: Topics) -> set[str]:
-        """The expressions that have to be matched with the topics before this heartbeat can be answered."""
-        asked = {request.regex} if request.regex else set()
-        if asked or topics.version != self._seen or self.epoch != self.assignment_epoch:
-            asked |= {m.subscription.regex for m in self.members.values() if m.subscription.regex}
-        return {
-            regex for regex in asked if regex is not None and not topics.knows(regex) and topics.fault(regex) is None
-        }
+    def unknown_expressions(self, topics: Topics) -> set[str]:
+        """The expressions that have to be matched with the topics once more before the next heartbeat can be answered."""
+        if topics.version == self._seen and self.epoch == self.assignment_epoch:
+            return set()
+        return {regex for regex in self.resolved if regex and not topics.knows(regex)}
+
+    def unresolved(self) -> set[str]:
+        """The expressions that members brought and that have never been matched for this group."""
+        return {m.subscription.regex for m in self.members.values() if m.subscription.regex} - self.resolved
+
+    def resolve(self, regex: str) -> None:
+        """It is known what an expression matches: the next heartbeat looks at it."""
+        self.resolved.add(regex)
+        self._seen = -1
 
     def heartbeat(
         self, request: Heartbeat, config: ConsumerGroupConfig, topics: Topics, now_ms: int
@@ -111,7 +117,8 @@ class ConsumerGroup(ModernGroup):
 
     def subscribes_to(self, topic: str, topics: Topics) -> bool:
         return any(
-            topic in asked.names or (asked.regex and topic in topics.matching(asked.regex, asked.reader))
+            topic in asked.names
+            or (asked.regex in self.resolved and asked.regex and topic in topics.matching(asked.regex, asked.reader))
             for asked in {member.subscription for member in self.members.values()}
         )
 

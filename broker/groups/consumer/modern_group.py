@@ -66,6 +66,8 @@ class ModernGroup:
     instances: dict[str, str] = field(default_factory=dict)
     holders: dict[TopicPartition, str] = field(default_factory=dict)
     changed_ms: int = 0
+    resolved: set[str] = field(default_factory=set)
+    """The expressions that count: a new one does from when it was matched with the topics (`resolve`)."""
     _seen: int = -1
     _changed: set[str] = field(default_factory=set)
     _group_changed: bool = False
@@ -125,6 +127,7 @@ class ModernGroup:
             member.revoke_deadline_ms = now_ms + member.rebalance_ms
         self._add(member)
         self.holders.update(dict.fromkeys(member.holds, member.id))
+        self.resolved |= {member.subscription.regex or ""}
 
     # --- members -------------------------------------------------------------------------------------------------
 
@@ -168,6 +171,7 @@ class ModernGroup:
         asked = self._asked(topics)
         fingerprint = _fingerprint(asked)
         self._seen = topics.version
+        self.resolved &= {each.regex or "" for each in asked}
         changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
         self.fingerprint = fingerprint
         if changed:
@@ -188,7 +192,8 @@ class ModernGroup:
         """The ids and sizes of the topics that there are, for each subscription that members have."""
         found: dict[Subscription, dict[str, int]] = {}
         for asked in {member.subscription for member in self.members.values()}:
-            names = {*asked.names, *(topics.matching(asked.regex, asked.reader) if asked.regex else ())}
+            matched = topics.matching(asked.regex, asked.reader) if asked.regex and asked.regex in self.resolved else ()
+            names = {*asked.names, *matched}
             found[asked] = dict(filter(None, (topics.get(name) for name in sorted(names))))
         return found
 

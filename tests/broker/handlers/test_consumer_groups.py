@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from desk import Desk
 
 from broker.protocol import codes
@@ -69,13 +70,17 @@ async def test_version_0_makes_a_member_id(desk: Desk) -> None:
     assert joined.error_code == codes.NONE and len(joined.member_id) == 36
 
 
-async def test_an_expression_waits_until_the_topics_are_matched(desk: Desk) -> None:
+async def test_what_an_expression_matches_is_told_by_a_later_heartbeat(desk: Desk) -> None:
     group = desk.group_at(0, 1)
     joined = await beat(desk, group, **JOIN, subscribed_topic_regex="[t-u]+")
-    assert [each.partitions for each in joined.assignment.topic_partitions] == [(0, 1, 2, 3)]
+    assert (joined.member_epoch, joined.assignment.topic_partitions) == (1, ())
+    await trio.testing.wait_all_tasks_blocked()
+    mine = {"member_id": "m", "rebalance_timeout": timedelta(milliseconds=-1)}
+    later = await beat(desk, group, member_epoch=1, **mine)
+    assert later.member_epoch == 2 and [e.partitions for e in later.assignment.topic_partitions] == [(0, 1, 2, 3)]
     await desk.make_topic("uu", 1)
-    later = await beat(desk, group, member_id="m", member_epoch=1, rebalance_timeout=timedelta(milliseconds=-1))
-    assert later.member_epoch == 2 and len(later.assignment.topic_partitions) == 2
+    later = await beat(desk, group, member_epoch=2, **mine)
+    assert later.member_epoch == 3 and len(later.assignment.topic_partitions) == 2
     refused = await beat(desk, group, **{**JOIN, "member_id": "n"}, subscribed_topic_regex="(")
     assert refused.error_code == codes.INVALID_REGULAR_EXPRESSION
 
