@@ -19,7 +19,7 @@ from turnstile.verdict.checks import (
     recovery,
     shutdown,
 )
-from turnstile.verdict.finding import FAIL, PASS, WARN, Finding
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
 from turnstile.verdict.timeline import Timeline
 
 
@@ -53,9 +53,18 @@ def steps_of(checks: Iterable[str]) -> set[str]:
 
 
 def judge(timeline: Timeline, checks: Iterable[str]) -> dict[str, Finding]:
-    """A finding for each check, in the order of the report."""
+    """A finding for each check, in the order of the report. Where the cluster itself has faltered, no client is blamed."""
     wanted = set(checks)
-    return {name: check.judge(timeline) for name, check in CHECKS.items() if name in wanted}
+    found = {name: check.judge(timeline) for name, check in CHECKS.items() if name in wanted}
+    if not timeline.has_faltered:
+        return found
+    why = "a shard of the cluster ended by itself meanwhile"
+    return {
+        name: each._replace(verdict=UNJUDGED, evidence=f"{why}: {each.evidence}")
+        if each.verdict in (WARN, FAIL)
+        else each
+        for name, each in found.items()
+    }
 
 
 def exit_code(findings: Mapping[str, Finding]) -> int:

@@ -166,6 +166,16 @@ class Timeline:
             died_ns = deaths.get(conn[:3])
             yield at_ns, None if died_ns is None else max(at_ns, died_ns)
 
+    @cached_property
+    def has_faltered(self) -> bool:
+        """Whether a shard was replaced that the course had not killed, as one is that gets no CPU for seconds."""
+        killed = {tuple(step.detail["place"]) for step in self.of_kind("kill")}
+        places = {event.conn[:3] for event in self.events}
+        newest: dict[tuple[int, int], int] = {}
+        for broker, shard, epoch in places:
+            newest[broker, shard] = max(epoch, newest.get((broker, shard), epoch))
+        return any(place[2] < newest[place[:2]] and place not in killed for place in places)
+
     def most_open(self, within: Callable[[int], bool]) -> int:
         return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)
 

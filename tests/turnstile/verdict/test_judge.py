@@ -37,3 +37,13 @@ def test_the_page_has_a_picture_of_what_was_judged():
     assert text.count("<svg") == sum(1 for name in ("backoff", "footprint", "recovery"))
     assert [each["id"] for each in verdict.as_json()["checks"]] == list(CHECKS)
     assert page(Verdict("x", judge(throttled().timeline(), ["kip219"]), throttled().timeline(), "")).count("<svg") == 1
+
+
+def test_no_client_is_blamed_where_a_shard_ended_by_itself():
+    seen = refused(*(number / 100 for number in range(600)))
+    assert judge(seen.timeline(), ["backoff"])["backoff"].verdict == "fail"
+    seen.events.append(seen.events[-1]._replace(conn=(0, 0, 2, 1)))
+    found = judge(seen.timeline(), ["backoff"])["backoff"]
+    assert found.verdict == "unjudged" and found.evidence.startswith("a shard of the cluster ended by itself")
+    seen.step("kill", 12, 13, place=(0, 0, 1), lifted_ns=12, recovered_ns=12)
+    assert judge(seen.timeline(), ["backoff"])["backoff"].verdict == "fail", "the course had killed it"
