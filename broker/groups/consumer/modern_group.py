@@ -153,6 +153,7 @@ class ModernGroup:
             del self.instances[member.instance_id]
         for place in member.holds:
             del self.holders[place]
+        self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
         self._changed.add(member.id)
         self._raise_epoch()
         self.changed_ms = now_ms

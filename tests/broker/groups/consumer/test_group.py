@@ -159,6 +159,9 @@ def test_an_expression_is_a_subscription():
     assert member.told == topics.places("ab", "ac", "ad")
     assert member.send(full=True, regex="(").code == codes.INVALID_REGULAR_EXPRESSION
     assert group.subscribes_to("ad", topics) and not group.subscribes_to("b", topics)
+    group.leave("m0", None, -1, 0)
+    member.restart()
+    assert member.send().assignment == frozenset()  # nobody had the expression any more: it is matched anew
 
 
 def test_the_assignor_that_most_ask_for_is_taken():
