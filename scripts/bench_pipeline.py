@@ -39,6 +39,7 @@ from turnstile.pipeline import session  # noqa: E402
 from turnstile.pipeline.inputs import reading  # noqa: E402
 from turnstile.pipeline.plan import plan  # noqa: E402
 from turnstile.pipeline.plan.candidates import Candidate  # noqa: E402
+from turnstile.pipeline.plan.pieces import PIECES, Slots, spread  # noqa: E402
 
 CAPS = (5, 10, 20, 50, 100, 200)
 CHUNK = 1_000_000
@@ -115,6 +116,31 @@ def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
         return _refused([each["refused"] for each in found.candidates])
 
     yield run
+
+
+@contextmanager
+def spark_alone(folder: Path) -> Iterator[Callable[[], str]]:
+    """The plan without its replay, which is below what Spark lets it reach: a start, the log read and sent to the same tasks."""
+
+    def run() -> str:
+        from pyspark.sql import functions as F
+
+        with session.session(app="turnstile bench-pipeline") as spark:
+            source = reading.load(spark, [str(folder / "log")], "parquet")
+            tasks = max(spark.sparkContext.defaultParallelism, -(-source.rows_about // plan.ROWS_PER_TASK))
+            needed = ("ip", "opened_us", "closed_us", "bad", "source", "block", "rank")
+            arrived = source.arrived.select([name for name in source.arrived.columns if name in needed])
+            sent = arrived.mapInArrow(spread(Slots(tasks, 0)), PIECES).repartitionById(tasks, F.col("slot"))
+            rows = sent.mapInArrow(_lengths, "length long").agg(F.sum("length")).first()
+        return f"{rows[0] / 2**20:,.0f} MiB sent"
+
+    yield run
+
+
+def _lengths(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for batch in batches:
+        lengths = pyarrow.compute.binary_length(batch.column("rows")).cast("int64")
+        yield pyarrow.RecordBatch.from_arrays([lengths], ["length"])
 
 
 @contextmanager
@@ -216,6 +242,7 @@ MEASURES = {
     "pandas, counting only": pandas_sweep,
     f"DuckDB and a loop, {len(CAPS)} caps": duckdb_script,
     f"plan, {len(CAPS)} caps": spark_plan,
+    "plan without its replay": spark_alone,
     "audit, caps": audit_of_caps,
     "audit, caps, grants and rates": audit_of_tokens,
 }
@@ -248,6 +275,7 @@ def main() -> int:
     """Arguments in, a table out; 1 when something could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="1e6,1e7", help="connections  [default: %(default)s]")
+    parser.add_argument("--only", action="append", choices=MEASURES, help="of the rows, this one. May be given again.")
     parser.add_argument("--work", type=Path, help="folder for what is measured on  [default: a temporary one]")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
@@ -264,7 +292,7 @@ def main() -> int:
             log = make_log(folder, size)
             make_journal.make_journal(folder / "journal", log, tokens=False)
             make_journal.make_journal(folder / "journal-with-tokens", log, tokens=True)
-            for what in MEASURES:
+            for what in given.only or MEASURES:
                 print(f"measuring {what} ...", file=sys.stderr, flush=True)
                 try:
                     rows.append(measure(what, size, folder).cells())
