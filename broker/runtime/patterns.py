@@ -12,6 +12,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 
+_MOST_BYTES = 1 << 18
+"""Of a compiled pattern; what is larger is refused, as matching takes time in proportion to this, too."""
+
+
 class BadPattern(ValueError):
     """It is no regular expression of RE2; the text says why."""
 
@@ -23,6 +27,7 @@ def whole(pattern: str) -> Callable[[str], bool]:
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MOST_BYTES
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:

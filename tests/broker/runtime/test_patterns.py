@@ -16,7 +16,7 @@ def test_no_pattern_takes_long():
     assert patterns.whole("(.*)*(.*)*(.*)*x")("y" * 1000 + "x")
 
 
-@pytest.mark.parametrize("pattern", ["(", "[z-a]", "a{2000}", r"(a)\1", "(?=a)"])
+@pytest.mark.parametrize("pattern", ["(", "[z-a]", "a{2000}", r"(a)\1", "(?=a)", "(){1000}" * 30])
 def test_what_re2_does_not_know_is_refused_with_a_reason(pattern):
     with pytest.raises(patterns.BadPattern, match=r"\S"):
         patterns.whole(pattern)
