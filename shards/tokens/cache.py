@@ -12,7 +12,7 @@ C4  A token that was not needed for one turn of the sweep is given back to the h
 """
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from shards.limits.caps import CapRule
 from shards.tokens.homes import home_of
@@ -46,13 +46,15 @@ class Cache:
 
     def pool_of(self, key: str) -> HolderPool:
         """This shard's part of a pool; the pool is known from now on."""
-        pool = self._table.pools.get(key)
-        if pool is None:
+        known: Any = self._table.pools.get(key)
+        if known is not None:
+            pool: HolderPool = known  # a cast() would be called for every token
+        else:
             pool = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
             pool.away = int(pool.rule.cap is not None)
             self._limit(pool)
             self._table.add(pool)
-        return cast(HolderPool, pool)
+        return pool
 
     def pools_of(self, home: int) -> Iterator[HolderPool]:
         """The pools here that are at home on one shard."""

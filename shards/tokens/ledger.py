@@ -17,7 +17,7 @@ L6  When more tokens are out than the cap allows, every holder is asked for the 
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Any, Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
@@ -60,14 +60,16 @@ class Ledger:
 
     def pool_of(self, key: str) -> HomePool:
         """A pool that is at home here, known from now on."""
-        pool = self._table.pools.get(key)
-        if pool is None:
+        known: Any = self._table.pools.get(key)
+        if known is not None:
+            pool: HomePool = known  # a cast() would be called for every token
+        else:
             pool = HomePool(key, self._table.rule_of(key))
             if pool.rule.cap is not None and self._peers.unheard:
                 self.blocked[key] = None
             self._limit(pool)
             self._table.add(pool)
-        return cast(HomePool, pool)
+        return pool
 
     # From holders
 

@@ -55,12 +55,13 @@ class Refusals:
 
     def confirm(self) -> None:
         """Ends the pass: asks for the probe that refusals need, unless one is under way."""
-        alone, self._alone = self._alone, {}
-        for key in alone:
-            if self._grants.holders(key):
-                self.probes.want(key)
-            else:
-                self._cover(key)
+        if self._alone:
+            alone, self._alone = self._alone, {}
+            for key in alone:
+                if self._grants.holders(key):
+                    self.probes.want(key)
+                else:
+                    self._cover(key)
         if self.probes.wanted:
             self.probes.begin(self._cover)
 
