@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-
 _MOST_BYTES = 1 << 18
 """Of a compiled pattern; what is larger is refused, as matching takes time in proportion to this, too."""
 
