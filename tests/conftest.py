@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,10 @@ from admin_fixtures import api, start_api  # noqa: E402, F401 - importable only 
 settings.register_profile("quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("quick")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would every command that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GROUPS = ("spark", "clients", "", "timed")
 """In the order in which they begin; "" stands for every file that is a group of its own."""
