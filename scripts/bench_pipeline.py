@@ -280,6 +280,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.write and given.only:
+        parser.error("--write replaces the whole table: not with --only")
     if given.one:
         run_one(given.one, given.work)
         return 0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from turnstile.pipeline.interrupts import ENDING
+from turnstile.pipeline.interrupts import in_thread
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,17 +16,4 @@ def fetch(frame: DataFrame) -> pyarrow.Table:
 
     pyspark's own wait, upon an interrupt, goes on until the job has ended: hence a thread, which ends with the session.
     """
-    answer: Future[pyarrow.Table] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(frame.toArrow())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # which the thread keeps: signals are the main thread's
-    try:
-        threading.Thread(target=run, name="fetch", daemon=True).start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return answer.result()
+    return in_thread(frame.toArrow).result()

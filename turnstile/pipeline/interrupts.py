@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a command and its JVM."""
@@ -50,3 +54,21 @@ def _is_importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def in_thread(function: Callable[[], T]) -> Future[T]:
+    """What `function` returns or raises, in a thread of its own in which ENDING stays blocked: these are the main thread's."""
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(function())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return answer

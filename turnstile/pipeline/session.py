@@ -12,12 +12,11 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,15 +62,7 @@ class Starting:
     """A session that is on its way."""
 
     def __init__(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
-        self._started: Future[_Started] = Future()
-        self._thread = threading.Thread(target=self._start, args=(master, app, conf), daemon=True)
-        self._thread.start()
-
-    def _start(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
-        try:
-            self._started.set_result(_start(master, app, conf))
-        except BaseException as error:
-            self._started.set_exception(error)
+        self._started = interrupts.in_thread(partial(_start, master, app, conf))
 
     @property
     def is_ready(self) -> bool:
@@ -84,7 +75,6 @@ class Starting:
 
     def end(self, *, gently: bool) -> None:
         """Stops it; `gently`: what it still has to say is waited for. Waits for a start that is under way."""
-        self._thread.join()
         if self._started.exception() is not None:
             return
         spark, machine, folder = self._started.result()
@@ -109,7 +99,7 @@ def starting(
     KeyboardInterrupt, too. Raises PipelineError, too, for what fails in Spark inside.
     """
     jvm.check_java()
-    # Either waits until the block below ends what was begun; in the thread that starts the JVM they stay blocked.
+    # Either waits until the block below ends what was begun.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.ENDING)
     try:
         begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
