@@ -20,7 +20,6 @@ from shards.config.coordinator import Coordinator
 
 _UNPACKING = Lock()
 """All threads of a process unpack into the same room."""
-_NAMES = {number: name for name, number in vars(codes).items() if name.isupper()}
 
 
 async def describe_telemetry(coordinator: Coordinator) -> list[dict[str, Any]]:
@@ -29,7 +28,7 @@ async def describe_telemetry(coordinator: Coordinator) -> list[dict[str, Any]]:
     told = []
     for (broker, shard), instances in answers.items():
         for each in instances:
-            refused = {_NAMES[int(code)]: times for code, times in each["refused"].items()}
+            refused = {codes.NAMES[int(code)]: times for code, times in each["refused"].items()}
             told.append({**each, "refused": refused, "broker": broker, "shard": shard})
     return told
 

@@ -24,7 +24,7 @@ _OF_KIND = {"error": "error", "delay": "delay_ms", "throttle": "throttle_ms"}
 _OPTIONS = {"reset": "disconnect", "mute": "throttle"}
 """Switches, and the kind that has each."""
 _TARGETS = ("api", "client_id", "ip", "connection")
-ERRORS = {name: code for name, code in vars(codes).items() if name.isupper() and isinstance(code, int)}
+ERRORS = {name: code for code, name in codes.NAMES.items()}
 _APIS = {apis.api_name(key): key for key in apis.APIS}
 
 

@@ -24,6 +24,7 @@ from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
 from broker.protocol.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from broker.runtime.places import by_topic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.features import GROUP_VERSION, level_of
@@ -221,10 +222,7 @@ def _answer(call: Call, result: HeartbeatResult) -> Message:
 
 
 def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[uuid.UUID, tuple[int, ...]]]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in places:
-        topics.setdefault(topic, []).append(number)
-    return [(uuid.UUID(hex=topic), tuple(numbers)) for topic, numbers in topics.items()]
+    return [(uuid.UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
 
 
 def _undescribed(call: Call, group: str, code: int, message: str | None) -> Message:

@@ -17,6 +17,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 from broker.protocol.wire import Types
 from broker.runtime import patterns
+from broker.runtime.places import by_topic
 from broker.serve.call import Call, Route
 from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.transaction_coordinator import STATE_NAMES
@@ -120,9 +121,6 @@ def _state(types: Types, transactional_id: str, answer: Any) -> Message:
         code = codes.TRANSACTIONAL_ID_NOT_FOUND
     else:
         state, timeout_ms, start_ms, producer_id, epoch, places = answer
-    topics: dict[str, list[int]] = {}
-    for topic, partition in places:
-        topics.setdefault(topic, []).append(partition)
     return types.TransactionState(
         error_code=code,
         transactional_id=transactional_id,
@@ -131,7 +129,7 @@ def _state(types: Types, transactional_id: str, answer: Any) -> Message:
         transaction_start_time=start_ms,
         producer_id=producer_id,
         producer_epoch=epoch,
-        topics=[types.TopicData(topic=name, partitions=numbers) for name, numbers in topics.items()],
+        topics=[types.TopicData(topic=name, partitions=numbers) for name, numbers in by_topic(places).items()],
     )
 
 

@@ -26,6 +26,7 @@ from broker.protocol.requests import (
     OffsetFetchRequestTopics,
     TxnOffsetCommitRequestPartition,
 )
+from broker.runtime.places import by_topic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import MaybeDeferred, then
@@ -215,10 +216,7 @@ def _by_topic(
 ) -> Iterator[tuple[str, tuple[Message, ...]]]:
     """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
     found = {(topic, partition): rest for topic, partition, *rest in held}
-    wanted: dict[str, list[int]] = {}
-    for topic, partition in found:
-        wanted.setdefault(topic, []).append(partition)
-    places = wanted.items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
+    places = by_topic(found).items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
     for name, partitions in places:
         yield name, tuple(
             make(

@@ -150,7 +150,7 @@ class LogEnd:
 
     def __enter__(self) -> None:
         try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self.place)
+            self._lock()
         except OSError:
             self._wait()
 
@@ -158,13 +158,17 @@ class LogEnd:
         self._stuck = False
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self.place)
 
+    def _lock(self) -> None:
+        """Raises OSError if another process has it."""
+        fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self.place)
+
     def _wait(self) -> None:
         """Until the lock is free. Raises Rejected."""
         began = time.monotonic()
         while not self._stuck:
             time.sleep(_PAUSE_S)
             try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self.place)
+                self._lock()
                 return
             except OSError:
                 waited_s = time.monotonic() - began

@@ -42,7 +42,7 @@ from broker.protocol import codes
 LEADER_EPOCH = 0  # leaders never change
 _RESUME_PLACES = 64
 _MOST_REPAIRS = 3
-_ANY_BYTES = 1 << 62
+ANY_BYTES = 1 << 62
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class PartitionLog:
         aborted = self.producers.end(batch, marker, base_offset)
         if aborted is not None:
             self.aborted.append(aborted)
-        self._tell_waiters(_ANY_BYTES)  # all records of the transaction can be read now
+        self._tell_waiters(ANY_BYTES)  # all records of the transaction can be read now
 
     def _tell_waiters(self, grown_bytes: int) -> None:
         for waiter in tuple(self.waiters):

@@ -31,7 +31,7 @@ from broker.log.control_records import EndTransactionMarker
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.log_ends import BASE, CLAIMED_AT, DIRTY, END, GENERATION, SIZE, START, WAITING, LogEnd
-from broker.log.partition_log import AppendInfo, AppendWaiter, OutOfRange, PartitionLog
+from broker.log.partition_log import ANY_BYTES, AppendInfo, AppendWaiter, OutOfRange, PartitionLog
 from broker.log.records import Rejected
 from broker.log.recovery import Replay
 from broker.log.segment import DamagedSegment, LogSegment
@@ -39,7 +39,6 @@ from broker.protocol import codes
 
 BITS = 63  # of a word
 NOT_YET = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "This shard has not heard of the topic's last change yet.")
-_ANY_BYTES = 1 << 62
 
 T = TypeVar("T")
 
@@ -95,12 +94,8 @@ class SharedLog(PartitionLog):
         words = self._words
         waiting = 0
         try:
-            if (
-                fault is None
-                or isinstance(fault, OutOfRange)
-                or (isinstance(fault, Rejected) and self._is_whole(fault))
-            ):
-                if words[END] != self.next_offset and words[WAITING] & ~self._bit:
+            if fault is None or self._is_harmless(fault):
+                if words[END] != self.next_offset:
                     waiting = words[WAITING] & ~self._bit
                     words[WAITING] &= self._bit
                 self._publish()
@@ -113,10 +108,14 @@ class SharedLog(PartitionLog):
     def _base(self) -> int:
         return self._segments[-1].base_offset if self._segments else -1
 
-    def _is_whole(self, fault: Rejected) -> bool:
-        """Whether a batch that was refused has left nothing in the file."""
-        if fault.code != codes.KAFKA_STORAGE_ERROR or not self._segments:
-            return fault.code != codes.KAFKA_STORAGE_ERROR
+    def _is_harmless(self, fault: BaseException) -> bool:
+        """Whether what was refused has left nothing in the files."""
+        if not isinstance(fault, Rejected):
+            return isinstance(fault, OutOfRange)
+        if fault.code != codes.KAFKA_STORAGE_ERROR:
+            return True
+        if not self._segments:
+            return False
         last = self._segments[-1]
         try:
             return os.stat(last.path).st_size == last.size
@@ -150,7 +149,7 @@ class SharedLog(PartitionLog):
                 closed = last.base_offset != words[BASE]
                 for piece in last.appended(os.stat(last.path).st_size if closed else words[SIZE]):
                     heed(piece)
-                    self._tell_waiters(piece.batch.size if piece.marker is None else _ANY_BYTES)
+                    self._tell_waiters(piece.batch.size if piece.marker is None else ANY_BYTES)
                 if not closed:
                     break
                 self._begin(LogSegment(self.directory, last.next_offset, self._files))
@@ -181,7 +180,7 @@ class SharedLog(PartitionLog):
         if not goes_on or known != (words[GENERATION], words[BASE], words[SIZE], words[START], words[END]):
             words[GENERATION] += 1
         self._generation = words[GENERATION]
-        self._tell_waiters(_ANY_BYTES)
+        self._tell_waiters(ANY_BYTES)
 
     # What PartitionLog does, in turn
 

@@ -135,3 +135,6 @@ STREAMS_INVALID_TOPOLOGY = 130
 STREAMS_INVALID_TOPOLOGY_EPOCH = 131
 STREAMS_TOPOLOGY_FENCED = 132
 SHARE_SESSION_LIMIT_REACHED = 133
+
+NAMES: dict[int, str] = {code: name for name, code in list(globals().items()) if name.isupper()}
+"""Code -> its name."""

@@ -25,7 +25,6 @@ Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
 _ERROR_AT = 13
 """Of both answers: behind length, correlation id, tags and throttle time."""
-_ERRORS = {code: name for name, code in vars(codes).items() if name.isupper() and code}
 _LOOK_MS = 2
 _int = struct.Struct("i")
 _api_at = _error_at = struct.Struct(">h").unpack_from
@@ -71,7 +70,16 @@ class Observation:
         behind = waiting + len(channel.received or b"")
         error = _error_at(response, _ERROR_AT)[0] if response and frame[:2] in _TELEMETRY else 0
         took_ms = (now_ns - began_ns) / 1e6
-        self._note("request", channel, took_ms, len(frame) + 4, frame, throttle_ms, behind, _ERRORS.get(error))
+        self._note(
+            "request",
+            channel,
+            took_ms,
+            len(frame) + 4,
+            frame,
+            throttle_ms,
+            behind,
+            codes.NAMES.get(error) if error else None,
+        )
         if throttle_ms:
             if not self._told:
                 self._context.timers.after(_LOOK_MS, self._look)

@@ -27,6 +27,7 @@ import msgpack
 import structlog
 
 from broker.groups.offsets_log import OffsetsLog, frame
+from broker.runtime.places import by_topic
 from broker.transactions.transaction_state import TransactionMetadata, TransactionState
 from shards.tokens.homes import home_of_partition
 
@@ -134,13 +135,10 @@ class TransactionLog:
 
 
 def _packed(m: TransactionMetadata) -> bytes:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in m.partitions:
-        topics.setdefault(topic, []).append(partition)
     packed: bytes = msgpack.packb(
         [
             PUT, m.transactional_id, m.producer_id, m.producer_epoch, m.last_producer_epoch, m.previous_producer_id,
-            m.next_producer_id, m.timeout_ms, m.state.value, m.start_ms, m.update_ms, m.second, [*topics.items()],
+            m.next_producer_id, m.timeout_ms, m.state.value, m.start_ms, m.update_ms, m.second, [*by_topic(m.partitions).items()],
         ]
     )  # fmt: skip
     return packed

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from broker.groups.consumer.member import ConsumerMember, MemberState, Partitions, Progress, Subscription
+from broker.runtime.places import by_topic
 
 
 def to_row(member: ConsumerMember) -> list[Any]:
@@ -42,10 +43,7 @@ def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
 
 
 def _by_topic(places: Partitions) -> list[list[Any]]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(places):
-        topics.setdefault(topic, []).append(number)
-    return [[topic, numbers] for topic, numbers in topics.items()]
+    return [[topic, numbers] for topic, numbers in by_topic(sorted(places)).items()]
 
 
 def _places(rows: Iterable[Any]) -> Partitions:
