@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from wired import Wired, wired
+from wired import Dialogue, Wired, wired
 
 TRY_AGAIN = (14, 15, 16)
 EXPRESSIONS = (
@@ -72,13 +72,10 @@ def told(answer: Any) -> list[Any]:
     return [answer.error_code, answer.member_epoch, int(answer.heartbeat_interval / timedelta(milliseconds=1)), count]
 
 
-class Conversation:
+class Conversation(Dialogue):
     def __init__(self, wire: Wired, topic: str) -> None:
-        self.wire, self.topic, self.group = wire, topic, topic
-        self.said: list[list[Any]] = []
-
-    def say(self, asked: str, answer: Any) -> None:
-        self.said.append([asked, answer])
+        super().__init__(wire)
+        self.topic = self.group = topic
 
     def heartbeat(
         self, *, version: int = 1, member: str = "m", epoch: int = 0, owned: Any = None, names: Any = None,

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from harness import until
-from wired import Wired, wired
+from wired import Dialogue, wired
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 TIMEOUT = timedelta(seconds=20)
@@ -14,16 +14,7 @@ NOT_HERE = ("share.version", "streams.version")
 """Features of Kafka that are not supported here."""
 
 
-class Conversation:
-    """`said`: [what was asked, the answer] each."""
-
-    def __init__(self, wire: Wired) -> None:
-        self.wire = wire
-        self.said: list[list[Any]] = []
-
-    def say(self, asked: str, answer: Any) -> None:
-        self.said.append([asked, answer])
-
+class Conversation(Dialogue):
     def features(self, version: int = 4) -> list[Any]:
         """[supported, finalized]: {name: [least, most level]}."""
         named = {"client_software_name": "x", "client_software_version": "1"}

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from harness import until
-from wired import Wired, wired
+from wired import Dialogue, wired
 
 CLIENT_METRICS, GROUP = 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -20,16 +20,7 @@ HOUR = "3600000"
 FOR_ME = "client_id=wired,client_software_name=turn.*"
 
 
-class Conversation:
-    """`said`: [what was asked, the answer] each."""
-
-    def __init__(self, wire: Wired) -> None:
-        self.wire = wire
-        self.said: list[list[Any]] = []
-
-    def say(self, asked: str, answer: Any) -> None:
-        self.said.append([asked, answer])
-
+class Conversation(Dialogue):
     # ---- configs
 
     def alter(self, kind: int, name: str, *edits: tuple[str, int, str | None]) -> list[Any]:

@@ -12,23 +12,20 @@ from typing import Any
 
 from batches import batch
 from confluent_kafka.admin import AdminClient, NewTopic
-from wired import Wired, wired
+from wired import Dialogue, Wired, wired
 
 from broker.log.records import TRANSACTIONAL
 
 TRY_AGAIN = (14, 15, 16, 51)
 
 
-class Conversation:
-    """`said`: [what was asked, the answer] each. One producer at a time: its transactional id, producer id and epoch."""
+class Conversation(Dialogue):
+    """One producer at a time: its transactional id, producer id and epoch."""
 
     def __init__(self, wire: Wired, topic: str) -> None:
-        self.wire, self.topic = wire, topic
-        self.said: list[list[Any]] = []
+        super().__init__(wire)
+        self.topic = topic
         self.name, self.id, self.epoch, self.first = "", -1, -1, -1
-
-    def say(self, asked: str, answer: Any) -> None:
-        self.said.append([asked, answer])
 
     def begin(self, name: str, timeout_ms: int = 60_000) -> None:
         self.name = f"{self.topic}-{name}"

@@ -83,3 +83,14 @@ def _dull(field: Field) -> Any:
     if field.nullable:
         return None
     return _DULL.get(field.kind, 0)
+
+
+class Dialogue:
+    """`said`: [what was asked, the answer] each."""
+
+    def __init__(self, wire: Wired) -> None:
+        self.wire = wire
+        self.said: list[list[Any]] = []
+
+    def say(self, asked: str, answer: Any) -> None:
+        self.said.append([asked, answer])
