@@ -8,6 +8,7 @@ B2  What is sent while answers are gathered leaves as one piece, when `send_gath
 from __future__ import annotations
 
 import errno
+import os
 import struct
 from _socket import socket as RawSocket
 from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR, SO_LINGER, SOL_SOCKET
@@ -26,6 +27,12 @@ _MOST_GATHERED = 32
 _LONG_BYTES = 16 << 10
 _AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: closing sends a reset
 
+# The socket objects of descriptors, also of closed ones: making one costs a system call (getsockname), and the kernel gives the
+# same few numbers over and over.
+_sockets: dict[int, RawSocket] = {}
+_CLOSED: Final = RawSocket()
+_CLOSED.close()
+
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 scratch: Final = memoryview(bytearray(READ_SIZE))
 
@@ -38,9 +45,12 @@ class ClientSocket:
     closed: bool
 
     def __init__(self, serving: ChannelServer, fd: int, family: int) -> None:
-        raw = RawSocket(family, 1, 0, fd)
         self.serving = serving
-        self.sock = raw if serving.tls is None else TlsSocket(raw, serving.tls)
+        self.sock: RawSocket | TlsSocket
+        if serving.tls is not None:
+            self.sock = TlsSocket(RawSocket(family, 1, 0, fd), serving.tls)
+        else:
+            self.sock = _sockets.get(fd) or _sockets.setdefault(fd, RawSocket(family, 1, 0, fd))
         self.fd = fd
         self.bytes_moved = 0
         self.gathered: list[bytes] | None = None
@@ -147,7 +157,11 @@ class ClientSocket:
 
     def close_socket(self) -> None:
         """The descriptor is free, and what was not sent is dropped."""
-        self.sock.close()
+        if self.serving.tls is not None:
+            self.sock.close()
+        else:
+            self.sock = _CLOSED  # the next connection with this descriptor has its socket object
+            os.close(self.fd)
         if self.unsent is not None:
             self.serving.answers.waits(self, 0)
             self.unsent = None

@@ -195,6 +195,23 @@ def test_the_end_of_the_stream_is_reported_once(served):
     assert echo.ended == ["client"]
 
 
+def test_what_a_closed_connection_sends_does_not_reach_the_next_with_its_descriptor(served):
+    echo, _, closed = served
+    descriptor = closed.fd
+    closed.close()
+    client, following = open_connection(echo)
+    if following.fd != descriptor:  # the client's end got the number
+        client.close()
+        following.close()
+        client, following = open_connection(echo)
+    closed.send(framed(b"late"))
+    client.send(framed(b"one"))
+    passes(echo)
+    assert received(client) == framed(b"one")
+    following.close()
+    client.close()
+
+
 def test_an_answer_larger_than_the_socket_takes_goes_out_whole_and_first(served):
     echo, client, connection = served
     large = b"x" * 3_000_000
