@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint simulate oracle fuzz chaos verdicts bench bench-compare bench-attacks bench-pipeline standalone dist lock clean
+.PHONY: help setup demo test lint simulate oracle fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -58,6 +58,9 @@ verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--
 
 bench: setup ## the table of docs/benchmarks.md
 	$(BIN)/python scripts/bench/run.py
+
+bench-check: setup ## fails if a figure has fallen beside its peers, below scripts/bench/guard.json
+	$(BIN)/python scripts/bench/run.py --check
 
 BEFORE ?= ../before
 bench-compare: setup ## each row of the benchmarks in the checkout BEFORE=... and here, in pairs of runs

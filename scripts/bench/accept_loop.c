@@ -1,18 +1,22 @@
-/* The least a TCP server can do: accept until EAGAIN, close, wait again. The yardstick of the benchmarks.
+/* The least a TCP server can do: the yardstick of the benchmarks.
  *
- * Usage: accept_loop [processes]. Prints the port it got; every process has a SO_REUSEPORT listener of its own, as
+ * Usage: accept_loop [processes [bytes]]. Prints the port it got; every process has a SO_REUSEPORT listener of its own, as
  * Turnstile's shards have. Ends when its standard input does.
+ *
+ * Without `bytes` it accepts until EAGAIN, closes, and waits again. With it, it makes the system calls that answering needs:
+ * accept4, epoll_ctl, recv, send of an answer of so many bytes to whatever was read, recv of the end, close.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <signal.h>
 #include <unistd.h>
 
 static int listen_on(int port) {
@@ -26,20 +30,55 @@ static int listen_on(int port) {
     return fd;
 }
 
-static void serve(int listener) {
+/* One read and one answer, with the correlation id of the request; or the end. */
+static void answer(int fd, int bytes) {
+    static unsigned char request[65536], response[65536];
+    ssize_t size = recv(fd, request, sizeof request, 0);
+    if (size < 12) {
+        if (size >= 0 || errno != EAGAIN)
+            close(fd);
+        return;
+    }
+    uint32_t length = htonl(bytes - 4);
+    memcpy(response, &length, 4);
+    memcpy(response + 4, request + 8, 4);
+    if (send(fd, response, bytes, MSG_NOSIGNAL) != bytes)
+        close(fd);
+}
+
+static void serve(int listener, int bytes) {
     int poller = epoll_create1(0);
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event events[256], event = {.events = EPOLLIN, .data.fd = listener};
+    struct sockaddr_in from;
     epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
     for (;;) {
-        if (epoll_wait(poller, &event, 1, -1) < 0 && errno != EINTR)
+        int ready = epoll_wait(poller, events, 256, -1);
+        if (ready < 0 && errno != EINTR)
             exit(1);
-        for (int fd; (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;)
-            close(fd);
+        for (int i = 0; i < ready; i++) {
+            if (events[i].data.fd != listener) {
+                answer(events[i].data.fd, bytes);
+                continue;
+            }
+            socklen_t size = sizeof from;
+            for (int fd; (fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+                if (!bytes) {
+                    close(fd);
+                    continue;
+                }
+                event = (struct epoll_event){.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.fd = fd};
+                epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
+            }
+        }
     }
 }
 
 int main(int argc, char **argv) {
-    int processes = argc > 1 ? atoi(argv[1]) : 1;
+    int processes = argc > 1 ? atoi(argv[1]) : 1, bytes = argc > 2 ? atoi(argv[2]) : 0;
+    if (bytes > 65536 || (bytes && bytes < 8)) {
+        fprintf(stderr, "accept_loop: an answer has 8 to 65536 bytes\n");
+        return 2;
+    }
     struct sockaddr_in at;
     socklen_t size = sizeof at;
     int first = listen_on(0);
@@ -48,7 +87,7 @@ int main(int argc, char **argv) {
         int listener = i ? listen_on(ntohs(at.sin_port)) : first;
         if (fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            serve(listener);
+            serve(listener, bytes);
         }
         close(listener);
     }

@@ -3,10 +3,12 @@
  * Usage: client MODE PORT [name=value ...]; one JSON object on standard output at the end.
  *   connect   connect, ApiVersions, read the answer, close; over and over. A connection closed before any byte was
  *             answered counts as refused.
- *   requests  keep `concurrency` connections and send small requests (Metadata v12 of no topics), one in flight each
+ *   requests  keep `concurrency` connections and send the requests in the file `frames`, one in flight each: the first
+ *             connection its first `cycle` over and over, the next one the next `cycle`, and after the last the first again
  *   idle      open `count` connections, ApiVersions on each, print the JSON, keep them until standard input ends
  * Values: seconds=5 concurrency=64 sources=1000 (127.1.0.0 upward, one after the other) base=127.1.0.0 count=5000
- *         pause_us=0 (wait after a refusal before this slot connects again) rst=0
+ *         pause_us=0 (wait after a refusal before this slot connects again) rst=0 frames=FILE (requests with their length
+ *         prefix, one behind the other; each connection asks ApiVersions first) cycle=1
  *
  * The client closes with a FIN, as real clients do, so the TIME_WAIT is its own; with a thousand source addresses no
  * port is used twice within a run. rst=1 closes with SO_LINGER 0 instead, which leaves no TIME_WAIT at all: for one
@@ -31,26 +33,27 @@
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
 
-/* ApiVersions v3 and Metadata v12 (no topics), client id "bench", with their length prefix. */
+/* ApiVersions v3, client id "bench", with its length prefix. */
 static const unsigned char API_VERSIONS[] = {0, 0, 0, 27, 0, 18, 0, 3, 0, 0, 0, 1, 0, 5, 'b', 'e', 'n', 'c', 'h', 0,
                                              6, 'b', 'e', 'n', 'c', 'h', 4, '1', '.', '0', 0};
-static const unsigned char METADATA[] = {0, 0, 0, 20, 0, 3, 0, 12, 0, 0, 0, 2, 0, 5, 'b', 'e', 'n', 'c', 'h', 0,
-                                         1, 0, 0, 0};
-
 struct slot {
     int fd;
     uint32_t got, want; /* bytes of the answer so far; its whole size, 0 until the length is known */
     unsigned char head[4];
-    int sent, asking; /* asking: the request under way is METADATA */
+    int sent, asking; /* asking: the request under way is of the file */
+    int next;         /* which of its `cycle` requests */
     int64_t started;
 };
 
-static int poller, port, sources = 1000, concurrency = 64, count = 5000, rst, pause_us;
+static int poller, port, sources = 1000, concurrency = 64, count = 5000, rst, pause_us, cycle = 1;
 static double seconds = 5;
 static uint32_t base;
 static uint64_t next_source, answered, refused, failed, opened;
 static uint32_t *took; /* microseconds per answered or refused connection, or per request */
 static size_t took_count, took_room;
+static unsigned char *frames; /* the file's requests; frame_at[i] is where the i-th begins, frame_at[frame_count] the end */
+static size_t *frame_at, frame_count;
+static struct slot *slots;
 
 static int64_t now_us(void) {
     struct timespec t;
@@ -73,8 +76,13 @@ static void shut(struct slot *s) {
 
 /* Sends the slot's request; when the handshake is still under way, waits for writability first. */
 static void ask(struct slot *s, int op) {
-    const unsigned char *frame = s->asking ? METADATA : API_VERSIONS;
-    ssize_t size = s->asking ? sizeof METADATA : sizeof API_VERSIONS;
+    const unsigned char *frame = API_VERSIONS;
+    ssize_t size = sizeof API_VERSIONS;
+    if (s->asking) {
+        size_t which = ((s - slots) * cycle + s->next) % frame_count;
+        frame = frames + frame_at[which];
+        size = frame_at[which + 1] - frame_at[which];
+    }
     s->got = s->want = 0;
     s->sent = send(s->fd, frame, size, MSG_NOSIGNAL) == size;
     if (op) {
@@ -111,7 +119,7 @@ static int start(struct slot *s) {
 
 /* Reads what is there. 1: the answer is whole, 0: not yet, -1: closed before any of it came, -2: closed later. */
 static int take(struct slot *s) {
-    unsigned char chunk[8192];
+    static unsigned char chunk[1 << 18];
     ssize_t n = recv(s->fd, chunk, sizeof chunk, 0);
     if (n < 0 && errno == EAGAIN)
         return 0;
@@ -139,7 +147,7 @@ static void report(double elapsed) {
     fflush(stdout);
 }
 
-static void pump(struct slot *slots, int again, int requests, int64_t until) {
+static void pump(int again, int requests, int64_t until) {
     struct epoll_event events[256];
     int open_now = 0;
     for (int i = 0; i < concurrency; i++)
@@ -157,6 +165,7 @@ static void pump(struct slot *slots, int again, int requests, int64_t until) {
                 note(s->started);
                 answered++;
                 if (requests) {
+                    s->next = s->asking ? (s->next + 1) % cycle : 0;
                     s->asking = 1;
                     s->started = now_us();
                     ask(s, 0);
@@ -177,6 +186,27 @@ static void pump(struct slot *slots, int again, int requests, int64_t until) {
     }
 }
 
+static void read_frames(const char *path) {
+    FILE *file = fopen(path, "rb");
+    size_t size = 0, room = 0, got;
+    do {
+        if (size == room)
+            frames = realloc(frames, room = room ? room * 2 : 1 << 16);
+        got = file ? fread(frames + size, 1, room - size, file) : 0;
+        size += got;
+    } while (got);
+    frame_at = malloc((size / 4 + 2) * sizeof *frame_at);
+    for (size_t at = 0; at + 4 <= size; frame_count++) {
+        frame_at[frame_count] = at;
+        at += 4 + (frames[at] << 24 | frames[at + 1] << 16 | frames[at + 2] << 8 | frames[at + 3]);
+        frame_at[frame_count + 1] = at;
+    }
+    if (!frame_count || frame_at[frame_count] != size) {
+        fprintf(stderr, "client: no whole requests in %s\n", path);
+        exit(2);
+    }
+}
+
 static void option(const char *word) {
     const char *value = strchr(word, '=');
     size_t size = value ? (size_t)(value - word) : 0;
@@ -188,6 +218,8 @@ static void option(const char *word) {
     else if (IS("count")) count = atoi(value + 1);
     else if (IS("pause_us")) pause_us = atoi(value + 1);
     else if (IS("rst")) rst = atoi(value + 1);
+    else if (IS("cycle")) cycle = atoi(value + 1);
+    else if (IS("frames")) read_frames(value + 1);
     else {
         fprintf(stderr, "client: no such option: %s\n", word);
         exit(2);
@@ -248,14 +280,18 @@ int main(int argc, char **argv) {
         return 0;
     }
     int requests = !strcmp(argv[1], "requests");
-    struct slot *slots = calloc(concurrency, sizeof *slots);
+    if (requests && !frames) {
+        fprintf(stderr, "client: requests needs frames=FILE\n");
+        return 2;
+    }
+    slots = calloc(concurrency, sizeof *slots);
     int64_t began = now_us();
     for (int i = 0; i < concurrency; i++)
         if (start(&slots[i])) {
             slots[i].fd = -1;
             failed++;
         }
-    pump(slots, !requests, requests, began + (int64_t)(seconds * 1e6));
+    pump(!requests, requests, began + (int64_t)(seconds * 1e6));
     report((now_us() - began) / 1e6);
     return 0;
 }

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import held, machine, producing, table, wire  # noqa: E402 - importable only from here on
+from scripts.bench import frames, held, machine, producing, table, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
@@ -106,7 +106,8 @@ def main() -> int:
         "connections": partial(connections, checkouts, asked.seconds),
         "rated": partial(rated, checkouts, asked.seconds),
         "refusals": partial(refusals, checkouts, asked.seconds),
-        "requests": partial(requests, checkouts, asked.seconds),
+        "api-versions": partial(requests, checkouts, asked.seconds, frames.API_VERSIONS),
+        "metadata": partial(requests, checkouts, asked.seconds, frames.METADATA),
         "produce-100": partial(produce, checkouts, 100),
         "produce-1000": partial(produce, checkouts, 1000),
         **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
@@ -223,10 +224,10 @@ def refusals(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
 
 
 @contextmanager
-def requests(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
-    """Metadata of no topics, one in flight on each of 64 connections."""
-    with _both(checkouts, *CAPS) as servers:
-        yield _driven(servers, "requests", "request", seconds, "answered", concurrency=64)
+def requests(checkouts: tuple[Path, Path], seconds: float, frame: bytes) -> Iterator[Pair]:
+    """One request, over and over, one in flight on each of 64 connections."""
+    with _both(checkouts, *CAPS) as servers, frames.file_of(frame) as path:
+        yield _driven(servers, "requests", "request", seconds, "answered", concurrency=64, frames=path)
 
 
 @contextmanager

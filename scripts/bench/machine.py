@@ -60,11 +60,10 @@ def binary(name: str) -> str:
 
 
 @contextmanager
-def accept_loop() -> Iterator[Server]:
-    """The bare C accept loop, as many processes as Turnstile has shards."""
-    process = subprocess.Popen(
-        [binary("accept_loop"), str(SHARDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def accept_loop(answer_bytes: int = 0) -> Iterator[Server]:
+    """The bare C accept loop, as many processes as Turnstile has shards; with `answer_bytes` it answers what it reads."""
+    command = [binary("accept_loop"), str(SHARDS), str(answer_bytes)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
         yield Server(int(process.stdout.readline()), process.pid)
@@ -171,6 +170,13 @@ def answers(port: int) -> bool:
             return bool(sock.recv(4096))
     except OSError:
         return False
+
+
+def answer_bytes(port: int) -> int:
+    """The size of the answer to ApiVersions, with its length prefix."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+        sock.sendall(API_VERSIONS)
+        return 4 + int.from_bytes(sock.recv(4), "big")
 
 
 def held(port: int, ip: str, count: int) -> list[socket.socket]:

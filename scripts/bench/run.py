@@ -1,13 +1,17 @@
 """`make bench`: every figure of the budget in one run, beside a bare C accept loop, kfake and a real Kafka.
 
     python scripts/bench/run.py [--quick] [--only NAME]... [--write]
+    python scripts/bench/run.py --guard [--check] [--scores FILE]
 
 --quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/benchmarks.md.
+--guard measures what has a peer in the same run, for a few minutes. --check does that, too, and fails when one is worse than the
+committed bounds (guard.py); --scores adds a line to a file from which the bounds are made.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,11 +20,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import borrow, held, producing, replaying, suite_times, table, tokens, wire  # noqa: E402 - importable only from here on
+from scripts.bench import (  # noqa: E402 - importable only from here on
+    borrow,
+    consuming,
+    guard,
+    held,
+    producing,
+    replaying,
+    requests,
+    scaling,
+    suite_times,
+    table,
+    tokens,
+    wire,
+)
 from scripts.bench.machine import CannotMeasure  # noqa: E402
 from scripts.bench.table import Row  # noqa: E402
 
 FULL, QUICK = wire.Effort(rounds=5, seconds=3.0), wire.Effort(rounds=1, seconds=1.0)
+GUARD = wire.Effort(rounds=3, seconds=2.0)
+GUARDED = ("connections", "refusals", "requests", "metered", "shards", "produce", "consume")
 
 
 def main() -> int:
@@ -29,12 +48,19 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", action="append", metavar="NAME")
+    parser.add_argument("--guard", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--scores", type=Path, metavar="FILE")
     asked = parser.parse_args()
+    guarded = asked.guard or asked.check
+    effort = GUARD if guarded else QUICK if asked.quick else FULL
+    wanted = asked.only or (GUARDED if guarded else None)
+    known = guard.load() if asked.check else {}
     rows: list[Row] = []
     failed = False
     with ExitStack() as stack:
-        for name, measure in measures(stack, quick=asked.quick).items():
-            if asked.only and name not in asked.only:
+        for name, measure in measures(stack, effort).items():
+            if wanted and name not in wanted:
                 continue
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             try:
@@ -45,12 +71,21 @@ def main() -> int:
     table.show(rows)
     if asked.write:
         table.write(rows, ROOT / "docs" / "benchmarks.md")
-    return 1 if failed else 0
+    scores = {name: score for row in rows for name, score in row.scores.items()}
+    if asked.scores and not failed:
+        with asked.scores.open("a") as file:
+            print(json.dumps(scores), file=file)
+    worse = guard.fallen(scores, {name: known[name] for name in known if name in scores or not asked.only})
+    for sentence in worse:
+        print(f"worse than the bounds: {sentence}", file=sys.stderr)
+    return 1 if failed or worse else 0
 
 
-def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterator[Row]]]:
+def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], Iterator[Row]]]:
     """What can be measured, by name, in the order in which it is. The servers start with the first that needs them."""
-    effort = QUICK if quick else FULL
+    quick = effort is not FULL
+    share = {QUICK: 0.2, GUARD: 0.5}.get(effort, 1.0)
+    runs = 3 if effort is FULL else 1
     fields: list[wire.Field] = []
 
     def on_the_field(measure: Callable[[wire.Field], Iterator[Row]]) -> Callable[[], Iterator[Row]]:
@@ -74,9 +109,12 @@ def measures(stack: ExitStack, *, quick: bool) -> dict[str, Callable[[], Iterato
         "config": on_the_field(lambda field: wire.config_change(field.turnstile)),
         "connections": on_the_field(wire.connections),
         "refusals": on_the_field(wire.refusals),
-        "requests": on_the_field(wire.requests),
+        "requests": on_the_field(requests.small),
+        "metered": lambda: requests.metered(effort),
+        "shards": lambda: scaling.rows(effort),
         "suite": lambda: suite_times.rows(1 if quick else 3),
-        "produce": lambda: producing.rows(1 if quick else 3, 0.2 if quick else 1.0),
+        "produce": lambda: producing.rows(runs, share),
+        "consume": lambda: consuming.rows(runs, share),
     }
 
 

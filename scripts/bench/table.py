@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +14,17 @@ from rich.table import Table
 
 
 class Row(NamedTuple):
-    """One figure. `peers`: what the others did in the same run, and the ratio to them. `met`: None where no budget is."""
+    """One figure. `peers`: what the others did in the same run, and the ratio to them. `met`: None where no budget is.
+
+    `scores`: ratios to the others by name, the larger the better: our rate over theirs, their CPU time over ours (guard.py).
+    """
 
     what: str
     value: str
     peers: str = ""
     budget: str = ""
     met: bool | None = None
+    scores: Mapping[str, float] = {}
 
 
 COLUMNS = ("what", "measured", "peers in the same run", "budget", "")
