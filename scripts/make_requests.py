@@ -50,6 +50,8 @@ def _prefix(api: str) -> str:
         "incremental_alter_configs": "Incremental",
         "describe_producers": "Producers",
         "consumer_group_heartbeat": "Owned",
+        "share_fetch": "Share",
+        "share_acknowledge": "ShareAcknowledge",
     }
     return prefixes.get(api, "")
 

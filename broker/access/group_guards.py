@@ -44,6 +44,19 @@ sync = of_group(
 heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatResponse(error_code=DENIED))
 leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
 
+share_fetch = of_group(  # topics are asked for by the handler, whose sessions remember them
+    Operation.READ,
+    lambda types, request: types.ShareFetchResponse(
+        error_code=DENIED, error_message=MESSAGES[DENIED], acquisition_lock_timeout=0, responses=(), node_endpoints=()
+    ),
+)
+share_acknowledge = of_group(
+    Operation.READ,
+    lambda types, request: types.ShareAcknowledgeResponse(
+        error_code=DENIED, error_message=MESSAGES[DENIED], responses=(), node_endpoints=()
+    ),
+)
+
 
 def _consumer_heartbeat_code(access: Access, call: Call, request: Any) -> int:
     """Who names a topic that it may not describe is denied as a whole; an expression just does not match it."""

@@ -82,6 +82,8 @@ GUARDS: dict[int, Guard] = {
     69: of_groups.describe_consumer_groups,
     74: of_cluster.of_cluster(Operation.DESCRIBE_CONFIGS, whole("ListConfigResourcesResponse", config_resources=())),
     75: of_metadata.describe_topic_partitions,
+    78: of_groups.share_fetch,
+    79: of_groups.share_acknowledge,
 }
 
 

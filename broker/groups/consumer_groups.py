@@ -44,7 +44,7 @@ class ConsumerGroups:
         self._most_members = most_members
         self._now_ms = now_ms
         self._groups: dict[str, ConsumerGroup] = {}
-        self._deadlines = Deadlines()
+        self._deadlines: Deadlines[str] = Deadlines()
         self._members = 0
 
     def load(self) -> None:

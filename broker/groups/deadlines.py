@@ -1,4 +1,4 @@
-"""When the groups of a shard are to be looked at next. No clock.
+"""When the groups of a shard, or its share partitions, are to be looked at next. No clock.
 
 T1  Every group with a deadline has an entry in the heap at or before it, if `note` was told of each that came nearer.
 T4  The heap is at most a few times as long as there are groups.
@@ -7,16 +7,19 @@ T4  The heap is at most a few times as long as there are groups.
 from __future__ import annotations
 
 import heapq
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=tuple | str)  # type: ignore[type-arg]
 
 
-class Deadlines:
-    """By the ids of groups."""
+class Deadlines(Generic[K]):
+    """By the ids of groups, or other keys."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[int, str]] = []
-        self._earliest: dict[str, int] = {}
+        self._due: list[tuple[int, K]] = []
+        self._earliest: dict[K, int] = {}
 
-    def note(self, group_id: str, deadline_ms: int | None) -> None:
+    def note(self, group_id: K, deadline_ms: int | None) -> None:
         """The group has something to do then, or earlier if that was noted before."""
         if deadline_ms is not None and deadline_ms < self._earliest.get(group_id, deadline_ms + 1):
             self._earliest[group_id] = deadline_ms
@@ -29,7 +32,7 @@ class Deadlines:
         """When something is to be done at the earliest; it may turn out to be nothing."""
         return self._due[0][0] if self._due else None
 
-    def take(self, now_ms: int) -> list[str]:
+    def take(self, now_ms: int) -> list[K]:
         """The groups that are due; nothing is noted of them any more."""
         due = []
         while self._due and self._due[0][0] <= now_ms:
@@ -39,7 +42,7 @@ class Deadlines:
                 due.append(group_id)
         return due
 
-    def forget(self, group_id: str) -> None:
+    def forget(self, group_id: K) -> None:
         self._earliest.pop(group_id, None)
 
     def clear(self) -> None:

@@ -46,7 +46,7 @@ class GroupTable:
         self._remember = remember
         self._on_fault = on_fault
         self._groups: dict[str, ClassicGroup] = {}
-        self._deadlines = Deadlines()
+        self._deadlines: Deadlines[str] = Deadlines()
 
     def __len__(self) -> int:
         return len(self._groups)

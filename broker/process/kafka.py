@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
@@ -40,6 +40,7 @@ from broker.handlers import (
     produce,
     reassignments,
     scram_users,
+    share_fetch,
     telemetry,
     transactions,
     txn_offset_commit,
@@ -56,6 +57,11 @@ from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Call, Route
+from broker.share.share_homes import ShareHomes
+from broker.share.share_log import ShareLog
+from broker.share.share_partition_manager import SharePartitionManager
+from broker.share.share_session import ShareSessions
+from broker.share.share_store import ShareStore
 from broker.telemetry.client_metrics_manager import ClientMetricsManager
 from broker.transactions import transaction_log
 from broker.transactions.homes import ClusterHomes, Shard
@@ -117,11 +123,22 @@ class Kafka:
             homes,
             spawn,
         )
+        self._kept_shares = ShareLog(directory / "shares", lambda bucket: home_of_bucket(bucket, plan.shards) == shard)
+        self._shares = SharePartitionManager(
+            ShareStore(self._kept_shares, partitions, image),
+            ShareSessions(shard, plan.shards),
+            partitions,
+            image,
+            spawn,
+        )
+        share_homes = ShareHomes(homes, plan, image)
+        share_homes.serve(self._shares)
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
             *produce.routes(partitions, TransactionalProduce(partitions, verification)),
             *fetch.routes(partitions, spawn, self._sessions, room),
+            *share_fetch.routes(partitions, share_homes, image, spawn, room),
             *list_offsets.routes(partitions),
             *delete_records.routes(partitions),
             *offset_for_leader_epoch.routes(partitions),
@@ -158,12 +175,23 @@ class Kafka:
         if not self.access.is_on:
             return self.routes
         self._groups.topics.may_see = self._may_see
+        self._shares.may_read = self._may_read
         return guarded(self.routes, self.access)
 
     def _may_see(self, reader: tuple[str, str], topic: str) -> bool:
         """Whether the expression of a member of a group may match a topic."""
         call = Call(consumer_groups.HEARTBEAT, 0, user=reader[0], ip=reader[1])
         return self.access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+    def _may_read(self, reader: Sequence[str], topic: str) -> bool:
+        """Whether a member of a share group may read a topic."""
+        user, ip = reader
+        call = Call(share_fetch.FETCH, share_fetch.LEAST_VERSION, user=user, ip=ip)
+        return self.access.may(call, Operation.READ, ResourceType.TOPIC, topic)
+
+    def peer_dead(self, shard: int) -> None:
+        """Another shard of this broker has died, and its connections with it."""
+        self._shares.peer_gone(shard)
 
     def _make_homes(
         self, shown: ClusterMetadata, plan: ClusterPlan, shard: int, mesh: Mesh, partitions: Partitions
@@ -181,6 +209,7 @@ class Kafka:
         self.access.image_changed(changed)
         if "topic" in changed:
             self._logs.image_changed()
+            self._shares.image_changed()
         self._groups.topics.image_changed(changed)
         if "client_metrics" in changed:
             self.telemetry.image_changed()
@@ -189,6 +218,7 @@ class Kafka:
         """No group, transaction, fetch session and client instance is left; topics go with the configuration."""
         self._groups.reset()
         self._transactions.reset()
+        self._shares.reset()
         self._sessions.clear()
         self.telemetry.reset()
 
@@ -206,6 +236,7 @@ class Kafka:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
             nursery.start_soon(self._transactions.run)
+            nursery.start_soon(self._shares.store.run)
             await nursery.start(self._watch_space)
             task_status.started()
             while True:
@@ -223,3 +254,4 @@ class Kafka:
         self._logs.close()
         self._offsets.close()
         self._transactions.close()
+        self._kept_shares.close()

@@ -326,6 +326,7 @@ class ShardProcess:
     def _peer_dead(self, key: Any, peer: Peer) -> None:
         if peer.broker == self.broker:
             self.context.tokens.peer_down(key)
+            self.kafka.peer_dead(key)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
         """The image has become another version: calls `done` once no token of an older one is left to be spent here."""

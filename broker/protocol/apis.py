@@ -77,6 +77,8 @@ APIS = {
     72: Api("push_telemetry", 0, 0, 0),
     74: Api("list_config_resources", 0, 1, 0),
     75: Api("describe_topic_partitions", 0, 0, 0),
+    78: Api("share_fetch", 1, 2, 0),
+    79: Api("share_acknowledge", 1, 2, 0),
 }
 """What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
 

@@ -712,3 +712,63 @@ class DescribeTopicPartitionsRequest(Message):
     topics: tuple[TopicRequest, ...]
     response_partition_limit: int
     cursor: Cursor | None
+
+
+class ShareAcknowledgementBatch(Message):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: tuple[int, ...]
+
+
+class ShareFetchPartition(Message):
+    partition_index: int
+    acknowledgement_batches: tuple[ShareAcknowledgementBatch, ...]
+
+
+class ShareFetchTopic(Message):
+    topic_id: UUID | None
+    partitions: tuple[ShareFetchPartition, ...]
+
+
+class ShareForgottenTopic(Message):
+    topic_id: UUID | None
+    partitions: tuple[int, ...]
+
+
+class ShareFetchRequest(Message):
+    group_id: str | None
+    member_id: str | None
+    share_session_epoch: int
+    max_wait: timedelta
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    share_acquire_mode: int
+    is_renew_ack: bool
+    topics: tuple[ShareFetchTopic, ...]
+    forgotten_topics_data: tuple[ShareForgottenTopic, ...]
+
+
+class ShareAcknowledgeAcknowledgementBatch(Message):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: tuple[int, ...]
+
+
+class AcknowledgePartition(Message):
+    partition_index: int
+    acknowledgement_batches: tuple[ShareAcknowledgeAcknowledgementBatch, ...]
+
+
+class AcknowledgeTopic(Message):
+    topic_id: UUID | None
+    partitions: tuple[AcknowledgePartition, ...]
+
+
+class ShareAcknowledgeRequest(Message):
+    group_id: str | None
+    member_id: str | None
+    share_session_epoch: int
+    is_renew_ack: bool
+    topics: tuple[AcknowledgeTopic, ...]

@@ -39,6 +39,8 @@ class Channel(Protocol):
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
+    when_closed: Callable[[], None] | None
+    """Called once when it has closed: what a client has in a share group is released then."""
     serving: ChannelServer
 
     def close(self, why: str = ...) -> None: ...

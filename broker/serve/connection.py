@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 
 from broker.protocol import wire
@@ -73,6 +74,7 @@ class Connection(ClientSocket):
         "under_way",
         "user",
         "waits_for_memory",
+        "when_closed",
     )
 
     def __init__(
@@ -102,6 +104,7 @@ class Connection(ClientSocket):
         self.buffers = False  # a request that is counted in serving.requests
         self.waits_for_memory = False
         self.gone = False  # and nothing is to be answered any more
+        self.when_closed: Callable[[], None] | None = None
 
     def ready(self, events: int) -> None:
         """The poller's callback: the socket became readable, writable, or its other end hung up."""
@@ -136,6 +139,8 @@ class Connection(ClientSocket):
         self.received = None
         if self.under_way:
             self._cancel_answers()
+        if self.when_closed is not None:
+            self.when_closed()
 
     # Reading
 

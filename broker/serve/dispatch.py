@@ -14,13 +14,13 @@ from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.prepared_answers import Asked, PreparedAnswers
-from broker.serve.throttling import Throttling
+from broker.serve.throttling import FETCHES, Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
 
 Answered = TypeVar("Answered", Message, bytes)
 
-_PRODUCE_KEY, _FETCH = 0, 1
+_PRODUCE_KEY = 0
 _PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")
 _SHORT = (0, 1)  # Produce and Fetch answer as many partitions as the request named, which was counted
@@ -104,7 +104,7 @@ class Dispatcher:
             port=channel.port,
             channel=channel,
         )
-        if api_key == _FETCH and charged:
+        if api_key in FETCHES and charged:
             call.most_bytes = throttling.most_bytes(call)
         response: Answer
         try:

@@ -1,11 +1,11 @@
 """Client quotas on the path of a request: charges it, reports the delay in its response, and then mutes the channel.
 
 As Kafka does since KIP-219: the response leaves at once, in every version, with the delay in `throttle_time_ms`, and
-the channel is not read for that long. Produce is charged its size and keeps it; Fetch is charged the size of its answer,
-and when that is throttled, or its request time is, it is answered empty and takes its bytes back. Every request is
-charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an acknowledgement, and what Kafka's
-brokers send to each other, are exempt from that and counted as such. Mutations are charged by their handlers. The longest
-delay counts.
+the channel is not read for that long. Produce is charged its size and keeps it; Fetch and ShareFetch are charged the size of
+their answer, and when that is throttled, or their request time is, they are answered without records and take their bytes
+back. Every request is charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an
+acknowledgement, and what Kafka's brokers send to each other, are exempt from that and counted as such. Mutations are charged
+by their handlers. The longest delay counts.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
 """
@@ -26,7 +26,9 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUES
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
-_PRODUCE, _FETCH = 0, 1
+_PRODUCE, _FETCH, _SHARE_FETCH = 0, 1, 78
+FETCHES = (_FETCH, _SHARE_FETCH)
+"""Charged by the size of their answers, and less than their quota's window is read for them."""
 _ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 24, 27
 _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
@@ -118,7 +120,7 @@ class Throttling:
         charges: list[tuple[str, float]] = []
         if call.api_key == _PRODUCE:
             charges.append((PRODUCE, size))
-        elif call.api_key == _FETCH and encoded is not None:
+        elif call.api_key in FETCHES and encoded is not None:
             charges.append((FETCH, wire.body_size(call, encoded) + 4))
         if encoded is not None and not _is_exempt(call):
             charges.append((REQUEST, handler_ms))
@@ -136,8 +138,10 @@ class Throttling:
         if not worst.throttle_ms:
             return encoded
         channel.throttle = worst.kind, worst.throttle_ms
-        if call.api_key == _FETCH:
-            response = call.withheld() if call.withheld is not None else _nothing(call)
+        if call.withheld is not None:
+            response = call.withheld()
+        elif call.api_key == _FETCH:
+            response = _nothing(call)
         return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
 
     def _cost_ms(self, call: Call, size: int, encoded: bytes | None) -> float:
@@ -146,7 +150,7 @@ class Throttling:
             return 0.0
         name = apis.api_name(call.api_key)
         fixed_us, per_kib_us = self._costs.get(name) or self._costs.get("*") or (0.0, 0.0)
-        moved = len(encoded or b"") if call.api_key == _FETCH else size
+        moved = len(encoded or b"") if call.api_key in FETCHES else size
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
     def _tell(self, channel: Channel, call: Call, charge: _Charge) -> None:

@@ -81,6 +81,8 @@ NOT_ABOVE = (
     ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
     ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
     ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
+    ("group.share.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
 )
 """The first of each pair must not exceed the second. Source: GroupCoordinatorConfig."""
 

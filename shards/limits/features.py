@@ -1,7 +1,7 @@
 """Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.1. Pure.
 
-A level is told to clients, and those of groups and transactions are obeyed. Features that are not here are not supported: share
-groups and streams groups are not emulated. Source: FeatureControlManager, MetadataVersion.
+A level is told to clients, and those of groups and transactions are obeyed. Features that are not here are not supported: streams
+groups are not emulated. Source: FeatureControlManager, MetadataVersion.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ class Feature(NamedTuple):
 
 
 METADATA_VERSION, KRAFT_VERSION, GROUP_VERSION = "metadata.version", "kraft.version", "group.version"
+SHARE_VERSION = "share.version"
 FEATURES = {
     METADATA_VERSION: Feature(7, 27, 27),
     KRAFT_VERSION: Feature(0, 1, 1),
     "transaction.version": Feature(0, 2, 2),
     GROUP_VERSION: Feature(0, 1, 1),
     "eligible.leader.replicas.version": Feature(0, 1, 1),
+    SHARE_VERSION: Feature(0, 1, 1),
 }
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _LAST_CHANGE_OF_METADATA = 23
