@@ -131,7 +131,7 @@ class Kafka:
             image,
             spawn,
         )
-        share_homes = ShareHomes(homes, plan, image)
+        share_homes = ShareHomes(homes, range(plan.brokers), image)
         share_homes.serve(self._shares)
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         mutations = TopicMutations(mesh, meters)

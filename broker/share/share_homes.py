@@ -16,7 +16,6 @@ from broker.groups.committed_offsets import home_of_group
 from broker.protocol import codes
 from broker.share.share_partition_manager import SharePartitionManager
 from broker.transactions.homes import ClusterHomes, Shard
-from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
@@ -41,9 +40,9 @@ class ShareOffset(NamedTuple):
 class ShareHomes:
     """Reaches the home of any share partition of the cluster, from any shard."""
 
-    def __init__(self, homes: ClusterHomes, plan: ClusterPlan, image: ClusterImage) -> None:
+    def __init__(self, homes: ClusterHomes, brokers: Sequence[int], image: ClusterImage) -> None:
         self._homes = homes
-        self._brokers = range(plan.brokers)
+        self._brokers = brokers
         self._image = image
 
     @property

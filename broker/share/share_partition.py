@@ -113,16 +113,17 @@ class SharePartition:
         for run in overlapping(self.runs, begin, end):
             if run.state is not RecordState.AVAILABLE:
                 continue
-            if room <= 0:
+            if room <= 0 and (wanted.strict or _end_of_batch(read, acquired[-1].last) < run.first):
                 break
             if (
                 run.deliveries >= lock.delivery_limit
             ):  # as it was kept by a shard that died, or the limit is another one now
                 self._archive_available(run.first, run.last)
                 continue
-            last = (
-                run.last if run.size <= room else _last_of(read, run.first + room - 1, run.last, strict=wanted.strict)
-            )
+            last = run.last
+            if run.size > room:
+                asked = run.first + max(room, 1) - 1
+                last = asked if wanted.strict else min(_end_of_batch(read, asked), run.last)
             taken = run._replace(
                 last=last,
                 state=RecordState.ACQUIRED,
@@ -278,11 +279,8 @@ def _acknowledged(kind: AcknowledgeType, lock: Lock) -> Callable[[Run], Run]:
     return lambda run: Run(run.first, run.last, state, run.deliveries)
 
 
-def _last_of(read: Sequence[Span], offset: int, most: int, *, strict: bool) -> int:
-    """Up to where to acquire if `offset` is the last that was asked for."""
-    if strict:
-        return offset
-    return min(next((span.last for span in read if span.last >= offset), most), most)
+def _end_of_batch(read: Sequence[Span], offset: int) -> int:
+    return next((span.last for span in read if span.last >= offset), offset)
 
 
 def _in_batches(taken: Run, read: Sequence[Span], wanted: Wanted) -> list[AcquiredRecords]:

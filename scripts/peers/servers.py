@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -64,10 +64,13 @@ def _kfake_binary() -> str:
 
 
 @contextmanager
-def kafka(settings: Mapping[str, str] | None = None, *, port: int = 0, heap: str = "1g") -> Iterator[Server]:
+def kafka(
+    settings: Mapping[str, str] | None = None, *, port: int = 0, heap: str = "1g", features: Sequence[str] = ()
+) -> Iterator[Server]:
     """One Kafka 4.1 broker, its own controller (KRaft), in a temporary directory. Raises Missing without the jars.
 
-    `settings` are broker properties on top of the ones it needs, `port` that of the first listener, if they name one.
+    `settings` are broker properties on top of the ones it needs, `port` that of the first listener, if they name one;
+    `features` are levels that differ from 4.1's own, as "share.version=1".
     Raises TimeoutError if it never answers.
     """
     path = classpath()
@@ -76,8 +79,9 @@ def kafka(settings: Mapping[str, str] | None = None, *, port: int = 0, heap: str
         properties.write_text(_properties(home, port, free_port(), settings or {}))
         with Tools() as tools:
             made = tools(
-                "kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone"
-            )
+                "kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone",
+                *(word for feature in features for word in ("--feature", feature)),
+            )  # fmt: skip
         if made.code != 0:
             raise RuntimeError(f"Kafka's storage can't be formatted: {made.err or made.out}")
         with open(Path(home) / "out.log", "wb") as log:
