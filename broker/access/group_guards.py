@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.access.access import MESSAGES, Access, Guard, after, answered, described, unless
-from broker.access.acl import Operation, ResourceType
+from broker.access.acl import CLUSTER_NAME, Operation, ResourceType
 from broker.access.topic_guards import TOPIC, by_topic, of_partitions
 from broker.protocol import codes
 from broker.protocol.wire import Types
@@ -58,7 +58,7 @@ share_acknowledge = of_group(
 )
 
 
-def _consumer_heartbeat_code(access: Access, call: Call, request: Any) -> int:
+def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
     """Who names a topic that it may not describe is denied as a whole; an expression just does not match it."""
     if not access.may(call, Operation.READ, GROUP, request.group_id):
         return DENIED
@@ -67,8 +67,16 @@ def _consumer_heartbeat_code(access: Access, call: Call, request: Any) -> int:
 
 
 consumer_heartbeat = unless(
-    _consumer_heartbeat_code,
+    _heartbeat_code,
     lambda types, request, code: types.ConsumerGroupHeartbeatResponse(
+        error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
+    ),
+)
+
+
+share_heartbeat = unless(
+    _heartbeat_code,
+    lambda types, request, code: types.ShareGroupHeartbeatResponse(
         error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
     ),
 )
@@ -204,9 +212,19 @@ def _undescribed(types: Types, group: str, code: int = DENIED) -> Any:
 
 def describe_consumer_groups(access: Access, handler: Handler) -> Handler:
     """A group that has a topic that the client may not describe is not described."""
+    return _describe_members(access, handler, ("assignment", "target_assignment"))
+
+
+def describe_share_groups(access: Access, handler: Handler) -> Handler:
+    """The same of share groups."""
+    return _describe_members(access, handler, ("assignment",))
+
+
+def _describe_members(access: Access, handler: Handler, shown: Sequence[str]) -> Handler:
+    """`shown`: the fields of a member that name topics."""
 
     def may_see(call: Call, group: Any) -> bool:
-        shares = (share for member in group.members for share in (member.assignment, member.target_assignment))
+        shares = (getattr(member, name) for member in group.members for name in shown)
         topics = {str(each.topic_name) for share in shares for each in share.topic_partitions}
         return all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics)
 
@@ -242,23 +260,34 @@ def delete_groups(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-_RESOURCES = {0: GROUP, 1: ResourceType.TRANSACTIONAL_ID}
-_CODES = {0: DENIED, 1: codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+_GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY = 0, 1, 2
+_SHARE_KEYS_SINCE = 6
+_FOUND = {
+    _GROUP_KEY: (Operation.DESCRIBE, GROUP, DENIED),
+    _TRANSACTION_KEY: (
+        Operation.DESCRIBE,
+        ResourceType.TRANSACTIONAL_ID,
+        codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    _SHARE_KEY: (Operation.CLUSTER_ACTION, ResourceType.CLUSTER, codes.CLUSTER_AUTHORIZATION_FAILED),
+}
+"""What a client must be allowed to find out where a key is, and the error if it is not."""
 
 
 def find_coordinator(access: Access, handler: Handler) -> Handler:
     def handle(request: Any, call: Call) -> Answer:
-        resource = _RESOURCES.get(request.key_type)
-        if resource is None:
+        kind = request.key_type
+        if kind not in _FOUND or (kind == _SHARE_KEY and call.api_version < _SHARE_KEYS_SINCE):
             return handler(request, call)
-        code = _CODES[request.key_type]
+        operation, resource, code = _FOUND[kind]
         nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": code}
         if call.api_version < _KEYS_SINCE:
-            if access.may(call, Operation.DESCRIBE, resource, request.key):
+            if access.may(call, operation, resource, request.key):
                 return handler(request, call)
             return call.types.FindCoordinatorResponse(**nowhere, error_message=MESSAGES[code])
+        asked = request.coordinator_keys
         allowed, denied = access.split(
-            call, Operation.DESCRIBE, resource, request.coordinator_keys, lambda key: str(key)
+            call, operation, resource, asked, lambda key: CLUSTER_NAME if kind == _SHARE_KEY else str(key)
         )
         request.coordinator_keys = tuple(allowed)
         refused = [call.types.Coordinator(**nowhere, key=key, error_message="") for key in denied]

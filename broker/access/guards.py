@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from broker.access import cluster_guards as of_cluster
 from broker.access import group_guards as of_groups
 from broker.access import metadata_guards as of_metadata
+from broker.access import share_group_guards as of_share_groups
 from broker.access import topic_guards as of_topics
 from broker.access import transaction_guards as of_transactions
 from broker.access.access import Access, Guard
@@ -82,8 +83,13 @@ GUARDS: dict[int, Guard] = {
     69: of_groups.describe_consumer_groups,
     74: of_cluster.of_cluster(Operation.DESCRIBE_CONFIGS, whole("ListConfigResourcesResponse", config_resources=())),
     75: of_metadata.describe_topic_partitions,
+    76: of_groups.share_heartbeat,
+    77: of_groups.describe_share_groups,
     78: of_groups.share_fetch,
     79: of_groups.share_acknowledge,
+    90: of_share_groups.describe_offsets,
+    91: of_share_groups.alter_offsets,
+    92: of_share_groups.delete_offsets,
 }
 
 

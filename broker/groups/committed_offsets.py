@@ -11,6 +11,7 @@ starts. A body is one of these, packed by msgpack:
     [PEND, group, time ms, topics as in COMMIT, producer id]   committed in a transaction: pending_offsets.py
     [END, "", producer id, whether committed]                  the marker of a transaction, for all groups of the bucket
     [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
+    [SHARE, group, row of the group, {member: row or None}]    of a share group: share/records.py
 
 F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/groups/offsets_log.py).
 F2  After a failed write file and memory are as they were before it.
@@ -32,12 +33,12 @@ from zlib import crc32
 import msgpack
 import structlog
 
-from broker.groups.consumer.records import KeptGroup
+from broker.groups.kept_group import KeptGroup
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.groups.pending_offsets import PendingOffsets
 from shards.tokens.homes import home_of_partition
 
-GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS = range(7)
+GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
 OFFSETS_PARTITIONS = 50
 """Kafka's default of offsets.topic.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
@@ -81,11 +82,11 @@ class _GroupOffsets:
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
     protocol_type: str | None = None
-    consumer: KeptGroup | None = None
+    kept: KeptGroup | None = None
 
     @property
     def entries(self) -> int:
-        return len(self.offsets) + 1 + (len(self.consumer.members) if self.consumer is not None else 0)
+        return len(self.offsets) + 1 + (len(self.kept.members) if self.kept is not None else 0)
 
 
 class _Bucket:
@@ -145,11 +146,9 @@ class _Bucket:
         elif kind == PEND:
             self.written += _commit(self.pending.of(body[4], group), body[2], body[3])
             self.pending.count()
-        elif kind == MEMBERS:
+        elif kind in (MEMBERS, SHARE):
             self.written += 1 + len(body[3])
-            known.consumer = (known.consumer or KeptGroup()) if body[2] is not None else None
-            if known.consumer is not None:
-                known.consumer.apply(body[2], body[3])
+            known.kept = _kept(known.kept, kind, body[2], body[3])
         self.live += known.entries - held
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
@@ -217,10 +216,10 @@ class CommittedOffsets:
         found = self._find(group)
         return (found.generation, found.protocol_type) if found is not None else (0, None)
 
-    def consumer(self, group: str) -> KeptGroup | None:
-        """A group of the consumer protocol as it was last kept; None: it is none. Not to be changed."""
+    def kept(self, group: str, kind: int) -> KeptGroup | None:
+        """A group with its members as it was last kept; `kind` is MEMBERS or SHARE; None: it is none of these."""
         found = self._find(group)
-        return found.consumer if found is not None else None
+        return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
 
     def _find(self, group: str) -> _GroupOffsets | None:
         return self._buckets[bucket_of(group)].groups.get(group)
@@ -248,9 +247,9 @@ class CommittedOffsets:
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
 
-    def keep(self, group: str, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
-        """What became of a group of the consumer protocol: its row, and those of the members that changed."""
-        self._append(group, [MEMBERS, group, row, members])
+    def keep(self, group: str, kind: int, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+        """What became of a group with members, MEMBERS or SHARE: its row, and those of the members that changed."""
+        self._append(group, [kind, group, row, members])
 
     def convert(self, group: str) -> None:
         """An empty group of the consumer protocol is none any more; its offsets stay."""
@@ -269,6 +268,16 @@ class CommittedOffsets:
 
     def _append(self, group: str, body: list[Any]) -> None:
         self._buckets[bucket_of(group)].append(body)
+
+
+def _kept(
+    known: KeptGroup | None, kind: int, row: Sequence[Any] | None, members: Mapping[str, Sequence[Any] | None]
+) -> KeptGroup | None:
+    if row is None:
+        return None
+    known = known if known is not None and known.kind == kind else KeptGroup(kind)
+    known.apply(row, members)
+    return known
 
 
 def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[list[Any]]:
@@ -292,8 +301,8 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
 
 def _snapshot(group: str, held: _GroupOffsets) -> Iterator[bytes]:
     yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
-    if held.consumer is not None:
-        yield frame(msgpack.packb([MEMBERS, group, held.consumer.epochs, held.consumer.members]))
+    if held.kept is not None:
+        yield frame(msgpack.packb([held.kept.kind, group, held.kept.row, held.kept.members]))
     for now_ms, topics in _by_time(held.offsets):
         yield frame(msgpack.packb([COMMIT, group, now_ms, topics]))
 

@@ -19,9 +19,9 @@ from shards.mesh.deferred import MaybeDeferred, gather, then
 
 
 class ConsumerCoordinator:
-    """`make_way(group)`: whether no group of the classic protocol is in the way; one without members is dropped.
+    """`make_way(group)`: whether no group of another protocol is in the way; a classic one without members is dropped.
 
-    `is_classic(group)`: whether there is one, of a group that is not of the consumer protocol. `served()` is called after each
+    `is_other(group)`: whether there is one, of a group that is not of the consumer protocol. `served()` is called after each
     heartbeat.
     """
 
@@ -31,14 +31,14 @@ class ConsumerCoordinator:
         topics: ConsumerTopics,
         *,
         make_way: Callable[[str], bool],
-        is_classic: Callable[[str], bool],
+        is_other: Callable[[str], bool],
         served: Callable[[], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._groups = groups
         self._topics = topics
         self._make_way = make_way
-        self._is_classic = is_classic
+        self._is_other = is_other
         self._served = served
         self._now_ms = now_ms
 
@@ -49,8 +49,8 @@ class ConsumerCoordinator:
             return _told(
                 HeartbeatResult(
                     codes.GROUP_ID_NOT_FOUND,
-                    f"Group {group} is not a consumer group: it has members of the classic protocol, and no group is converted "
-                    "while it has members.",
+                    f"Group {group} is not a consumer group: it is a share group, or has members of the classic protocol, and "
+                    "no group is converted while it has members.",
                 )
             )
         if request.epoch in (LEAVE, LEAVE_STATIC):
@@ -70,12 +70,12 @@ class ConsumerCoordinator:
         return _told(result)
 
     def describe(self, group_id: str) -> list[Any]:
-        """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["classic"] for one of that
+        """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of that
         protocol. A member as [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by
         topic id."""
         group = self._groups.get(group_id)
         if group is None:
-            return ["classic"] if self._is_classic(group_id) else []
+            return ["other"] if self._is_other(group_id) else []
         members = [self._described(member) for member in group.members.values()]
         return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
 

@@ -3,7 +3,7 @@
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
 Joins and syncs may be answered later; all else is answered at once. A shard that is killed forgets its groups' members
 and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Groups of the consumer protocol are kept with
-their members (consumer_groups.py), and go on. Its successor answers other shards only
+their members (consumer_groups.py), and go on; so are share groups (share_groups.py). Its successor answers other shards only
 from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 
 C1  An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
@@ -13,7 +13,7 @@ C2  Offsets are committed in a transaction only if its coordinator said that it 
 C3  A group id is of one protocol at a time. A group without members becomes one of the other protocol by the first member
     that joins it so; one with members stays what it is, as in Kafka by group.consumer.migration.policy=disabled. Kafka
     lets classic members into a group of the consumer protocol all the same; here they are told
-    INCONSISTENT_GROUP_PROTOCOL.
+    INCONSISTENT_GROUP_PROTOCOL. A share group stays one, and no other becomes one.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -38,6 +38,9 @@ from broker.groups.consumer_topics import ConsumerTopics
 from broker.groups.group_table import GroupTable
 from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest
 from broker.groups.rebalance import GroupState
+from broker.groups.share.member import ShareGroupConfig
+from broker.groups.share_coordinator import ShareCoordinator
+from broker.groups.share_groups import ShareGroups
 from broker.protocol import codes
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
@@ -46,7 +49,7 @@ OPERATIONS = (
     "join", "sync", "heartbeat", "leave", "commit", "commit_in_transaction", "fetch", "drop_offsets", "describe", "list",
     "delete",
 )  # fmt: skip
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 """Types of groups, as ListGroups spells them."""
 GROUP_NOT_FOUND_SINCE = 9  # of OffsetCommit
 EXPIRY_CHECK_S = 60.0
@@ -106,7 +109,22 @@ class GroupCoordinator:
             self.consumers,
             self.topics,
             make_way=self._make_way,
-            is_classic=lambda group: self.groups.get(group) is not None or group in offsets,
+            is_other=self._is_known,
+            served=self._look_again,
+            now_ms=now_ms,
+        )
+        self.shares = ShareGroups(
+            offsets,
+            self.topics,
+            config=self._share_config,
+            most_members=lambda: int(image.get("turnstile.share.members.max")),
+            most_groups=lambda: int(image.get("turnstile.share.groups.max")),
+            now_ms=now_ms,
+        )
+        self.share = ShareCoordinator(
+            self.shares,
+            image,
+            is_taken=lambda group: self._is_known(group) and self.shares.get(group) is None,
             served=self._look_again,
             now_ms=now_ms,
         )
@@ -114,6 +132,7 @@ class GroupCoordinator:
             **{operation: getattr(self, operation) for operation in OPERATIONS},
             "consumer_heartbeat": consumer.heartbeat,
             "consumer_describe": consumer.describe,
+            **self.share.operations,
         }
         """What other shards and handlers may ask for."""
         self.verify: Verify = lambda *_: codes.COORDINATOR_NOT_AVAILABLE
@@ -127,6 +146,7 @@ class GroupCoordinator:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
         self.topics.image_changed(["topic"])
         self.consumers.load()
+        self.shares.load()
         self._open.resolve(None)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.topics.run)
@@ -143,6 +163,7 @@ class GroupCoordinator:
             now_ms = self._now_ms()
             self.groups.tick(now_ms)
             self.consumers.tick(now_ms)
+            self.shares.tick(now_ms)
             if now_ms >= check_ms:
                 await self.expire()
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
@@ -271,7 +292,9 @@ class GroupCoordinator:
     def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
         """[code of the group, a code per place]; topics in use by members keep their offsets (KIP-496)."""
         group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
-        if (group is None or not group.members) and group_id not in self.offsets:
+        if ((group is None or not group.members) and group_id not in self.offsets) or self.shares.get(
+            group_id
+        ) is not None:
             return [codes.GROUP_ID_NOT_FOUND, []]
         if group is not None and group.members and group.protocol_type != "consumer":
             return [codes.NON_EMPTY_GROUP, []]
@@ -288,7 +311,7 @@ class GroupCoordinator:
         [id, instance id, client id, client host, metadata, assignment]."""
         group = self.groups.get(group_id)
         if group is None:
-            if group_id not in self.offsets or self.consumers.get(group_id) is not None:
+            if group_id not in self.offsets or self._has_members_kept(group_id):
                 return []
             return [GroupState.EMPTY.value, self.offsets.generation(group_id)[1] or "", "", []]
         stable = group.state is GroupState.STABLE
@@ -303,16 +326,20 @@ class GroupCoordinator:
         """[id, protocol type, state, type] of every group."""
         found = {group.id: [group.id, group.protocol_type or "", group.state.value, CLASSIC] for group in self.groups}
         found.update({group.id: [group.id, CONSUMER, group.state, CONSUMER] for group in self.consumers})
+        found.update({group.id: [group.id, SHARE, group.state, SHARE] for group in self.shares})
         for group_id in self.offsets:
             if group_id not in found:
                 kind = self.offsets.generation(group_id)[1] or ""
                 found[group_id] = [group_id, kind, GroupState.EMPTY.value, CLASSIC]
         return [*found.values()]
 
-    def delete(self, group_id: str) -> int:
+    def delete(self, group_id: str) -> MaybeDeferred[int]:
         group = self.groups.get(group_id)
-        if group is None and group_id not in self.offsets:
+        if not self._is_known(group_id):
             return codes.GROUP_ID_NOT_FOUND
+        share = self.shares.get(group_id)
+        if share is not None:
+            return self.share.delete(share, lambda: self._written(group_id, lambda: self._forget(group_id)))
         consumer = self.consumers.get(group_id)
         if (group is not None and (group.members or group.pending)) or (consumer is not None and consumer.members):
             return codes.NON_EMPTY_GROUP
@@ -322,6 +349,7 @@ class GroupCoordinator:
         """Drops every group and all that was committed. Raises OSError."""
         self.groups.clear()
         self.consumers.clear()
+        self.shares.clear()
         for group_id in self.offsets:
             self.offsets.forget(group_id)
 
@@ -336,6 +364,12 @@ class GroupCoordinator:
                 return  # a disk that takes nothing is asked again at the next check
 
     def _expire(self, group_id: str) -> None:
+        share = self.shares.get(group_id)
+        if share is not None:
+            self.shares.forget_topics(
+                share, lambda topic_id: self._image.topics.by_id(uuid.UUID(hex=topic_id)) is not None
+            )
+            return
         retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
         now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
         group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
@@ -376,13 +410,30 @@ class GroupCoordinator:
             get("group.consumer.assignors"),
         )
 
-    # --- both protocols --------------------------------------------------------------------------------------------
+    def _share_config(self, group_id: str) -> ShareGroupConfig:
+        return ShareGroupConfig(
+            self._image.group_get(group_id, "share.heartbeat.interval.ms"),
+            self._image.group_get(group_id, "share.session.timeout.ms"),
+            self._image.get("group.share.max.size"),
+        )
+
+    # --- all protocols ---------------------------------------------------------------------------------------------
+
+    def _is_known(self, group_id: str) -> bool:
+        """Whether there is a group of any protocol by that id."""
+        return self.groups.get(group_id) is not None or group_id in self.offsets
+
+    def _has_members_kept(self, group_id: str) -> bool:
+        """Whether it is a group of another than the classic protocol."""
+        return self.consumers.get(group_id) is not None or self.shares.get(group_id) is not None
 
     def _may_commit(self, group: str, member: str, instance: str | None, generation: int, version: int | None) -> int:
         """`version` is that of OffsetCommit; None: in a transaction."""
         consumer = self.consumers.get(group)
         if consumer is not None:
             return consumer.may_commit(member, instance, generation, version)
+        if self.shares.get(group) is not None:
+            return codes.GROUP_ID_NOT_FOUND
         code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
         missing = code == codes.ILLEGAL_GENERATION and version is not None and version >= GROUP_NOT_FOUND_SINCE
         return codes.GROUP_ID_NOT_FOUND if missing and self.groups.get(group) is None else code
@@ -390,7 +441,7 @@ class GroupCoordinator:
     def _make_way(self, group_id: str) -> bool:
         """Whether no group of the classic protocol is in the way of one of the consumer protocol; C3."""
         group = self.groups.get(group_id)
-        if group is not None and group.members:
+        if (group is not None and group.members) or self.shares.get(group_id) is not None:
             return False
         self.groups.forget(group_id)
         return True
@@ -398,6 +449,8 @@ class GroupCoordinator:
     def _make_classic(self, group_id: str, *, asks_for_id: bool) -> int:
         """NONE if a member of the classic protocol may join; C3. One that only asks for its id converts nothing yet."""
         consumer = self.consumers.get(group_id)
+        if self.shares.get(group_id) is not None:
+            return codes.INCONSISTENT_GROUP_PROTOCOL
         if consumer is None:
             return codes.NONE
         if consumer.members:
@@ -429,6 +482,7 @@ class GroupCoordinator:
         self.offsets.forget(group)
         self.groups.forget(group)
         self.consumers.drop(group)
+        self.shares.drop(group)
 
     def _is_current(self, topic: str, topic_id: str) -> bool:
         found = self._image.topics.get(topic)
@@ -441,5 +495,5 @@ class GroupCoordinator:
             self._wake.set()
 
     def _next_deadline_ms(self) -> int | None:
-        due = (self.groups.next_deadline_ms(), self.consumers.next_deadline_ms())
+        due = (each.next_deadline_ms() for each in (self.groups, self.consumers, self.shares))
         return min((each for each in due if each is not None), default=None)

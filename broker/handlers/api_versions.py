@@ -1,8 +1,9 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software, answered in version 0 when too new), KIP-584.
 
 The versions are those of the routes. Produce is listed from version 0, as Kafka 4.1 does for librdkafka's sake, though
-it is served from 3. Of features, two are listed: clients that know level 2 of `transaction.version` use KIP-890's second version
-of the protocol, and level 1 of `group.version` is the consumer group protocol (KIP-848). They can't be changed.
+it is served from 3. Of the features that are listed, clients that know level 2 of `transaction.version` use KIP-890's second
+version of the protocol, level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1 of `share.version` are
+share groups (KIP-932).
 """
 
 import re

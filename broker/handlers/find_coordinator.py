@@ -1,12 +1,13 @@
 """FindCoordinator 0-6: which broker coordinates a group or a transactional id.
 
 Version 4 asks for several keys at once (KIP-699). Groups and transactional ids are spread over the brokers by a hash
-of their name, so no broker has to be asked. Share groups (key type 2) are not emulated: INVALID_REQUEST, as Kafka's
-answer to keys it can't place.
+of their name, so no broker has to be asked. A key of a share partition (type 2, from version 6), "group:topic id:partition", is
+placed with its group; one that Kafka can't read is INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from functools import partial
 
@@ -16,7 +17,10 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import FindCoordinatorRequest
 from broker.serve.call import Call, Route
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARE_SINCE = 6
+_ID_BYTES = 16
+_WRONG_KEY = "This is not the key of a group, a transactional id or a share partition."
 
 
 def routes(cluster: ClusterMetadata) -> list[Route]:
@@ -38,9 +42,23 @@ def _found(
     make: Callable[..., Message], cluster: ClusterMetadata, call: Call, kind: int, key: str, no_error: str
 ) -> Message:
     """What `make` makes of a coordinator's fields; `no_error` is the error message where there is no error."""
+    owner: str | None = key
     if kind not in (GROUP, TRANSACTION):
-        message = "Only groups and transactional ids have a coordinator here."
-        return make(node_id=-1, host="", port=-1, error_code=codes.INVALID_REQUEST, error_message=message)
-    broker = cluster.coordinator(key)
+        owner = _group_of(key) if kind == SHARE and call.api_version >= SHARE_SINCE else None
+    if owner is None:
+        return make(node_id=-1, host="", port=-1, error_code=codes.INVALID_REQUEST, error_message=_WRONG_KEY)
+    broker = cluster.coordinator(owner)
     host, port = cluster.endpoint(broker, call.listener)
     return make(node_id=broker, host=host, port=port, error_code=codes.NONE, error_message=no_error)
+
+
+def _group_of(key: str) -> str | None:
+    """The group in the key of a share partition; None: it is no such key. Source: SharePartitionKey.validate."""
+    group, *rest = key.split(":")
+    try:
+        topic_id, partition = rest
+        int(partition)
+        is_id = len(urlsafe_b64decode(topic_id + "==")) == _ID_BYTES
+    except ValueError:
+        return None
+    return group if group.strip() and is_id else None

@@ -41,6 +41,8 @@ from broker.handlers import (
     reassignments,
     scram_users,
     share_fetch,
+    share_group_offsets,
+    share_groups,
     telemetry,
     transactions,
     txn_offset_commit,
@@ -133,6 +135,7 @@ class Kafka:
         )
         share_homes = ShareHomes(homes, range(plan.brokers), image)
         share_homes.serve(self._shares)
+        self._groups.share.state = share_homes
         calls = GroupRouter(self._groups, mesh, shard, plan.shards)
         mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
@@ -158,6 +161,8 @@ class Kafka:
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
             *consumer_groups.routes(shown, calls, image, turns),
+            *share_groups.routes(shown, calls, image, turns),
+            *share_group_offsets.routes(shown, calls, image, turns),
             *offset_commits.routes(shown, calls, image, turns),
             *transactions.routes(homes),
             *txn_offset_commit.routes(shown, calls, image),

@@ -77,8 +77,13 @@ APIS = {
     72: Api("push_telemetry", 0, 0, 0),
     74: Api("list_config_resources", 0, 1, 0),
     75: Api("describe_topic_partitions", 0, 0, 0),
+    76: Api("share_group_heartbeat", 1, 1, 0),
+    77: Api("share_group_describe", 1, 1, 0),
     78: Api("share_fetch", 1, 2, 0),
     79: Api("share_acknowledge", 1, 2, 0),
+    90: Api("describe_share_group_offsets", 0, 1, 0),
+    91: Api("alter_share_group_offsets", 0, 0, 0),
+    92: Api("delete_share_group_offsets", 0, 0, 0),
 }
 """What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
 

@@ -714,6 +714,19 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Cursor | None
 
 
+class ShareGroupHeartbeatRequest(Message):
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rack_id: str | None
+    subscribed_topic_names: tuple[str, ...] | None
+
+
+class ShareGroupDescribeRequest(Message):
+    group_ids: tuple[str, ...]
+    include_authorized_operations: bool
+
+
 class ShareAcknowledgementBatch(Message):
     first_offset: int
     last_offset: int
@@ -772,3 +785,41 @@ class ShareAcknowledgeRequest(Message):
     share_session_epoch: int
     is_renew_ack: bool
     topics: tuple[AcknowledgeTopic, ...]
+
+
+class DescribeShareGroupOffsetsRequestTopic(Message):
+    topic_name: str
+    partitions: tuple[int, ...]
+
+
+class DescribeShareGroupOffsetsRequestGroup(Message):
+    group_id: str
+    topics: tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None
+
+
+class DescribeShareGroupOffsetsRequest(Message):
+    groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...]
+
+
+class AlterShareGroupOffsetsRequestPartition(Message):
+    partition_index: int
+    start_offset: int
+
+
+class AlterShareGroupOffsetsRequestTopic(Message):
+    topic_name: str
+    partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...]
+
+
+class AlterShareGroupOffsetsRequest(Message):
+    group_id: str
+    topics: tuple[AlterShareGroupOffsetsRequestTopic, ...]
+
+
+class DeleteShareGroupOffsetsRequestTopic(Message):
+    topic_name: str
+
+
+class DeleteShareGroupOffsetsRequest(Message):
+    group_id: str
+    topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...]

@@ -106,10 +106,10 @@ class ShareHomes:
         """The answers of the homes in the order of `rows`: `unknown` where there is no such partition, `lost` where its home
         does not answer."""
         by_broker: dict[int, list[int]] = {}
-        for index, place in enumerate(places):
-            topic = self._image.topics.by_id(place.topic_id)
-            if topic is not None and 0 <= place.partition < len(topic.leaders):
-                by_broker.setdefault(topic.leaders[place.partition], []).append(index)
+        for index, (topic_id, partition) in enumerate(places):
+            topic = self._image.topics.by_id(topic_id)
+            if topic is not None and 0 <= partition < len(topic.leaders):
+                by_broker.setdefault(topic.leaders[partition], []).append(index)
         asked = [
             _or(
                 self._ask(broker, group, operation, group, [rows[i] for i in indexes]),
@@ -129,7 +129,8 @@ class ShareHomes:
 
 
 def _row(place: SharePlace) -> tuple[str, int]:
-    return place.topic_id.hex, place.partition
+    topic_id, partition = place
+    return topic_id.hex, partition
 
 
 def _all(answer: Any, count: int) -> list[Any]:

@@ -11,6 +11,8 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import NamedTuple
 
+VERSION = "4.1.0"
+"""The Kafka that is compared with."""
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "peers"
 # Tools live for a second or two: the quick compiler alone and shared class data start them in half the time.
@@ -29,28 +31,29 @@ class Ran(NamedTuple):
     err: str
 
 
-def classpath() -> str:
+def classpath(version: str = VERSION) -> str:
     """Class path of Kafka's jars, our launcher and our plugin; resolves and compiles once. Raises Missing."""
     pom, *sources = (HERE / "kafka" / name for name in ("pom.xml", "Tools.java", "TelemetryReceiver.java"))
     made_of = hashlib.sha256(b"".join(path.read_bytes() for path in (pom, *sources))).hexdigest()
-    home = BUILD / "kafka"
+    home = BUILD / ("kafka" if version == VERSION else f"kafka-{version}")
     stamp = home / "made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
     with open(BUILD / "kafka.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes want them at once
         if not stamp.exists() or stamp.read_text() != made_of:
-            _make(home, pom, sources)
+            _make(home, pom, sources, version)
             stamp.write_text(made_of)
     return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
 
 
-def _make(home: Path, pom: Path, sources: list[Path]) -> None:
+def _make(home: Path, pom: Path, sources: list[Path], version: str) -> None:
     for command in ("mvn", "javac"):
         if shutil.which(command) is None:
             raise Missing(f"{command} is not installed, so Kafka's jars can't be had")
     shutil.rmtree(home, ignore_errors=True)
     (home / "classes").mkdir(parents=True)
-    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={home / 'jars'}"])
+    chosen = (f"-DoutputDirectory={home / 'jars'}", f"-Dkafka.version={version}")
+    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *chosen])
     _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), *map(str, sources)])
 
 
@@ -69,6 +72,9 @@ MAINS = {
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
@@ -86,9 +92,9 @@ MAINS = {
 class Tools:
     """Kafka's tools, in one JVM that stays up between them. A context manager; not for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = VERSION) -> None:
         self._jvm = subprocess.Popen(
-            ["java", *JVM_FLAGS, "-cp", classpath(), "Tools"],
+            ["java", *JVM_FLAGS, "-cp", classpath(version), "Tools"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.peers.jars import BUILD, HERE, JVM_FLAGS, Missing, Tools, classpath
+from scripts.peers.jars import BUILD, HERE, JVM_FLAGS, VERSION, Missing, Tools, classpath
 
 START_TIMEOUT_S = 60.0
 
@@ -65,19 +65,24 @@ def _kfake_binary() -> str:
 
 @contextmanager
 def kafka(
-    settings: Mapping[str, str] | None = None, *, port: int = 0, heap: str = "1g", features: Sequence[str] = ()
+    settings: Mapping[str, str] | None = None,
+    *,
+    port: int = 0,
+    heap: str = "1g",
+    features: Sequence[str] = (),
+    version: str = VERSION,
 ) -> Iterator[Server]:
-    """One Kafka 4.1 broker, its own controller (KRaft), in a temporary directory. Raises Missing without the jars.
+    """One Kafka broker, its own controller (KRaft), in a temporary directory. Raises Missing without the jars.
 
     `settings` are broker properties on top of the ones it needs, `port` that of the first listener, if they name one;
     `features` are levels that differ from 4.1's own, as "share.version=1".
     Raises TimeoutError if it never answers.
     """
-    path = classpath()
+    path = classpath(version)
     with tempfile.TemporaryDirectory(prefix="kafka-peer-") as home:
         port, properties = port or free_port(), Path(home) / "server.properties"
         properties.write_text(_properties(home, port, free_port(), settings or {}))
-        with Tools() as tools:
+        with Tools(version) as tools:
             made = tools(
                 "kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone",
                 *(word for feature in features for word in ("--feature", feature)),

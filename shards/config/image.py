@@ -24,7 +24,6 @@ from shards.limits.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature")
-_DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
 
 class ImageChange(NamedTuple):
@@ -97,7 +96,7 @@ class ClusterImage:
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
         self._ip_quotas = IpQuotaTable()
-        self._values = _DEFAULTS
+        self._values: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
     # ---- changes
 
@@ -175,7 +174,7 @@ class ClusterImage:
     def _compute(self) -> set[str]:
         """Derives values and limits from the records. Returns the pools whose cap may be another one now."""
         found = given(self.broker, self.static, self.dynamic)
-        self._values = _DEFAULTS | {name: value for name, value in found.items() if name in BROKER}
+        self._values = {name: found.get(name, setting.default) for name, setting in BROKER.items()}
         before, self.limits = self.limits, ConnectionLimits(found)
         return self.limits.changed_pools(before)
 

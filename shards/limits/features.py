@@ -1,7 +1,8 @@
 """Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.1. Pure.
 
-A level is told to clients, and those of groups and transactions are obeyed. Features that are not here are not supported: streams
-groups are not emulated. Source: FeatureControlManager, MetadataVersion.
+A level is told to clients, and those of groups, share groups and transactions are obeyed. Features that are not here are not
+supported: streams groups are not emulated. Share groups are on in a new cluster, as in Kafka 4.2.
+Source: FeatureControlManager, MetadataVersion.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ class Feature(NamedTuple):
     default: int
 
 
-METADATA_VERSION, KRAFT_VERSION, GROUP_VERSION = "metadata.version", "kraft.version", "group.version"
-SHARE_VERSION = "share.version"
+METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
+GROUP_VERSION, SHARE_VERSION = "group.version", "share.version"
 FEATURES = {
     METADATA_VERSION: Feature(7, 27, 27),
     KRAFT_VERSION: Feature(0, 1, 1),

@@ -34,6 +34,7 @@ from broker.handlers import (
     metadata,
     offset_commits,
     reassignments,
+    share_groups,
 )
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.topic_mutations import TopicMutations
@@ -163,6 +164,7 @@ class Desk:
             *find_coordinator.routes(shown),
             *classic_groups.routes(shown, calls, turns),
             *consumer_groups.routes(shown, calls, image, turns),
+            *share_groups.routes(shown, calls, image, turns),
             *offset_commits.routes(shown, calls, image, turns),
         ]
         self._routes[member] = {route.api_key: route for route in routes}

@@ -7,10 +7,17 @@ A row of a group is [epoch, assignment epoch, fingerprint]; one of a member is t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from broker.groups.consumer.member import ConsumerMember, MemberState, Partitions, Progress, Subscription
+from broker.groups.consumer.member import (
+    ConsumerMember,
+    MemberState,
+    Partitions,
+    Progress,
+    Subscription,
+    TopicPartition,
+)
 from broker.runtime.places import by_topic
 
 
@@ -19,7 +26,7 @@ def to_row(member: ConsumerMember) -> list[Any]:
     return [
         member.instance_id, member.rack_id, member.client_id, member.client_host, member.rebalance_ms, member.assignor,
         list(asked.names), asked.regex, list(asked.reader), int(progress.state), progress.epoch, member.previous_epoch,
-        _by_topic(progress.assigned), _by_topic(progress.revoking), _by_topic(member.target),
+        packed(progress.assigned), packed(progress.revoking), packed(member.target),
     ]  # fmt: skip
 
 
@@ -36,32 +43,16 @@ def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
         rebalance_ms=rebalance_ms,
         assignor=assignor,
         subscription=Subscription(tuple(sys.intern(name) for name in names), regex, (user, address)),
-        progress=Progress(MemberState(state), epoch, _places(assigned), _places(revoking)),
+        progress=Progress(MemberState(state), epoch, unpacked(assigned), unpacked(revoking)),
         previous_epoch=previous,
-        target=_places(target),
+        target=unpacked(target),
     )
 
 
-def _by_topic(places: Partitions) -> list[list[Any]]:
+def packed(places: Iterable[TopicPartition]) -> list[list[Any]]:
+    """[[topic id, [number, ...]], ...]."""
     return [[topic, numbers] for topic, numbers in by_topic(sorted(places)).items()]
 
 
-def _places(rows: Iterable[Any]) -> Partitions:
+def unpacked(rows: Iterable[Any]) -> Partitions:
     return frozenset((sys.intern(topic), number) for topic, numbers in rows for number in numbers)
-
-
-class KeptGroup:
-    """A consumer group as its records say; `members` are rows."""
-
-    def __init__(self) -> None:
-        self.epochs: Sequence[Any] = (0, 0, "")
-        self.members: dict[str, Sequence[Any]] = {}
-
-    def apply(self, epochs: Sequence[Any], rows: Mapping[str, Sequence[Any] | None]) -> None:
-        """A row None: that member is gone."""
-        self.epochs = epochs
-        for member_id, row in rows.items():
-            if row is None:
-                self.members.pop(member_id, None)
-            else:
-                self.members[member_id] = row

@@ -1,0 +1,24 @@
+"""A group with its members as their records say; what a row means is the matter of its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class KeptGroup:
+    """`kind` is that of the records; `row` is of the group, `members` are the rows of its members."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        self.row: Sequence[Any] = ()
+        self.members: dict[str, Sequence[Any]] = {}
+
+    def apply(self, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+        """A row None: that member is gone."""
+        self.row = row
+        for member_id, each in members.items():
+            if each is None:
+                self.members.pop(member_id, None)
+            else:
+                self.members[member_id] = each

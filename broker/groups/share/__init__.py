@@ -1,0 +1,1 @@
+"""Share groups (KIP-932) as pure state: members and what they are assigned."""
