@@ -9,6 +9,7 @@ from broker.access.access import MESSAGES, Access, after, answered
 from broker.access.acl import Operation, ResourceType
 from broker.access.group_guards import DENIED, GROUP, TOPIC_DENIED, of_group, of_group_and_topics
 from broker.access.topic_guards import by_topic
+from broker.protocol import codes
 from broker.protocol.wire import Types
 from broker.serve.call import Answer, Call, Handler
 
@@ -80,6 +81,12 @@ def _unaltered(types: Types, topic: Any) -> Any:
     return types.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, topic_id=None, partitions=partitions)
 
 
+_NAMES: dict[str, Any] = {
+    "answers": "responses",
+    "name": "topic_name",
+    "error_code": codes.NONE,
+    "error_message": None,
+}
 alter_offsets = of_group_and_topics(
     of_group(
         Operation.READ,
@@ -87,9 +94,7 @@ alter_offsets = of_group_and_topics(
             error_code=DENIED, error_message=MESSAGES[DENIED], responses=()
         ),
     ),
-    by_topic(
-        Operation.READ, _unaltered, answers="responses", name="topic_name", alone="AlterShareGroupOffsetsResponse"
-    ),
+    by_topic(Operation.READ, _unaltered, alone="AlterShareGroupOffsetsResponse", **_NAMES),
 )
 delete_offsets = of_group_and_topics(
     of_group(
@@ -103,8 +108,7 @@ delete_offsets = of_group_and_topics(
         lambda types, topic: types.DeleteShareGroupOffsetsResponseTopic(
             topic_name=topic.topic_name, topic_id=None, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED]
         ),
-        answers="responses",
-        name="topic_name",
         alone="DeleteShareGroupOffsetsResponse",
+        **_NAMES,
     ),
 )

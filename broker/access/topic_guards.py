@@ -23,11 +23,17 @@ Made = Callable[[Types, Any], Any]
 
 
 def by_topic(
-    operation: Operation, made: Made, *, answers: str = "topics", name: str = "name", alone: str | None = None
+    operation: Operation,
+    made: Made,
+    *,
+    answers: str = "topics",
+    name: str = "name",
+    alone: str | None = None,
+    **fields: Any,
 ) -> Guard:
     """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
 
-    `alone`: the class of the response that is given without the handler when no topic is allowed.
+    `alone`: the class of the response that is given without the handler when no topic is allowed; `fields` are what else it has.
     """
 
     def guard(access: Access, handler: Handler) -> Handler:
@@ -37,7 +43,7 @@ def by_topic(
                 return handler(request, call)
             refused = [made(call.types, topic) for topic in denied]
             if alone and not allowed:
-                return cast(Answer, getattr(call.types, alone)(**{answers: tuple(refused)}))
+                return cast(Answer, getattr(call.types, alone)(**{answers: tuple(refused)}, **fields))
             request.topics = tuple(allowed)
             return after(handler(request, call), lambda response: answered(response, answers, refused))
 

@@ -48,7 +48,7 @@ TIMEOUT = timedelta(seconds=20)
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if PEER == "kafka":
-        with servers.kafka(_KAFKA) as server:
+        with servers.kafka(_KAFKA, features=("share.version=1",)) as server:
             yield server.bootstrap
         return
     if PEER is not None:
@@ -333,6 +333,43 @@ def _coordinator(kind: int, key: str) -> Callable[[Wired, str], list[int]]:
     return ask
 
 
+def _share_beat(connection: Wired, topic: str) -> list[int]:
+    asked = {"group_id": "s", "member_id": "m", "subscribed_topic_names": [topic]}
+    return [connection.ask("share_group_heartbeat", 1, **asked).error_code]
+
+
+def _share_groups(connection: Wired, topic: str) -> list[int]:
+    return [each.error_code for each in connection.ask("share_group_describe", 1, group_ids=["s"]).groups]
+
+
+def _share_offsets(connection: Wired, topic: str) -> list[int]:
+    types = connection.types("describe_share_group_offsets", 0)
+    asked = types.DescribeShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[0])
+    groups = [types.DescribeShareGroupOffsetsRequestGroup(group_id="s", topics=[asked])]
+    (group,) = connection.ask("describe_share_group_offsets", 0, groups=groups).groups
+    return [group.error_code, *of_topics(group)]
+
+
+def _alter_share_offsets(connection: Wired, topic: str) -> list[int]:
+    types = connection.types("alter_share_group_offsets", 0)
+    one = types.AlterShareGroupOffsetsRequestPartition(partition_index=9, start_offset=0)
+    asked = types.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[one])
+    answered = connection.ask("alter_share_group_offsets", 0, group_id="s", topics=[asked])
+    return [answered.error_code, *(each.error_code for topic in answered.responses for each in topic.partitions)]
+
+
+def _delete_share_offsets(connection: Wired, topic: str) -> list[int]:
+    topics = [connection.types("delete_share_group_offsets", 0).DeleteShareGroupOffsetsRequestTopic(topic_name=topic)]
+    answered = connection.ask("delete_share_group_offsets", 0, group_id="none", topics=topics)
+    return [answered.error_code, *(each.error_code for each in answered.responses)]
+
+
+def _share_coordinator(connection: Wired, topic: str) -> list[int]:
+    keys = ("s:AAAAAAAAAAAAAAAAAAAAAQ:0",)
+    answered = connection.ask("find_coordinator", 6, key_type=2, coordinator_keys=keys)
+    return [each.error_code for each in answered.coordinators]
+
+
 def _init(transactional_id: str | None) -> Callable[[Wired, str], list[int]]:
     def ask(connection: Wired, topic: str) -> list[int]:
         return [
@@ -413,6 +450,13 @@ CASES = {
     "delete offsets": Case(_delete_offsets, [GROUP_FAILED], lambda t: (Grant(O.DELETE, G, "g"), Grant(O.READ, T, t))),
     "describe groups": Case(_groups, [GROUP_FAILED], on_group(O.DESCRIBE)),
     "delete groups": Case(_delete_groups, [GROUP_FAILED], lambda t: (Grant(O.DELETE, G, "none"),)),
+    "share heartbeat": Case(_share_beat, [GROUP_FAILED], lambda t: (Grant(O.READ, G, "s"), Grant(O.DESCRIBE, T, t))),
+    "describe share groups": Case(_share_groups, [GROUP_FAILED], lambda t: (Grant(O.DESCRIBE, G, "s"), Grant(O.DESCRIBE, T, t))),
+    "share offsets": Case(_share_offsets, [GROUP_FAILED], lambda t: (Grant(O.DESCRIBE, G, "s"), Grant(O.DESCRIBE, T, t))),
+    "alter share offsets": Case(_alter_share_offsets, [GROUP_FAILED], lambda t: (Grant(O.READ, G, "s"), Grant(O.READ, T, t))),
+    "delete share offsets": Case(_delete_share_offsets, [GROUP_FAILED], lambda t: (Grant(O.DELETE, G, "none"), Grant(
+        O.READ, T, t))),
+    "coordinator of shares": Case(_share_coordinator, [CLUSTER_FAILED], on_cluster(O.CLUSTER_ACTION)),
     "coordinator of a group": Case(_coordinator(0, "g"), [GROUP_FAILED], on_group(O.DESCRIBE)),
     "coordinator of an id": Case(_coordinator(1, "x"), [ID_FAILED], lambda t: (Grant(O.DESCRIBE, X, "x"),)),
     "idempotence": Case(_init(None), [CLUSTER_FAILED], on_cluster(O.IDEMPOTENT_WRITE)),
@@ -673,6 +717,14 @@ def test_members_of_consumer_groups_see_what_they_may_describe(alice, admin, acl
         (hidden,) = bob.ask("consumer_group_describe", 1, group_ids=[group]).groups
         assert (hidden.error_code, hidden.members) == (TOPIC_FAILED, ())
     beat(alice, member_epoch=-1)
+
+
+def test_who_may_read_a_share_group_is_told_nothing_of_hidden_topics(alice, acls, topic):
+    acls(*(Grant(operation, G, group) for operation in (O.READ, O.DELETE) for group in ("s", "none")))
+    assert _share_beat(alice, topic) == [TOPIC_FAILED]
+    assert _share_offsets(alice, topic) == [codes.NONE, TOPIC_FAILED]
+    assert _alter_share_offsets(alice, topic) == [codes.NONE, TOPIC_FAILED]
+    assert _delete_share_offsets(alice, topic) == [codes.NONE, TOPIC_FAILED]
 
 
 def test_librdkafka_is_told_and_goes_on_when_it_may(bootstrap, topic, acls):
