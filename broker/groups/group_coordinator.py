@@ -30,15 +30,14 @@ import structlog
 import trio
 
 from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.consumer.member import ConsumerGroupConfig
 from broker.groups.consumer_coordinator import ConsumerCoordinator
 from broker.groups.consumer_groups import ConsumerGroups
 from broker.groups.consumer_protocol import subscriptions
 from broker.groups.consumer_topics import ConsumerTopics
+from broker.groups.group_configs import GroupConfigs
 from broker.groups.group_table import GroupTable
-from broker.groups.members import GroupConfig, JoinGroupResult, JoinRequest
+from broker.groups.members import JoinGroupResult, JoinRequest
 from broker.groups.rebalance import GroupState
-from broker.groups.share.member import ShareGroupConfig
 from broker.groups.share_coordinator import ShareCoordinator
 from broker.groups.share_groups import ShareGroups
 from broker.protocol import codes
@@ -90,8 +89,9 @@ class GroupCoordinator:
         self._image = image
         self._now_ms = now_ms
         self._wall_ms = wall_ms
+        configs = GroupConfigs(image)
         self.groups = GroupTable(
-            limits=self._limits,
+            limits=configs.classic,
             new_id=lambda: str(uuid.uuid4()),
             past=offsets.generation,
             remember=self._remember,
@@ -101,8 +101,8 @@ class GroupCoordinator:
         self.consumers = ConsumerGroups(
             offsets,
             self.topics,
-            config=self._consumer_config,
-            most_members=lambda: int(image.get("turnstile.consumer.members.max")),
+            config=configs.consumer,
+            most_members=partial(configs.most, "turnstile.consumer.members.max"),
             now_ms=now_ms,
         )
         consumer = ConsumerCoordinator(
@@ -116,9 +116,9 @@ class GroupCoordinator:
         self.shares = ShareGroups(
             offsets,
             self.topics,
-            config=self._share_config,
-            most_members=lambda: int(image.get("turnstile.share.members.max")),
-            most_groups=lambda: int(image.get("turnstile.share.groups.max")),
+            config=configs.share,
+            most_members=partial(configs.most, "turnstile.share.members.max"),
+            most_groups=partial(configs.most, "turnstile.share.groups.max"),
             now_ms=now_ms,
         )
         self.share = ShareCoordinator(
@@ -389,33 +389,6 @@ class GroupCoordinator:
             self._forget(group_id)
         else:
             self.offsets.drop(group_id, gone)
-
-    # --- small parts -------------------------------------------------------------------------------------------
-
-    def _limits(self) -> GroupConfig:
-        get = self._image.get
-        return GroupConfig(
-            get("group.min.session.timeout.ms"),
-            get("group.max.session.timeout.ms"),
-            get("group.max.size"),
-            get("group.initial.rebalance.delay.ms"),
-        )
-
-    def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
-        get = self._image.get
-        return ConsumerGroupConfig(
-            self._image.group_get(group_id, "consumer.heartbeat.interval.ms"),
-            self._image.group_get(group_id, "consumer.session.timeout.ms"),
-            get("group.consumer.max.size"),
-            get("group.consumer.assignors"),
-        )
-
-    def _share_config(self, group_id: str) -> ShareGroupConfig:
-        return ShareGroupConfig(
-            self._image.group_get(group_id, "share.heartbeat.interval.ms"),
-            self._image.group_get(group_id, "share.session.timeout.ms"),
-            self._image.get("group.share.max.size"),
-        )
 
     # --- all protocols ---------------------------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ class ShareCoordinator:
         def gone(code: int) -> int:
             return code or (codes.NON_EMPTY_GROUP if group.members else forget())
 
-        return then(self._state().delete(group.id, None), gone) if group.initialized else forget()
+        return then(self._state().delete(group.id, None), gone)
 
     # --- small parts ---------------------------------------------------------------------------------------------------
 
