@@ -177,6 +177,11 @@ class StepActions:
         return event
 
     def _too_late(self, pending: PendingConnection) -> None:
+        """A pool that lets others wait refuses it. Any other is not known to be full: its home refuses, or its tokens do when
+        it does not answer; and a pool that lets wait may follow."""
+        if not pending.rule.wait:
+            self._alarm(pending, _LATE_MS, partial(self._too_late, pending))
+            return
         pending.refusal = refusal_by_pool(Refused(pending.pool, pending.rule, self._tokens.version))
         self._advance(pending, Event.REFUSE)
 

@@ -403,6 +403,18 @@ def test_it_does_not_stop_its_listener_for_a_slot_and_is_refused_when_none_comes
     assert len(desk.tokens.cancelled) == 1 and not desk.tokens.held
 
 
+def test_for_a_pool_that_lets_nobody_wait_it_is_not_refused_before_its_home_has_answered():
+    desk = rechecked(0, tokens=None)
+    waiter = desk.tokens.waiters[" ".join(ALL)]
+    waiter.waits(IP, FULL.rule)
+    desk.timers.fire()
+    assert desk.log[-1] == "after 1000" and len(desk.pending) == 1
+    waiter.waits(LISTENER, WAITS)
+    desk.timers.fire()
+    assert desk.log[-1] == "refused listener_cap max.connections 9"
+    assert not desk.timers.alarms and not desk.tokens.held
+
+
 # Tokens
 
 
