@@ -390,6 +390,24 @@ def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: Simulat
     assert admitted(waiting)
 
 
+def test_the_end_of_a_lost_link_does_not_begin_the_deadline_anew(cluster: SimulatedCluster) -> None:
+    cluster.set_cap(4)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    world.cut(home, away)
+    cluster.run()
+    waiting = cluster.try_open(away)
+    cluster.wait(0.75)
+    world.crash(home, eof_first=False)
+    world.deliver(home, away)  # the link that broke before; that the home is dead is not known yet
+    for _ in range(2):
+        world.now_s += 0.25
+        world.tick(away)
+        world.end_pass(away)
+        cluster.oracle.look(away)
+    assert isinstance(waiting.decision, Refused) and waiting.decision.unavailable
+    cluster.restart(home)
+
+
 def test_a_cut_while_the_home_is_down_leaves_nothing_to_spend(cluster: SimulatedCluster) -> None:
     cluster.set_cap(100)
     cluster.open(2, on=cluster.elsewhere)

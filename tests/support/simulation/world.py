@@ -344,20 +344,28 @@ class World:
                 for pool in [pool for pool in vanished if self.home(pool) == target]:
                     del vanished[pool]
             return
-        node.may_cache -= {pool for pool in node.may_cache if self.home(pool) == source}
-        node.changing.add(source)
+        if self._peer_changed(node, source, kind, what):
+            node.may_cache -= {pool for pool in node.may_cache if self.home(pool) == source}
+            node.changing.add(source)
+
+    def _peer_changed(self, node: Node, peer: int, kind: str, what: Any) -> bool:
+        """Tells a shard what became of a peer; False if it knows: a link that was cut ends once more with its shard."""
         if kind == "up":
-            node.known[source] = what
-            node.met[source] = what[0]
-            self._peer_up(node, source, what[0])
+            node.known[peer] = what
+            node.met[peer] = what[0]
+            self._peer_up(node, peer, what[0])
         elif kind == "lost":
-            if node.known.pop(source, None) is not None:
-                for connection in node.connections:
-                    self._count_asked(connection, source)
-                self._peer_lost(node, source)
-        elif node.met.get(source) == what:
-            del node.met[source]
-            node.tokens.peer_down(source)
+            if node.known.pop(peer, None) is None:
+                return False
+            for connection in node.connections:
+                self._count_asked(connection, peer)
+            self._peer_lost(node, peer)
+        elif node.met.get(peer) == what:
+            del node.met[peer]
+            node.tokens.peer_down(peer)
+        else:
+            return False
+        return True
 
     def _receive(self, node: Node, source: int, message: Any) -> None:
         node.tokens.receive(source, message)
