@@ -155,7 +155,7 @@ class ShareFetching:
         fetch.failed = True
 
     def _read(self, fetch: _Fetch, open_partitions: Mapping[Place, SharePartition]) -> dict[Place, ShareRead]:
-        """Bytes are shared out evenly, as by Kafka's UniformPartitionMaxBytesStrategy; a batch comes in any case."""
+        """Bytes are shared out evenly, as by Kafka's UniformPartitionMaxBytesStrategy; one batch comes in any case."""
         if not open_partitions:
             return {}
         group, limits = fetch.session.group, fetch.limits
@@ -167,7 +167,7 @@ class ShareFetching:
             offset = partition.next_fetch_offset()
             found = read(
                 self._partitions, topic, place.partition, offset,
-                max_bytes=each_bytes, max_records=limits.max_records, committed=committed,
+                max_bytes=each_bytes, max_records=limits.max_records, committed=committed, at_least_one=not reads,
             )  # fmt: skip
             fetch.ends[place] = found.log_end
             if found.code not in (codes.NONE, codes.OFFSET_OUT_OF_RANGE):

@@ -40,15 +40,16 @@ def read(
     max_bytes: int,
     max_records: int,
     committed: bool,
+    at_least_one: bool = True,
 ) -> ShareRead:
-    """One batch at least if there is any, however large; then whole batches of `max_bytes` at most."""
+    """Whole batches of `max_bytes` at most; `at_least_one` if there is any, however large."""
     spans: list[Span] = []
     dropped: list[Span] = []
     at, left = offset, max_bytes
     while True:
         piece = min(left, PIECE_BYTES)
         code, end, start, data, _, aborted = partitions.do(
-            "read", (topic, partition, -1, at, piece, committed, not spans)
+            "read", (topic, partition, -1, at, piece, committed, at_least_one and not spans)
         )
         batches = [*_batches(data)]
         spans += [_span(batch) for batch in batches]

@@ -70,13 +70,16 @@ class ShareMember:
                 types.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=kinds)
                 for first, last, kinds in acks
             ]
-            partition = types.FetchPartition(partition_index=0, acknowledgement_batches=batches)
+            partitions = [
+                types.FetchPartition(partition_index=number, acknowledgement_batches=batches)
+                for number in more.pop("places", (0,))
+            ]
             fields = {"min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, **more}
             epoch, self.epoch = self.epoch, self.epoch + 1
             return types.ShareFetchRequest(
                 group_id="g", member_id=self.name, share_session_epoch=fields.pop("epoch", epoch),
                 max_wait=timedelta(milliseconds=wait_ms), forgotten_topics_data=(),
-                topics=[types.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])], **fields,
+                topics=[types.FetchTopic(topic_id=TOPIC_ID, partitions=partitions)], **fields,
             )  # fmt: skip
 
         return self.broker.send(self.shard, share_fetch.FETCH, version, build)

@@ -171,6 +171,16 @@ async def test_what_the_log_has_dropped_is_not_waited_for(broker: SharingBroker)
     assert await member.acquire((0, 1, [ACCEPT])) == [(2, 2, 1)]
 
 
+async def test_an_answer_is_not_larger_than_was_asked_for_but_by_one_batch(broker: SharingBroker) -> None:
+    broker.put_topic("t", 4)
+    for number in range(4):
+        assert not broker.partitions[0].do("append", ("t", number, batch(b"x" * 1000)))[0]
+    member = ShareMember(broker)
+    response = await member.ask(places=range(4), max_bytes=800)
+    assert 1000 < len(records(response)) < 1200
+    assert 3000 < len(records(await member.ask(max_bytes=4 * 1200))) < 3600
+
+
 async def test_a_group_begins_where_its_config_says(broker: SharingBroker) -> None:
     append(broker, b"a")
     broker.configure("g", share_auto_offset_reset="latest")
