@@ -230,9 +230,13 @@ class Kafka:
     def describe_gauges(self) -> list[list[Any]]:
         """[[metric name, {label: value}, number]]: Kafka's gauges of its FetchSessionCache, and of its ClientMetricsManager."""
         bean = "kafka_server_fetchsessioncache_numincrementalfetch"
+        shares = "kafka_server_sharesessioncache_share"
         return [
             [f"{bean}sessions", {}, len(self._sessions)],
             [f"{bean}partitionscached", {}, self._sessions.partitions],
+            [f"{shares}sessionscount", {}, len(self._shares.sessions)],
+            [f"{shares}partitionscount", {}, self._shares.sessions.places],
+            ["turnstile_share_partitions", {}, len(self._kept_shares)],
             ["kafka_server_client_metrics_instance_count", {}, self.telemetry.count(now_ms=telemetry.now_ms())],
         ]
 

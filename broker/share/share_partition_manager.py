@@ -243,8 +243,10 @@ class SharePartitionManager:
 
     def image_changed(self) -> None:
         """What is kept of topics that are gone is forgotten."""
-        for key in self.store.kept:
-            if self.store.name_of(key.place) is None:
+        topics = {key.place.topic_id: key.place for key in self.store.kept}
+        gone = {topic_id for topic_id, place in topics.items() if self.store.name_of(place) is None}
+        for key in self.store.kept if gone else ():
+            if key.place.topic_id in gone:
                 self.delete(key.group, [key.place.topic_id])
 
     def reset(self) -> None:

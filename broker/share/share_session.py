@@ -61,6 +61,10 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def places(self) -> int:
+        return sum(len(session.places) for session in self._sessions.values())
+
     def __iter__(self) -> Iterator[ShareSession]:
         return iter([*self._sessions.values()])
 
