@@ -174,14 +174,14 @@ class PartitionLog:
         """One write of the whole batch; what a failed one left behind is cut off."""
         descriptor = self._files.descriptor(segment.path, create=True)
         head = PLACE.pack(base_offset, len(batch_bytes) - records.OVERHEAD, LEADER_EPOCH)
-        with memoryview(batch_bytes) as image, image[PLACE.size :] as rest:
-            try:
-                written = os.pwritev(descriptor, (head, rest), segment.size)
-                while written < len(batch_bytes):
-                    written += os.pwrite(descriptor, rest[written - PLACE.size :], segment.size + written)
-            except OSError:
-                os.ftruncate(descriptor, segment.size)
-                raise
+        rest = memoryview(batch_bytes)[PLACE.size :]
+        try:
+            written = os.pwritev(descriptor, (head, rest), segment.size)
+            while written < len(batch_bytes):
+                written += os.pwrite(descriptor, rest[written - PLACE.size :], segment.size + written)
+        except OSError:
+            os.ftruncate(descriptor, segment.size)
+            raise
 
     def _segment_for(self, size: int) -> LogSegment:
         """The last segment, or a new one if that would get too large. Raises OSError."""
