@@ -55,6 +55,8 @@ def main() -> int:
     guarded = asked.guard or asked.check
     effort = GUARD if guarded else QUICK if asked.quick else FULL
     wanted = asked.only or (GUARDED if guarded else None)
+    if asked.check and not guard.PATH.exists():
+        parser.error(f"there are no bounds yet: see {guard.__file__}")
     known = guard.load() if asked.check else {}
     rows: list[Row] = []
     failed = False
