@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from turnstile.verdict.machine import Beat, Machine
 from turnstile.verdict.timeline import MS, SECOND, Busy, Event, Record, Step, Timeline
 
 
@@ -20,6 +21,7 @@ class Seen:
         self.records: list[Record] = []
         self.busy: list[Busy] = []
         self.skipped: dict[str, str] = {}
+        self.machine = Machine()
         self.step("baseline", 0, 4)
         for number in range(1, connections + 1):
             self.event("admitted", 0, number)
@@ -39,6 +41,11 @@ class Seen:
     def record(self, at_s: float, value: bytes) -> None:
         self.records.append(Record("orders", 0, ns(at_s) // MS, None, value))
 
+    def stalled(self, *spans_s: tuple[float, float]) -> None:
+        """The machine woke nobody from the first to the second of each."""
+        self.machine.beats += [Beat(ns(began_s), ns(ended_s - began_s)) for began_s, ended_s in spans_s]
+        self.machine.beats.sort()
+
     def timeline(self) -> Timeline:
         return Timeline(
             self.steps,
@@ -46,6 +53,7 @@ class Seen:
             self.busy,
             self.records,
             skipped=self.skipped,
+            machine=self.machine,
         )
 
 

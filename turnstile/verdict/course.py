@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 
 from turnstile.verdict.judged import Client, Judged
+from turnstile.verdict.machine import watched
 from turnstile.verdict.stage import Stage
 from turnstile.verdict.steps.baseline import baseline
 from turnstile.verdict.steps.herding import herding
@@ -56,23 +57,22 @@ def run_course(
     names it: {"client_id": ...} or {"ip": ...}; None: all there is.
     """
     watch = Watch(tail, target or {})
-    stage = Stage(cluster, watch, start_client, times=times, seed=seed, target=target or {}, say=say)
     wall_offset_ns = time.time_ns() - time.monotonic_ns()
-    try:
-        with subscribed(stage) if "telemetry" in steps else nullcontext():
-            if start_client is not None:
-                stage.client = start_client()
-            say("waiting for the client")
-            baseline(stage)
-            for kind, step in _STEPS:
-                if kind in steps and (why := stage.gone()):
-                    stage.skipped[kind] = why
-                elif kind in steps:
-                    step(stage)
-    finally:
-        if stage.client is not None:
-            stage.client.kill()
+    with watched() as machine, ExitStack() as set_:
+        stage = Stage(cluster, watch, machine, start_client, times=times, seed=seed, target=target or {}, say=say)
+        if "telemetry" in steps:
+            set_.enter_context(subscribed(stage))
+        set_.callback(stage.kill_client)
+        if start_client is not None:
+            stage.client = start_client()
+        say("waiting for the client")
+        baseline(stage)
+        for kind, step in _STEPS:
+            if kind in steps and (why := stage.gone()):
+                stage.skipped[kind] = why
+            elif kind in steps:
+                step(stage)
     return Timeline(
         stage.steps, watch.all(), stage.busy, wall_offset_ns=wall_offset_ns, skipped=stage.skipped,
-        is_attached=start_client is None,
+        is_attached=start_client is None, machine=machine,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from turnstile.verdict.checks import (
@@ -24,24 +25,26 @@ from turnstile.verdict.timeline import Timeline
 
 
 class Check(NamedTuple):
-    """`steps`: the kinds of step of the course that it needs."""
+    """`steps`: the kinds of step of the course that it needs. `stall_s`: a machine that stalled for longer in these may have made a
+    client fail that behaves, by its timeouts; other checks see themselves what a stall does to what they measure."""
 
     title: str
     judge: Callable[[Timeline], Finding]
     steps: tuple[str, ...]
+    stall_s: float = inf
 
 
 CHECKS: dict[str, Check] = {
     "kip219": Check("sends nothing while it is throttled", kip219.judge, ("throttle",)),
     "deadline": Check("of two throttle times, waits for the later", deadline.judge, ("throttle", "overlap")),
-    "not-failure": Check("does not take throttling for failure", not_failure.judge, ("throttle",)),
+    "not-failure": Check("does not take throttling for failure", not_failure.judge, ("throttle",), stall_s=1),
     "backoff": Check("tries again later and later when refused", backoff.judge, ("refuse",)),
     "herd": Check("copies do not come back at one instant", herd.judge, ("herd",)),
-    "footprint": Check("does not pile up connections", footprint.judge, ("throttle", "refuse", "kill")),
-    "groups": Check("stays in its group while throttled", groups.judge, ("throttle",)),
+    "footprint": Check("does not pile up connections", footprint.judge, ("throttle", "refuse", "kill"), stall_s=1),
+    "groups": Check("stays in its group while throttled", groups.judge, ("throttle",), stall_s=1),
     "kip599": Check("waits before a refused mutation is tried again", kip599.judge, ("mutation",)),
     "kip714": Check("pushes telemetry as often as told", kip714.judge, ("telemetry",)),
-    "delivery": Check("loses and doubles nothing", delivery.judge, ("throttle",)),
+    "delivery": Check("loses and doubles nothing", delivery.judge, ("throttle",), stall_s=1),
     "recovery": Check("works again once limits are lifted", recovery.judge, ("refuse", "rate", "kill")),
     "shutdown": Check("ends while it is refused", shutdown.judge, ("shutdown",)),
 }
@@ -53,18 +56,26 @@ def steps_of(checks: Iterable[str]) -> set[str]:
 
 
 def judge(timeline: Timeline, checks: Iterable[str]) -> dict[str, Finding]:
-    """A finding for each check, in the order of the report. Where the cluster itself has faltered, no client is blamed."""
+    """A finding for each check, in the order of the report. Where the cluster or the machine has faltered, no client is blamed."""
     wanted = set(checks)
-    found = {name: check.judge(timeline) for name, check in CHECKS.items() if name in wanted}
-    if not timeline.has_faltered:
-        return found
-    why = "a shard of the cluster ended by itself meanwhile"
-    return {
-        name: each._replace(verdict=UNJUDGED, evidence=f"{why}: {each.evidence}")
-        if each.verdict in (WARN, FAIL)
-        else each
-        for name, each in found.items()
-    }
+    return {name: _judged(timeline, check) for name, check in CHECKS.items() if name in wanted}
+
+
+def _judged(timeline: Timeline, check: Check) -> Finding:
+    found = check.judge(timeline)
+    why = _why_not(timeline, check) if found.verdict in (WARN, FAIL) else ""
+    return found._replace(verdict=UNJUDGED, evidence=f"{why}: {found.evidence}") if why else found
+
+
+def _why_not(timeline: Timeline, check: Check) -> str:
+    """Why it does not count that a client did not pass; empty where it does."""
+    if timeline.has_faltered:
+        return "a shard of the cluster ended by itself meanwhile"
+    longest_ms = max(
+        (timeline.machine.longest_ms(step.began_ns, step.ended_ns) for step in timeline.of_kind(*check.steps)),
+        default=0.0,
+    )
+    return f"this machine stalled for {longest_ms / 1000:.1f} s meanwhile" if longest_ms > 1000 * check.stall_s else ""
 
 
 def exit_code(findings: Mapping[str, Finding]) -> int:

@@ -49,6 +49,7 @@ _LANES: dict[str, tuple[Lane, ...]] = {
     "footprint": (_ATTEMPTS, _CLOSED),
     "groups": (_api("Heartbeat"), _api("Fetch"), _api("JoinGroup")),
     "kip599": (_api(*MUTATIONS), _EARLY),
+    "kip714": (_api("PushTelemetry"), _api("GetTelemetrySubscriptions")),
     "delivery": (_api("Produce"),),
     "recovery": (_REQUESTS,),
     "shutdown": (_ATTEMPTS, _TURNED_AWAY),

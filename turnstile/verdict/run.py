@@ -21,8 +21,9 @@ from turnstile.verdict.tail import Tail
 from turnstile.verdict.timeline import Timeline
 from turnstile.verdict.times import Times
 
-PRIVATE = {"group.initial.rebalance.delay.ms": 0}
-"""Settings of a cluster that is started for a verdict: a first member of a group need not wait for others."""
+PRIVATE = {"group.initial.rebalance.delay.ms": 0, "turnstile.shard.timeout.ms": 60_000}
+"""Settings of a cluster that is started for a verdict: a first member of a group need not wait for others, and a shard that gets
+no CPU is waited for, instead of another one that would get none either."""
 OBSERVE = "turnstile.observe"
 _LINES = 5
 

@@ -14,6 +14,7 @@ from typing import Any
 from turnstile.admin_client import AdminError
 from turnstile.settings import as_entity, as_setting
 from turnstile.verdict.judged import Client, Judged
+from turnstile.verdict.machine import MS, Machine
 from turnstile.verdict.timeline import Busy, Event, Step, Timeline
 from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
@@ -22,7 +23,8 @@ LOOK_S = 0.02
 
 
 class Stage:
-    """One course's. `client` is None if it runs already; `baseline` is the timeline up to the end of the baseline."""
+    """One course's. `client` is None if it runs already; `baseline` is the timeline up to the end of the baseline; `is_subscribed`:
+    whether telemetry was asked for from the beginning."""
 
     baseline: Timeline
     address: str
@@ -32,6 +34,7 @@ class Stage:
         self,
         cluster: Judged,
         watch: Watch,
+        machine: Machine,
         start_client: Callable[[], Client] | None,
         *,
         times: Times,
@@ -41,11 +44,13 @@ class Stage:
     ) -> None:
         self.cluster = cluster
         self.watch = watch
+        self.machine = machine
         self.start_client = start_client
         self.times = times
         self.random = Random(seed)
         self.target = target
         self.client: Client | None = None
+        self.is_subscribed = False
         self.steps: list[Step] = []
         self.busy: list[Busy] = []
         self.skipped: dict[str, str] = {}
@@ -57,29 +62,37 @@ class Stage:
     def has_ended(self) -> bool:
         return self.client is not None and self.client.exit_code() is not None
 
+    def kill_client(self) -> None:
+        if self.client is not None:
+            self.client.kill()
+
     def gone(self) -> str:
         """Why there is nobody to judge any more; empty while there is."""
         if self.has_ended():
             return "the program had ended"
         return "the client had not come back" if self._is_lost and self.client is None else ""
 
-    def pause(self, seconds: float) -> None:
-        """Time in which the client goes on; how busy it is is measured at both ends."""
+    def pause(self, seconds: float, until: Callable[[], bool] = lambda: True, most_s: float = 0.0) -> None:
+        """Time in which the client goes on, and more, up to `most_s`, until enough was seen; how busy it is is measured at both
+        ends."""
         self._measure()
         time.sleep(seconds)
+        self.wait_for(until, most_s - seconds)
         self._measure()
+
+    def wait_for(self, wanted: Callable[[], bool], within_s: float) -> bool:
+        """Whether it came about before the program had ended. Time for which the machine stalled does not count."""
+        began_ns = now_ns = time.monotonic_ns()
+        while not (found := wanted()) and not self.has_ended():
+            if (now_ns - began_ns) / MS - self.machine.stalled_ms(began_ns, now_ns) >= 1000 * within_s:
+                break
+            time.sleep(LOOK_S)
+            now_ns = time.monotonic_ns()
+        return found
 
     def _measure(self) -> None:
         if self.client is not None:
             self.busy.append(Busy(time.monotonic_ns(), *self.client.busy_s()))
-
-    def lateness_ms(self, seconds: float) -> float:
-        """Lets time pass in which the client goes on; by how much this machine was late to wake a thread meanwhile, on the mean."""
-        ends, late_s = time.monotonic() + seconds, []
-        while (began := time.monotonic()) < ends:
-            time.sleep(LOOK_S)
-            late_s.append(time.monotonic() - began - LOOK_S)
-        return 1000 * sum(late_s) / max(len(late_s), 1)
 
     def settle(self, name: str) -> None:
         """A step in which nothing is done to the client."""
@@ -97,23 +110,24 @@ class Stage:
         self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
 
     def so_far(self) -> Timeline:
-        return Timeline(self.steps, self.watch.all())
+        return Timeline(self.steps, self.watch.all(), machine=self.machine)
 
     def requests_since(self, at_ns: int) -> list[Event]:
         return [event for event in self.watch.since(at_ns) if event.kind == "request"]
 
-    def await_recovery(self, detail: dict[str, Any]) -> None:
-        """Until the client works again, and a little longer."""
+    def await_recovery(self, detail: dict[str, Any], *, whole: bool = False) -> None:
+        """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections."""
         detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
-        deadline = time.monotonic() + self.times.recover_s
-        recovered_ns = None
-        while recovered_ns is None and time.monotonic() < deadline and not self.has_ended():
-            time.sleep(LOOK_S)
-            recovered_ns = self.watch.works_after(lifted_ns)
-        detail["recovered_ns"] = recovered_ns
+        self.wait_for(lambda: self.watch.works_after(lifted_ns) is not None, self.times.recover_s)
+        detail["recovered_ns"] = recovered_ns = self.watch.works_after(lifted_ns)
         detail["has_ended"] = self.has_ended()
         self._is_lost = recovered_ns is None
-        time.sleep(self.times.settle_s)
+        if whole:
+            usual = len({event.conn for event in self.baseline.within(self.baseline.baseline, "request")})
+            self.wait_for(
+                lambda: len({event.conn for event in self.requests_since(lifted_ns)}) >= usual, self.times.back_s
+            )
+        time.sleep(self.times.settle_s / 2 if whole else self.times.settle_s)
 
     # What is done to the client
 

@@ -13,9 +13,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from turnstile.verdict.machine import Machine
+
 SECOND = 1_000_000_000
 MS = 1_000_000
 _AT_ONCE_NS = SECOND // 2
+_LASTING_NS = SECOND // 4
 TELEMETRY = ("GetTelemetrySubscriptions", "PushTelemetry")
 SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", *TELEMETRY)
 """Requests with which a client finds its way: none of the work that it is there for."""
@@ -43,9 +46,8 @@ class Step(NamedTuple):
     """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
     shutdown.
 
-    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`,
-    and `late_ms`, by which the machine woke threads late; of a shutdown: `signalled_ns`, `ended_ns` or None; of telemetry:
-    `interval_ms`.
+    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a
+    shutdown: `signalled_ns`, `ended_ns` or None; of telemetry, and of a baseline with a subscription: `interval_ms`.
     """
 
     kind: str
@@ -93,6 +95,7 @@ class Timeline:
     wall_offset_ns: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
     is_attached: bool = False
+    machine: Machine = field(default_factory=Machine)
 
     def of_kind(self, *kinds: str) -> list[Step]:
         return [step for step in self.steps if step.kind in kinds]
@@ -177,7 +180,13 @@ class Timeline:
         return any(place[2] < newest[place[:2]] and place not in killed for place in places)
 
     def most_open(self, within: Callable[[int], bool]) -> int:
-        return max((count for at_ns, count in self.open_counts if within(at_ns)), default=0)
+        """The most that were open for a quarter of a second: shards notice ends and beginnings a little apart."""
+        counts, most = self.open_counts, 0
+        for place, (at_ns, count) in enumerate(counts):
+            if count > most and within(at_ns):
+                until = bisect_left(counts, (at_ns + _LASTING_NS, 0), lo=place)
+                most = max(most, min(count for _, count in counts[place:until]))
+        return most
 
     def busy_share(self, began_ns: int, ended_ns: int) -> tuple[float, float] | None:
         """Seconds a second for which its threads ran, and for which they waited for a CPU; None if it was not measured."""

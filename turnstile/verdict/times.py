@@ -12,15 +12,16 @@ class Times:
 
     connect_s: float = 30.0
     baseline_s: float = 4.0
-    telemetry_ms: int = 1000
+    telemetry_ms: int = 500
     short_s: float = 2.5
-    long_s: float = 5.0
+    long_s: float = 4.6
     long_ms: int = 1500
     mutation_s: float = 5.0
-    refuse_s: float = 6.0
+    refuse_s: float = 4.5
     alone_s: float = 6.0
     recover_s: float = 15.0
-    settle_s: float = 1.0
+    back_s: float = 1.2
+    settle_s: float = 0.8
     herd_s: float = 7.0
     shutdown_s: float = 12.0
     copies: int = 5

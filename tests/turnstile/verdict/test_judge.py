@@ -39,6 +39,17 @@ def test_the_page_has_a_picture_of_what_was_judged():
     assert page(Verdict("x", judge(throttled().timeline(), ["kip219"]), throttled().timeline(), "")).count("<svg") == 1
 
 
+def test_no_client_is_blamed_for_what_a_stall_may_do_to_timeouts():
+    seen = refused(*(number / 100 for number in range(600)))
+    for number in range(10, 14):
+        seen.event("admitted", 5, number)
+    seen.stalled((6, 7.5))
+    found = judge(seen.timeline(), ["footprint", "backoff"])
+    assert found["footprint"].verdict == "unjudged"
+    assert found["footprint"].evidence.startswith("this machine stalled for 1.5 s meanwhile: 1 connections")
+    assert found["backoff"].verdict == "fail", "a stall makes no attempts"
+
+
 def test_no_client_is_blamed_where_a_shard_ended_by_itself():
     seen = refused(*(number / 100 for number in range(600)))
     assert judge(seen.timeline(), ["backoff"])["backoff"].verdict == "fail"

@@ -1,9 +1,12 @@
 """What is done to a cluster that others use is undone, also by Ctrl-C: it is what it was before."""
 
+import time
 from itertools import count
 
 import pytest
+from courses import ns
 
+from turnstile.verdict.machine import Beat, Machine
 from turnstile.verdict.stage import Stage
 from turnstile.verdict.times import Times
 
@@ -65,7 +68,7 @@ class Fake:
 
 def staged(**target):
     cluster = Fake()
-    stage = Stage(cluster, None, None, times=Times(), seed=0, target=target, say=lambda sentence: None)
+    stage = Stage(cluster, None, Machine(), None, times=Times(), seed=0, target=target, say=lambda sentence: None)
     stage.address = "10.0.0.1"
     return cluster, stage
 
@@ -83,6 +86,15 @@ def test_a_quota_is_what_it_was(entity):
     with stage.quota(entity, connection_creation_rate=1):
         assert {"connection_creation_rate": 1} in [row["values"] for row in cluster.quotas]
     assert cluster.state() == Fake().state()
+
+
+def test_time_for_which_the_machine_stalled_does_not_count():
+    _, stage = staged()
+    stage.machine.beats.append(Beat(time.monotonic_ns(), ns(60)))
+    looks = count(1)
+    assert stage.wait_for(lambda: next(looks) == 4, 0.01)
+    stage.machine.beats.clear()
+    assert not stage.wait_for(lambda: False, 0.01)
 
 
 @pytest.mark.parametrize("interrupt", ["set", "quota", "fault", "remove", ""])

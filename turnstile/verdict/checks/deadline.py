@@ -11,8 +11,11 @@ from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
 from turnstile.verdict.timeline import MS, Event, Step, Timeline
 
 SOURCE = "KIP-219, and IBM/sarama#2536: a later, shorter throttle time does not end a longer one"
+NEITHER = "it waits for neither of two throttle times (see kip219)"
 _MARGIN_MS = 40
 _SLACK_MS = 2  # between a throttle time and the answer that has it
+_STALL_MS = 60
+"""A machine that stalled for longer may have kept the client from reading the long throttle time before it sent."""
 _ADVICE = "Keep the latest of all deadlines of a connection, instead of the one that was told last."
 
 
@@ -27,11 +30,17 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(UNJUDGED, timeline.skipped.get("overlap", "no throttle times overlapped"), SOURCE)
     found = pairs(timeline)
     if not found:
-        return Finding(UNJUDGED, "the client never had two requests on the way on one connection", SOURCE)
+        stalled = any(_overlap(timeline, step) is not None for step in steps)
+        why = (
+            "this machine stalled in each of its pairs"
+            if stalled
+            else "the client never had two requests on the way on one connection"
+        )
+        return Finding(UNJUDGED, why, SOURCE)
     seen = [_kept(timeline, pair) for pair in found]
     judged = [each for each in seen if each is not None]
     if not judged or kip219.judge(timeline).verdict == FAIL:
-        return Finding(UNJUDGED, "it waits for neither of two throttle times (see kip219)", SOURCE)
+        return Finding(UNJUDGED, NEITHER, SOURCE)
     told = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
     broken = judged.count(False)
     if broken:
@@ -40,8 +49,12 @@ def judge(timeline: Timeline) -> Finding:
 
 
 def pairs(timeline: Timeline) -> list[_Pair]:
-    """The pairs of throttle times that overlapped, at most one of each step."""
-    return [pair for step in timeline.of_kind("overlap") if (pair := _overlap(timeline, step)) is not None]
+    """The pairs of throttle times that overlapped, at most one of each step, while the machine did not stall."""
+    found = [pair for step in timeline.of_kind("overlap") if (pair := _overlap(timeline, step)) is not None]
+    return [
+        pair for pair in found
+        if timeline.machine.longest_ms(pair.first.at_ns, pair.first.at_ns + pair.first.value * MS) <= _STALL_MS
+    ]  # fmt: skip
 
 
 def _overlap(timeline: Timeline, step: Step) -> _Pair | None:

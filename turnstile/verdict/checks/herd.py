@@ -19,6 +19,8 @@ IN_STEP, APART = 0.5, 0.4
 copies with 1 to 4 connections, simulated), without any 0.9 at least."""
 LATE_MS = 5.0
 """By which a machine wakes threads on the mean: beyond, it puts copies in step apart, and that they are says nothing."""
+_STALL_MS = 20
+"""What a machine has held up for longer comes at one instant, in step or not: it does not count."""
 ALONE = "closed at accept"
 _ENOUGH, _LONG_S = 6, 2.0  # attempts of one copy alone, in so much time
 _DENSE_PER_S = 5
@@ -31,7 +33,8 @@ def judge(timeline: Timeline) -> Finding:
     steps = timeline.of_kind("herd")
     if not steps:
         return Finding(UNJUDGED, timeline.skipped.get("herd", "no copies were run"), SOURCE)
-    step, streams = steps[0], max(timeline.usual_connections, 1)
+    step = min(steps, key=lambda each: _late_ms(timeline, each))
+    streams = max(timeline.usual_connections, 1)
     copies, seconds = int(step.detail["copies"]), _judged_s(step, "cut_ns")
     attempts = _attempts(timeline, step, "cut_ns")
     seen = f"{len(attempts)} attempts of {copies} copies in {seconds:.0f} s"
@@ -47,12 +50,16 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(FAIL, seen, SOURCE, _ADVICE)
     if high > APART:
         return Finding(UNJUDGED, f"it can't be told: {seen}", SOURCE)
-    late_ms = step.detail["late_ms"]
+    late_ms = _late_ms(timeline, step)
     if late_ms > LATE_MS:
         return Finding(
             UNJUDGED, f"this machine wakes threads {late_ms:.0f} ms late, which puts copies apart: {seen}", SOURCE
         )
     return Finding(PASS, seen, SOURCE)
+
+
+def _late_ms(timeline: Timeline, step: Step) -> float:
+    return timeline.machine.late_ms(step.detail["cut_ns"], step.detail["lifted_ns"])
 
 
 def _in_step(excess: float, copies: int, least: float, most: float) -> tuple[float, float]:
@@ -81,7 +88,8 @@ def _attempts(timeline: Timeline, step: Step, cut: str | None) -> list[int]:
     """The times of attempts once the pauses are long. `cut`: what of the step's detail says when it began."""
     lifted_ns = step.detail["lifted_ns"]
     began_ns = lifted_ns - _judged_s(step, cut) * SECOND
-    return sorted(at_ns for at_ns in timeline.attempts(step) if began_ns <= at_ns < lifted_ns)
+    found = sorted(at_ns for at_ns in timeline.attempts(step) if began_ns <= at_ns < lifted_ns)
+    return [at_ns for at_ns in found if timeline.machine.longest_ms(at_ns - _STALL_MS * MS, at_ns) <= _STALL_MS]
 
 
 def _excess(attempts: list[int]) -> float:

@@ -1,43 +1,97 @@
-"""Nothing is sent on a connection while it is muted: KIP-219."""
+"""Nothing is sent on a connection while it is muted: KIP-219.
+
+Of each API, and of each length of throttle time, by itself: a client may wait for some and not for others.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
-from turnstile.verdict.timeline import Timeline
+from turnstile.verdict.timeline import MS, Event, Timeline
 
 SOURCE = "KIP-219: a client sends nothing on a connection until its throttle time is over"
 AT_ONCE_MS = 25
 """What arrives so soon may have been under way already; but not after every other response."""
 OFTEN = 0.2
-"""Of the throttled responses: less may come of a client that reads a response late, on a busy machine."""
+"""Of the throttled responses: less may come of a client that reads a response late."""
 ENOUGH = 3
 """Throttled responses: that nothing follows fewer may be chance."""
+LEAST = 2
+"""Of one API and one length, if bytes follow each of them."""
 _ADVICE = (
     "Wait for throttle_time_ms of each response before the next request on that connection, or take a client that does."
 )
+
+
+@dataclass
+class _Mute:
+    """A throttled response, and how many milliseconds after it bytes arrived: so late that they were sent in spite of it; so soon
+    that they may have been under way; and later, but while the machine stalled."""
+
+    told: Event
+    early: list[float] = field(default_factory=list)
+    at_once: list[float] = field(default_factory=list)
+    excused: list[float] = field(default_factory=list)
 
 
 def judge(timeline: Timeline) -> Finding:
     steps = timeline.of_kind("throttle")
     if not steps:
         return Finding(UNJUDGED, timeline.skipped.get("throttle", "nothing was throttled"), SOURCE)
-    mutes = [event for event in timeline.in_steps(steps, "request") if event.throttle_ms]
+    mutes = _mutes(timeline)
     if not mutes:
         return Finding(UNJUDGED, "no request was made while requests were throttled", SOURCE)
-    arrived = timeline.in_steps(steps, "early")
-    early = [event for event in arrived if event.took_ms > AT_ONCE_MS]
-    at_once = [event for event in arrived if event.took_ms <= AT_ONCE_MS]
-    alone = [event for event in mutes if not event.value] or mutes  # behind which nothing waited
-    if len(at_once) > 1 and 2 * len(at_once) >= len(alone):
-        early += at_once
-    told = f"{len(mutes)} throttled responses, of {min(m.throttle_ms for m in mutes)} to {max(m.throttle_ms for m in mutes)} ms"
-    if not early and len(mutes) < ENOUGH:
+    lengths = [mute.told.throttle_ms for mute in mutes]
+    told = f"{len(mutes)} throttled responses, of {min(lengths)} to {max(lengths)} ms"
+    groups: dict[tuple[str, int], list[_Mute]] = {}
+    for mute in mutes:
+        groups.setdefault((mute.told.api, mute.told.throttle_ms), []).append(mute)
+    broken = {key: found for key, group in groups.items() if (found := _broken(group))}
+    early = [mute for found in broken.values() for mute in found]
+    if early:
+        after_ms = median(at_ms for mute in early for at_ms in (mute.early or mute.at_once))
+        seen = f"bytes arrived on the muted connection after {len(early)} of {told}, mostly {after_ms:.0f} ms after the response"
+        rules = [key for key, found in broken.items() if _is_rule(found, groups[key])]
+        if rules and len(rules) < len(groups):
+            seen += f"; as a rule after {', '.join(f'{api} throttled by {ms} ms' for api, ms in sorted(rules))}"
+        return Finding(FAIL if rules or _is_rule(early, mutes) else WARN, seen, SOURCE, _ADVICE)
+    excused = [mute for mute in mutes if mute.excused]
+    if _is_rule(excused, mutes):
+        return Finding(
+            UNJUDGED, f"this machine stalled whenever bytes arrived early, after {len(excused)} of {told}", SOURCE
+        )
+    if len(mutes) < ENOUGH:
         return Finding(UNJUDGED, f"too few to tell: {told}", SOURCE)
-    if not early:
-        return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
-    after_ms = median(event.took_ms for event in early)
-    seen = f"bytes arrived {len(early)} times on a muted connection, mostly {after_ms:.0f} ms after the response, in {told}"
-    is_rule = len(early) > 2 and len(early) >= OFTEN * len(mutes)
-    return Finding(FAIL if is_rule else WARN, seen, SOURCE, _ADVICE)
+    return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
+
+
+def _mutes(timeline: Timeline) -> list[_Mute]:
+    """All throttled responses, with what arrived before their time was over."""
+    found: list[_Mute] = []
+    last: dict[tuple[int, int, int, int], _Mute] = {}
+    for event in timeline.in_steps(timeline.of_kind("throttle"), "request", "early"):
+        if event.kind == "request" and event.throttle_ms:
+            last[event.conn] = _Mute(event)
+            found.append(last[event.conn])
+        elif event.kind == "early" and event.conn in last:
+            mute, after_ms = last[event.conn], event.took_ms
+            stalled_ms = timeline.machine.stalled_ms(event.at_ns - after_ms * MS, event.at_ns)
+            is_excused = after_ms > AT_ONCE_MS and after_ms <= AT_ONCE_MS + 2 * stalled_ms
+            (mute.excused if is_excused else mute.early if after_ms > AT_ONCE_MS else mute.at_once).append(after_ms)
+    return found
+
+
+def _broken(group: Sequence[_Mute]) -> list[_Mute]:
+    """Those after which the client sent too early; what came at once counts where it is the rule."""
+    late, at_once = [mute for mute in group if mute.early], [mute for mute in group if mute.at_once]
+    alone = [mute for mute in group if not mute.told.value] or group  # behind which nothing waited
+    if len(at_once) >= ENOUGH and 2 * len(at_once) >= len(alone):
+        return [mute for mute in group if mute.early or mute.at_once]
+    return late
+
+
+def _is_rule(broken: Sequence[_Mute], all_: Sequence[_Mute]) -> bool:
+    return len(broken) >= (LEAST if len(broken) == len(all_) else ENOUGH) and len(broken) >= OFTEN * len(all_)

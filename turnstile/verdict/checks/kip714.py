@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
-from turnstile.verdict.timeline import TELEMETRY, Event, Timeline
+from turnstile.verdict.timeline import MS, TELEMETRY, Event, Step, Timeline
 
 SOURCE = "KIP-714: a client pushes once in PushIntervalMs; it waits as long after an error, and asks again when told to"
 EARLY, UNKNOWN = "THROTTLING_QUOTA_EXCEEDED", "UNKNOWN_SUBSCRIPTION_ID"
 ASKED, PUSHED = TELEMETRY
 _LEAST = 3
+_MARGIN_MS = 10
 _ADVICE = (
     "Wait for PushIntervalMs between two PushTelemetry requests, and after an error; after UNKNOWN_SUBSCRIPTION_ID, ask "
     "GetTelemetrySubscriptions before the next one."
@@ -23,17 +24,18 @@ _ADVICE = (
 
 
 def judge(timeline: Timeline) -> Finding:
-    steps = timeline.of_kind("telemetry")
-    if not steps:
+    if not timeline.of_kind("telemetry"):
         why = timeline.skipped.get("telemetry", "it did not ask for telemetry subscriptions")
         return Finding(UNJUDGED, why, SOURCE)
+    steps = [step for step in timeline.of_kind("baseline", "telemetry") if "interval_ms" in step.detail]
     seen = [event for event in timeline.in_steps(steps, "request") if event.api in TELEMETRY]
     pushes = _of(seen, PUSHED)
     if len(pushes) < _LEAST:
         return Finding(UNJUDGED, f"it pushed {len(pushes)} times, too few to judge", SOURCE)
     stamped = [event for event in timeline.in_steps(steps, "fault") if event.api == PUSHED]
     unknown, asked = len(_with(seen, UNKNOWN)), len(_of(seen, ASKED))
-    early = len(_with(seen, EARLY)) - len(stamped) - min(unknown, asked)
+    too_early = [event for event in _with(seen, EARLY) if not _was_stalled(timeline, seen, steps, event)]
+    early = len(too_early) - len(stamped) - min(unknown, asked)
     instances = len(_of(timeline.within(timeline.baseline, "request"), ASKED)) or 1
     intervals = " and ".join(f"{ms} ms" for ms in dict.fromkeys(step.detail["interval_ms"] for step in steps))
     told = f"{len(pushes)} pushes, where {intervals} were told"
@@ -43,6 +45,16 @@ def judge(timeline: Timeline) -> Finding:
         said = f"{unknown} were for a subscription that had changed, for which it asked {asked} times"
         return Finding(FAIL, f"{told}: {said}", SOURCE, _ADVICE)
     return Finding(PASS, f"{told}; none came before its time", SOURCE)
+
+
+def _was_stalled(timeline: Timeline, seen: list[Event], steps: list[Step], event: Event) -> bool:
+    """Whether one came too early by no more than the machine had stalled when the one before it was to come."""
+    before = next((each for each in reversed(seen) if each.conn == event.conn and each.at_ns < event.at_ns), None)
+    if before is None:
+        return False
+    interval_ms = next(step.detail["interval_ms"] for step in steps if step.began_ns <= event.at_ns <= step.ended_ns)
+    short_ms: float = interval_ms - (event.at_ns - before.at_ns) / MS
+    return short_ms <= _MARGIN_MS + timeline.machine.stalled_ms(before.at_ns - interval_ms * MS, event.at_ns)
 
 
 def _of(events: Iterable[Event], api: str) -> list[Event]:

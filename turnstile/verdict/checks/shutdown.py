@@ -24,6 +24,7 @@ def judge(timeline: Timeline) -> Finding:
             FAIL, f"it was still there {waited_s:.0f} s after SIGTERM, and was killed{last}", SOURCE, _ADVICE
         )
     took_s = (ended_ns - signalled_ns) / SECOND
-    verdict = PASS if took_s <= SOON_S else WARN if took_s <= LATE_S else FAIL
+    served_s = took_s - timeline.machine.stalled_ms(signalled_ns, ended_ns) / 1000
+    verdict = PASS if served_s <= SOON_S else WARN if served_s <= LATE_S else FAIL
     seen = f"it ended {took_s:.1f} s after SIGTERM, while it was refused{last}"
     return Finding(verdict, seen, SOURCE, "" if verdict == PASS else _ADVICE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from turnstile.verdict.judged import CannotJudge
-from turnstile.verdict.stage import LOOK_S, Stage
+from turnstile.verdict.stage import Stage
 from turnstile.verdict.timeline import SECOND, Event
 
 _JOINS = frozenset(("JoinGroup", "ConsumerGroupHeartbeat"))
@@ -16,30 +16,29 @@ def baseline(stage: Stage) -> None:
     began_ns = time.monotonic_ns()
     _await_work(stage, began_ns)
     _await_all_of_it(stage, began_ns)
-    with stage.step("baseline", "baseline"):
+    with stage.step("baseline", "baseline") as detail:
+        if stage.is_subscribed:
+            detail["interval_ms"] = stage.times.telemetry_ms
         stage.pause(stage.times.baseline_s)
     stage.baseline = stage.so_far()
     stage.address = next((event.ip for event in stage.baseline.events if event.ip), "127.0.0.1")
 
 
 def _await_work(stage: Stage, began_ns: int) -> None:
-    deadline = time.monotonic() + stage.times.connect_s
-    while stage.watch.works_after(began_ns) is None:
-        if stage.client is not None and (code := stage.client.exit_code()) is not None:
-            raise CannotJudge(f"the program ended before it had asked the cluster for anything, with exit code {code}")
-        if time.monotonic() > deadline:
-            where = "" if stage.target else " at $TURNSTILE_BOOTSTRAP, which is {bootstrap} in the command,"
-            raise CannotJudge(f"no client{where} asked the cluster for anything within {stage.times.connect_s:g} s")
-        time.sleep(LOOK_S)
+    if stage.wait_for(lambda: stage.watch.works_after(began_ns) is not None, stage.times.connect_s):
+        return
+    if stage.client is not None and (code := stage.client.exit_code()) is not None:
+        raise CannotJudge(f"the program ended before it had asked the cluster for anything, with exit code {code}")
+    where = "" if stage.target else " at $TURNSTILE_BOOTSTRAP, which is {bootstrap} in the command,"
+    raise CannotJudge(f"no client{where} asked the cluster for anything within {stage.times.connect_s:g} s")
 
 
 def _await_all_of_it(stage: Stage, began_ns: int) -> None:
     """Until for a while the client has begun nothing new; not for ever, as some always do."""
-    deadline = time.monotonic() + stage.times.connect_s / 2
-    while time.monotonic() < deadline and not stage.has_ended():
-        time.sleep(stage.times.settle_s / 4)
-        if is_all(list(stage.watch.since(began_ns)), time.monotonic_ns() - int(stage.times.settle_s * SECOND)):
-            return
+    settle_ns = int(stage.times.settle_s * SECOND)
+    stage.wait_for(
+        lambda: is_all(list(stage.watch.since(began_ns)), time.monotonic_ns() - settle_ns), stage.times.connect_s / 2
+    )
 
 
 def is_all(events: list[Event], before_ns: int) -> bool:

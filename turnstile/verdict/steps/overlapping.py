@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from turnstile.verdict.checks.deadline import pairs
+from turnstile.verdict.checks import deadline, kip219
+from turnstile.verdict.finding import FAIL
 from turnstile.verdict.stage import Stage
 from turnstile.verdict.steps.throttling import DATA
 from turnstile.verdict.timeline import SECOND, Event
 
 _TRIES, _PAIRS = 8, 2
 """Whether two requests are on the way when the throttle times are told is chance; so many times it is tried, for so many pairs."""
+_ALONE = 3
+"""Tries: a client that never had a request waiting behind another one by then sends one at a time."""
+_NEXT_S = 2.0
 _LONG_MS, _SHORT_MS, _DELAY_MS = 1000, 100, 150
 
 
@@ -19,13 +23,21 @@ def overlapping(stage: Stage) -> None:
     if not {event.api for event in stage.baseline.within(stage.baseline.baseline, "request")} & set(DATA):
         stage.skipped["overlap"] = "the client neither produced nor fetched"
         return
+    if kip219.judge(stage.so_far()).verdict == FAIL:
+        stage.skipped["overlap"] = deadline.NEITHER
+        return
+    began_ns = time.monotonic_ns()
     for number in range(_TRIES):
-        if len(pairs(stage.so_far())) >= _PAIRS:
+        if len(deadline.pairs(stage.so_far())) >= _PAIRS:
             return
-        requests = [each for each in stage.requests_since(time.monotonic_ns() - SECOND) if each.api in DATA]
-        chosen = max(requests, key=lambda event: event.value, default=None)
-        if chosen is not None:
-            _overlap(stage, chosen, number + 1)
+        if number == _ALONE and not any(each.value for each in stage.requests_since(began_ns) if each.api in DATA):
+            return
+        if stage.wait_for(lambda: bool(_latest(stage)), _NEXT_S):
+            _overlap(stage, max(_latest(stage), key=lambda event: event.value), number + 1)
+
+
+def _latest(stage: Stage) -> list[Event]:
+    return [each for each in stage.requests_since(time.monotonic_ns() - SECOND) if each.api in DATA]
 
 
 def _overlap(stage: Stage, chosen: Event, number: int) -> None:

@@ -46,7 +46,7 @@ def _refuse(stage: Stage, name: str, refused: _Refused) -> None:
     with stage.step("refuse", name) as detail:
         with refused():
             stage.pause(stage.times.alone_s if name == ALONE else stage.times.refuse_s)
-        stage.await_recovery(detail)
+        stage.await_recovery(detail, whole=True)
 
 
 @contextmanager

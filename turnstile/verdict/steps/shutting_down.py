@@ -16,5 +16,5 @@ def shutting_down(stage: Stage) -> None:
         time.sleep(stage.times.settle_s)
         detail["signalled_ns"] = time.monotonic_ns()
         client.terminate()
-        has_ended = client.wait(stage.times.shutdown_s)
+        has_ended = stage.wait_for(stage.has_ended, stage.times.shutdown_s)
         detail["ended_ns"] = time.monotonic_ns() if has_ended else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from turnstile.verdict.checks.kip219 import LEAST
 from turnstile.verdict.stage import Stage
 
 DATA = ("Produce", "Fetch")
@@ -14,9 +17,9 @@ def throttling(stage: Stage) -> None:
     times = stage.times
     seen = {event.api for event in stage.watch.since(stage.baseline.baseline.began_ns)}
     used = [api for api in DATA if api in seen]
-    for api in used:
-        _throttle(stage, f"{api} throttled, short", 250, times.short_s, api=api)
-    _throttle(stage, f"throttled by {times.long_ms} ms", times.long_ms, times.long_s, **({"api": used} if used else {}))
+    if used:
+        _throttle(stage, f"{' and '.join(used)} throttled, short", 250, times.short_s, used)
+    _throttle(stage, f"throttled by {times.long_ms} ms", times.long_ms, times.long_s, used)
     _throttle(stage, "every request throttled", 400, times.short_s)
     if times.request_timeout_s is None:
         stage.skipped["timeout"] = "none was longer than its request timeout, which --request-timeout tells"
@@ -26,8 +29,16 @@ def throttling(stage: Stage) -> None:
     stage.settle("not throttled any more")
 
 
-def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, **what: Any) -> None:
+def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: Sequence[str] = ()) -> None:
+    """For so long, and up to twice, until of each of these APIs enough was throttled."""
+    what: dict[str, Any] = {"api": apis} if apis else {}
+    began_ns = time.monotonic_ns()
+
+    def is_enough() -> bool:
+        told = Counter(event.api for event in stage.requests_since(began_ns) if event.throttle_ms)
+        return all(told[api] >= LEAST for api in apis)
+
     with stage.step("throttle", name):
         with stage.fault("throttle", throttle_ms=throttle_ms, **what):
-            stage.pause(seconds)
+            stage.pause(seconds, is_enough, 2 * seconds)
         time.sleep(throttle_ms / 1000)  # until the last connection is not muted any more

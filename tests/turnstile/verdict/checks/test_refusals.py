@@ -7,7 +7,8 @@ import pytest
 from courses import Seen, ns, refused
 
 from turnstile.verdict.checks import backoff, footprint, herd, recovery, shutdown
-from turnstile.verdict.timeline import Busy
+from turnstile.verdict.machine import Beat
+from turnstile.verdict.timeline import MS, Busy
 
 
 def verdict(check, seen):
@@ -57,7 +58,8 @@ def test_many_threads_that_wait_for_a_cpu_are_no_busy_loop():
 def cut(copies, jitter, *, connections=1, late_ms=1.0, together=False):
     """Copies cut at 5 s. `together`: the connections of one copy are tried at one instant."""
     seen = Seen(connections)
-    seen.step("herd", 4, 14, copies=copies, cut_ns=5, lifted_ns=12, late_ms=late_ms)
+    seen.step("herd", 4, 14, copies=copies, cut_ns=5, lifted_ns=12)
+    seen.machine.beats += [Beat(ns(5 + number / 50), int(late_ms * MS)) for number in range(350)]
     for copy in range(copies):
         for connection in range(connections):
             for at_s in exponential(7, jitter=jitter, seed=copy if together else 100 * copy + connection):
@@ -88,9 +90,22 @@ def test_a_machine_that_wakes_threads_late_puts_copies_apart():
     assert verdict(herd, cut(5, 0.0, late_ms=9)) == "fail", "although it does"
 
 
+def test_what_a_stall_has_held_up_is_no_herd():
+    seen = cut(5, 0.25)
+    seen.machine.beats.clear()
+    for number in range(12):
+        ended_s = 7.1 + 0.4 * number
+        seen.stalled((ended_s - 0.1, ended_s))
+        for copy in range(5):
+            seen.event("refused", ended_s + copy / 1000, 0)
+    assert verdict(herd, seen) == "unjudged"
+    seen.machine.beats.clear()
+    assert verdict(herd, seen) == "fail"
+
+
 def test_attempts_without_pauses_are_too_dense():
     seen = Seen(1)
-    seen.step("herd", 4, 14, copies=5, cut_ns=5, lifted_ns=12, late_ms=1)
+    seen.step("herd", 4, 14, copies=5, cut_ns=5, lifted_ns=12)
     for number in range(700):
         seen.event("refused", 5 + number / 100, 0)
     assert verdict(herd, seen) == "unjudged"
@@ -110,6 +125,15 @@ def test_connections_do_not_pile_up():
     assert verdict(footprint, opened(5, 6, closed_s=(8, 8))) == "pass"
     assert verdict(footprint, opened(5, 6)) == "warn", "not back to the baseline"
     assert verdict(footprint, opened(5, 6, 7, closed_s=(8, 8, 8))) == "fail"
+
+
+@pytest.mark.parametrize(("closed_s", "told"), [(6.1, "pass"), (6.5, "fail")])
+def test_an_end_that_is_seen_a_little_later_than_the_next_beginning_is_no_pile(closed_s, told):
+    seen = refused(*exponential(), connections=4)
+    for number in range(1, 5):
+        seen.event("admitted", 6, 10 + number)
+        seen.event("closed", closed_s, number)
+    assert verdict(footprint, seen) == told
 
 
 def test_connections_whose_login_failed_are_the_brokers():
@@ -142,6 +166,16 @@ def test_a_connection_that_was_given_up_while_it_was_held_is_none():
 @pytest.mark.parametrize(("recovered_s", "told"), [(0.3, "pass"), (7, "warn"), (None, "fail")])
 def test_recovery(recovered_s, told):
     assert verdict(recovery, refused(0, recovered_s=recovered_s)) == told
+
+
+def test_time_for_which_the_machine_stalled_is_not_the_clients():
+    seen = refused(0, recovered_s=7)
+    seen.stalled((11, 14))
+    assert verdict(recovery, seen) == "pass"
+    late = Seen()
+    late.step("shutdown", 9, 22, signalled_ns=10, ended_ns=17)
+    late.stalled((11, 14))
+    assert verdict(shutdown, late) == "pass"
 
 
 def test_who_does_not_come_back_to_a_running_cluster_may_have_been_ended():

@@ -42,6 +42,28 @@ def test_what_arrives_at_once_may_have_been_under_way_but_not_every_time(early, 
     assert verdict(kip219, seen) == told
 
 
+@pytest.mark.parametrize(("api", "throttle_ms"), [("Fetch", 250), ("Produce", 1500)])
+def test_a_client_that_waits_for_some_throttle_times_only(api, throttle_ms):
+    seen = throttled(60)
+    for number in range(3):
+        seen.request(4.25 + number, 2, api=api, throttle_ms=throttle_ms)
+        seen.event("early", 4.35 + number, 2, took_ms=100)
+    found = kip219.judge(seen.timeline())
+    assert found.verdict == "fail" and f"as a rule after {api} throttled by {throttle_ms} ms" in found.evidence
+
+
+def test_what_arrives_early_while_the_machine_stalls_is_not_the_clients():
+    seen = throttled()
+    for number in range(9):
+        seen.event("early", 4.2 + number / 2, took_ms=200)
+        seen.stalled((4.05 + number / 2, 4.15 + number / 2))
+    found = kip219.judge(seen.timeline())
+    assert found.verdict == "unjudged" and found.evidence.startswith("this machine stalled")
+    for number in range(9):
+        seen.event("early", 4.45 + number / 2, took_ms=450)
+    assert verdict(kip219, seen) == "fail", "by more than that"
+
+
 def overlap(*sent_s, waiting=50, behind=0):
     """1000 ms told at 4.2, while another request waits; 100 ms told to that at 4.35; and then requests of 50 bytes.
 
@@ -72,6 +94,13 @@ def test_the_later_of_two_deadlines_holds():
         slow.request(at_s, throttle_ms=400)
         slow.event("early", at_s + 0.2, took_ms=200)
     assert verdict(deadline, slow) == "unjudged", "it waits for no throttle time: that it came late is chance"
+
+
+def test_a_pair_in_which_the_machine_stalled_says_nothing():
+    seen = overlap(4.46, 4.6)
+    seen.stalled((4.3, 4.4))
+    found = deadline.judge(seen.timeline())
+    assert (found.verdict, found.evidence) == ("unjudged", "this machine stalled in each of its pairs")
 
 
 def test_to_be_throttled_is_no_reason_to_close():
@@ -139,7 +168,7 @@ def telemetry(*answers, asked=1):
     seen.step("telemetry", 4, 14)
     seen.steps[-1] = seen.steps[-1]._replace(detail={"interval_ms": 1000})
     for place, error in enumerate(answers):
-        seen.request(4 + place, api="PushTelemetry", reason=error)
+        seen.request(4 + place / 2, api="PushTelemetry", reason=error)
     for place in range(asked):
         seen.request(13 + place / 10, api="GetTelemetrySubscriptions")
     return seen
@@ -157,6 +186,14 @@ def test_telemetry_is_pushed_as_told():
 def test_an_error_that_the_course_has_made_is_not_the_clients():
     seen = telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")
     seen.event("fault", 7, api="PushTelemetry", reason="error")
+    assert verdict(kip714, seen) == "pass"
+
+
+def test_a_push_that_came_late_makes_the_next_one_early():
+    seen = telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")
+    seen.stalled((4.7, 5.0))
+    assert verdict(kip714, seen) == "fail", "by more than that"
+    seen.stalled((5.0, 5.3))
     assert verdict(kip714, seen) == "pass"
 
 

@@ -7,6 +7,7 @@ $TURNSTILE_BOOTSTRAP.
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -36,8 +37,14 @@ BAD = {
     "doubles": "delivery",
     "gives-up": "recovery",
     "ignores-sigterm": "shutdown",
+    "waits-for-produce-only": "kip219",
+    "caps-throttle": "kip219",
+    "spins-when-reset": "backoff",
+    "jitters-once": "herd",
+    "leaks-on-reconnect": "footprint",
+    "pushes-after-error": "kip714",
 }
-"""Each way to misbehave, and the check that has to fail."""
+"""Each way to misbehave, and the check that has to fail; the last six do it in some cases only."""
 GOOD = ("good", "logs-in")
 USER, PASSWORD = "alice", "secret"
 """As whom the second logs in."""
@@ -46,6 +53,7 @@ UNKNOWN_SUBSCRIPTION_ID = 117
 TIMEOUT_S = 6.0
 JOIN_S = 8.0
 FIRST_S, MOST_S = 0.05, 1.0
+MOST_WAITED_MS = 260
 HOST, _, PORT = os.environ["TURNSTILE_BOOTSTRAP"].rpartition(":")
 NAME = f"client-{os.getpid()}"
 bad = sys.argv[1]
@@ -87,7 +95,10 @@ class Link:
                 raise Lost
 
     def send(self, frame: bytes) -> None:
-        if bad != "ignores-throttle" or self.role == "admin":
+        ignores = (bad == "ignores-throttle" and self.role != "admin") or (
+            bad == "waits-for-produce-only" and self.role == "member"
+        )
+        if not ignores:
             stopping.wait(max(self.may_send_s - time.monotonic(), 0))
         try:
             self.sock.sendall(frame)
@@ -114,6 +125,8 @@ class Link:
         return data
 
     def told(self, throttle_ms: int) -> None:
+        if bad == "caps-throttle" and self.role != "admin":
+            throttle_ms = min(throttle_ms, MOST_WAITED_MS)
         until_s = time.monotonic() + throttle_ms / 1000
         if bad == "replaces-deadline":
             self.may_send_s = until_s if throttle_ms else self.may_send_s
@@ -135,11 +148,14 @@ class Role:
     name = ""
 
     def run(self) -> None:
-        pause_s, failures = FIRST_S, 0
+        pause_s, failures, connected, was_reset = FIRST_S, 0, 0, False
         while not stopping.is_set():
             link = None
             try:
                 link = Link(self.name)
+                connected += 1
+                if bad == "leaks-on-reconnect" and self.name == "producer" and connected > 1:
+                    leaked.append(socket.create_connection((HOST, int(PORT)), timeout=TIMEOUT_S))
                 self.begin(link)
                 while not stopping.is_set():
                     self.work(link)
@@ -147,21 +163,23 @@ class Role:
                     if link.takes_it_for_failure:
                         break
                     stopping.wait(CYCLE_S)
-            except Lost:
+            except Lost as lost:
                 failures += 1
+                was_reset = getattr(lost.__cause__, "errno", None) == errno.ECONNRESET
             if link is not None:
                 link.close()
             if bad == "gives-up" and failures > 2:
                 stopping.wait()
-            self.wait(pause_s)
+            self.wait(pause_s, was_reset=was_reset)
             pause_s = min(2 * pause_s, MOST_S)
 
-    def wait(self, pause_s: float) -> None:
+    def wait(self, pause_s: float, *, was_reset: bool) -> None:
         if bad == "no-backoff":
             return
-        jitter = 1.0 if bad == "no-jitter" else random.uniform(0.8, 1.2)
+        is_fixed = bad == "no-jitter" or (bad == "jitters-once" and pause_s > FIRST_S)
+        jitter = 1.0 if is_fixed else random.uniform(0.8, 1.2)
         until_s = time.monotonic() + pause_s * jitter
-        if bad == "spins":
+        if bad == "spins" or (bad == "spins-when-reset" and was_reset):
             while time.monotonic() < until_s and not stopping.is_set():
                 pass
         stopping.wait(max(until_s - time.monotonic(), 0))
@@ -294,8 +312,14 @@ class Reporter(Role):
         if not self.is_asked:
             self.ask(link)
             return
+        self.push(link)
+
+    def push(self, link: Link) -> None:
         link.send(request(72, 0, NAME, b"\0" + self.instance + self.subscription + b"\0\0" + b"\x01" + b"\0"))
-        if link.answer()[9:11] == UNKNOWN_SUBSCRIPTION_ID.to_bytes(2, "big"):
+        error = int.from_bytes(link.answer()[9:11], "big")
+        if error == THROTTLING_QUOTA_EXCEEDED and bad == "pushes-after-error":
+            self.push(link)
+        elif error == UNKNOWN_SUBSCRIPTION_ID:
             self.ask(link)
 
 
