@@ -17,6 +17,8 @@ AT_ONCE_MS = 25
 """What arrives so soon may have been under way already; but not after every other response."""
 OFTEN = 0.2
 """Of the throttled responses: less may come of a client that reads a response late."""
+_EDGE_MS = 5
+"""So near to the end of a throttle time it is over for a client that counts whole milliseconds."""
 ENOUGH = 3
 """Throttled responses: that nothing follows fewer may be chance."""
 LEAST = 2
@@ -78,6 +80,8 @@ def _mutes(timeline: Timeline) -> list[_Mute]:
             found.append(last[event.conn])
         elif event.kind == "early" and event.conn in last:
             mute, after_ms = last[event.conn], event.took_ms
+            if after_ms > mute.told.throttle_ms - _EDGE_MS:
+                continue
             stalled_ms = timeline.machine.stalled_ms(event.at_ns - after_ms * MS, event.at_ns)
             is_excused = after_ms > AT_ONCE_MS and after_ms <= AT_ONCE_MS + 2 * stalled_ms
             (mute.excused if is_excused else mute.early if after_ms > AT_ONCE_MS else mute.at_once).append(after_ms)

@@ -34,8 +34,8 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(UNJUDGED, f"it pushed {len(pushes)} times, too few to judge", SOURCE)
     stamped = [event for event in timeline.in_steps(steps, "fault") if event.api == PUSHED]
     unknown, asked = len(_with(seen, UNKNOWN)), len(_of(seen, ASKED))
-    too_early = [event for event in _with(seen, EARLY) if not _was_stalled(timeline, seen, steps, event)]
-    early = len(too_early) - len(stamped) - min(unknown, asked)
+    refused = [event for event in _with(seen, EARLY) if not _was_stamped(stamped, event)]
+    early = sum(not _was_stalled(timeline, seen, steps, event) for event in refused) - min(unknown, asked)
     instances = len(_of(timeline.within(timeline.baseline, "request"), ASKED)) or 1
     intervals = " and ".join(f"{ms} ms" for ms in dict.fromkeys(step.detail["interval_ms"] for step in steps))
     told = f"{len(pushes)} pushes, where {intervals} were told"
@@ -47,14 +47,21 @@ def judge(timeline: Timeline) -> Finding:
     return Finding(PASS, f"{told}; none came before its time", SOURCE)
 
 
+def _was_stamped(stamped: list[Event], event: Event) -> bool:
+    """Whether the course had it answered that way."""
+    until_ns = event.at_ns + (event.took_ms + _MARGIN_MS) * MS
+    return any(each.conn == event.conn and event.at_ns <= each.at_ns <= until_ns for each in stamped)
+
+
 def _was_stalled(timeline: Timeline, seen: list[Event], steps: list[Step], event: Event) -> bool:
-    """Whether one came too early by no more than the machine had stalled when the one before it was to come."""
+    """Whether one came too early by no more than the machine had stalled right before the one before it, which so came late."""
     before = next((each for each in reversed(seen) if each.conn == event.conn and each.at_ns < event.at_ns), None)
     if before is None:
         return False
     interval_ms = next(step.detail["interval_ms"] for step in steps if step.began_ns <= event.at_ns <= step.ended_ns)
     short_ms: float = interval_ms - (event.at_ns - before.at_ns) / MS
-    return short_ms <= _MARGIN_MS + timeline.machine.stalled_ms(before.at_ns - interval_ms * MS, event.at_ns)
+    since_ns = before.at_ns - (short_ms + _MARGIN_MS) * MS
+    return short_ms <= _MARGIN_MS + timeline.machine.stalled_ms(since_ns, before.at_ns)
 
 
 def _of(events: Iterable[Event], api: str) -> list[Event]:

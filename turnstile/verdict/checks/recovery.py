@@ -31,5 +31,8 @@ def _of_step(timeline: Timeline, step: Step) -> tuple[str, str]:
             return WARN, f"{seen}; Kafka's own clients take a failed login for final, too"
         return FAIL, seen
     took_s = max(recovered_ns - lifted_ns, 0) / SECOND
-    served_s = took_s - timeline.machine.stalled_ms(lifted_ns, recovered_ns) / 1000
-    return (PASS if served_s <= SOON_S else WARN), f"{step.name}: working again after {took_s:.1f} s"
+    stalled_s = timeline.machine.stalled_ms(lifted_ns, recovered_ns) / 1000
+    seen = f"{step.name}: working again after {took_s:.1f} s"
+    if took_s - stalled_s <= SOON_S < took_s:
+        return UNJUDGED, f"{seen}, of which this machine stalled for {stalled_s:.1f} s"
+    return (PASS if took_s <= SOON_S else WARN), seen

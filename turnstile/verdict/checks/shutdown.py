@@ -24,7 +24,13 @@ def judge(timeline: Timeline) -> Finding:
             FAIL, f"it was still there {waited_s:.0f} s after SIGTERM, and was killed{last}", SOURCE, _ADVICE
         )
     took_s = (ended_ns - signalled_ns) / SECOND
-    served_s = took_s - timeline.machine.stalled_ms(signalled_ns, ended_ns) / 1000
-    verdict = PASS if served_s <= SOON_S else WARN if served_s <= LATE_S else FAIL
+    stalled_s = timeline.machine.stalled_ms(signalled_ns, ended_ns) / 1000
+    verdict = _of_time(took_s)
     seen = f"it ended {took_s:.1f} s after SIGTERM, while it was refused{last}"
+    if _of_time(took_s - stalled_s) != verdict:
+        return Finding(UNJUDGED, f"{seen}; this machine stalled for {stalled_s:.1f} s of it", SOURCE)
     return Finding(verdict, seen, SOURCE, "" if verdict == PASS else _ADVICE)
+
+
+def _of_time(seconds: float) -> str:
+    return PASS if seconds <= SOON_S else WARN if seconds <= LATE_S else FAIL

@@ -185,15 +185,18 @@ def test_telemetry_is_pushed_as_told():
 
 def test_an_error_that_the_course_has_made_is_not_the_clients():
     seen = telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")
-    seen.event("fault", 7, api="PushTelemetry", reason="error")
+    seen.event("fault", 5.5, api="PushTelemetry", reason="error")
     assert verdict(kip714, seen) == "pass"
+    seen.request(5.7, api="PushTelemetry", reason="THROTTLING_QUOTA_EXCEEDED")
+    seen.request(5.8, api="PushTelemetry", reason="THROTTLING_QUOTA_EXCEEDED")
+    assert verdict(kip714, seen) == "fail", "it pushed again at once"
 
 
 def test_a_push_that_came_late_makes_the_next_one_early():
     seen = telemetry("", "", "", "THROTTLING_QUOTA_EXCEEDED")
-    seen.stalled((4.7, 5.0))
+    seen.stalled((4.7, 5.0), (5.1, 5.5))
     assert verdict(kip714, seen) == "fail", "by more than that"
-    seen.stalled((5.0, 5.3))
+    seen.stalled((4.5, 4.7))
     assert verdict(kip714, seen) == "pass"
 
 

@@ -299,6 +299,7 @@ class Reporter(Role):
     def ask(self, link: Link) -> None:
         link.send(request(71, 0, NAME, b"\0" + self.instance + b"\0"))
         answer = link.answer()
+        link.told(int.from_bytes(answer[5:9], "big"))
         if answer[9:11] != b"\0\0":
             stopping.wait(self.interval_s)
             return
@@ -316,7 +317,9 @@ class Reporter(Role):
 
     def push(self, link: Link) -> None:
         link.send(request(72, 0, NAME, b"\0" + self.instance + self.subscription + b"\0\0" + b"\x01" + b"\0"))
-        error = int.from_bytes(link.answer()[9:11], "big")
+        answer = link.answer()
+        link.told(int.from_bytes(answer[5:9], "big"))
+        error = int.from_bytes(answer[9:11], "big")
         if error == THROTTLING_QUOTA_EXCEEDED and bad == "pushes-after-error":
             self.push(link)
         elif error == UNKNOWN_SUBSCRIPTION_ID:
