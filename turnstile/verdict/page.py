@@ -8,6 +8,7 @@ from html import escape
 from turnstile.pipeline.html_page import document, section, table
 from turnstile.verdict.card import summary
 from turnstile.verdict.checks.kip599 import MUTATIONS
+from turnstile.verdict.checks.kip714 import ASKED, PUSHED
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
 from turnstile.verdict.judge import CHECKS
 from turnstile.verdict.run import Verdict
@@ -19,6 +20,7 @@ _COLOURS = {PASS: "#2563a8", WARN: "#e08a1e", FAIL: "#d1495b", UNJUDGED: "#6b728
 _BLOCKS = {
     "baseline": "#8fa3b8",
     "settle": "#8fa3b8",
+    "telemetry": "#8fa3b8",
     "throttle": "#e08a1e",
     "overlap": "#e08a1e",
     "mutation": "#e08a1e",
@@ -36,8 +38,8 @@ _TURNED_AWAY: Lane = ("refused", _BAD, lambda event: event.kind == "refused")
 _CLOSED: Lane = ("closed by it", _BAD, lambda event: event.kind == "closed" and event.reason == "client")
 
 
-def _api(*names: str) -> Lane:
-    return (names[0], _INK, lambda event: event.kind == "request" and event.api in names)
+def _api(*names: str, shown: str = "") -> Lane:
+    return (shown or names[0], _INK, lambda event: event.kind == "request" and event.api in names)
 
 
 _LANES: dict[str, tuple[Lane, ...]] = {
@@ -49,7 +51,7 @@ _LANES: dict[str, tuple[Lane, ...]] = {
     "footprint": (_ATTEMPTS, _CLOSED),
     "groups": (_api("Heartbeat"), _api("Fetch"), _api("JoinGroup")),
     "kip599": (_api(*MUTATIONS), _EARLY),
-    "kip714": (_api("PushTelemetry"), _api("GetTelemetrySubscriptions")),
+    "kip714": (_api(PUSHED, shown="pushes"), _api(ASKED, shown="asks what for")),
     "delivery": (_api("Produce"),),
     "recovery": (_REQUESTS,),
     "shutdown": (_ATTEMPTS, _TURNED_AWAY),

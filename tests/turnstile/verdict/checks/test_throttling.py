@@ -53,15 +53,27 @@ def test_a_client_that_waits_for_some_throttle_times_only(api, throttle_ms):
 
 
 def test_what_arrives_early_while_the_machine_stalls_is_not_the_clients():
-    seen = throttled()
-    for number in range(9):
-        seen.event("early", 4.2 + number / 2, took_ms=200)
-        seen.stalled((4.05 + number / 2, 4.15 + number / 2))
-    found = kip219.judge(seen.timeline())
+    def stalled(early):
+        seen = throttled()
+        for number in range(early):
+            seen.event("early", 4.2 + number / 2, took_ms=200)
+            seen.stalled((4.05 + number / 2, 4.15 + number / 2))
+        return seen
+
+    found = kip219.judge(stalled(4).timeline())
     assert found.verdict == "unjudged" and found.evidence.startswith("this machine stalled")
-    for number in range(9):
+    assert verdict(kip219, stalled(5)) == "fail", "it is the rule, and so no chance"
+    seen = stalled(4)
+    for number in range(3):
         seen.event("early", 4.45 + number / 2, took_ms=450)
     assert verdict(kip219, seen) == "fail", "by more than that"
+
+
+def test_what_arrives_early_once_in_a_while_is_said_and_no_more():
+    seen = throttled(20)
+    seen.event("early", 4.2, took_ms=200)
+    found = kip219.judge(seen.timeline())
+    assert found.verdict == "pass" and "after 1 of 20 throttled responses" in found.evidence
 
 
 def overlap(*sent_s, waiting=50, behind=0):
