@@ -75,10 +75,10 @@ class Stage:
     def pause(self, seconds: float, until: Callable[[], bool] = lambda: True, most_s: float = 0.0) -> None:
         """Time in which the client goes on, and more, up to `most_s`, until enough was seen; how busy it is is measured at both
         ends."""
-        self._measure()
+        self.measure()
         time.sleep(seconds)
         self.wait_for(until, most_s - seconds)
-        self._measure()
+        self.measure()
 
     def wait_for(self, wanted: Callable[[], bool], within_s: float) -> bool:
         """Whether it came about before the program had ended. Time for which the machine stalled does not count."""
@@ -90,7 +90,8 @@ class Stage:
             now_ns = time.monotonic_ns()
         return found
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
+        """How busy it has been up to now."""
         if self.client is not None:
             self.busy.append(Busy(time.monotonic_ns(), *self.client.busy_s()))
 

@@ -188,6 +188,11 @@ class Timeline:
                 most = max(most, min(count for _, count in counts[place:until]))
         return most
 
+    def starved_share(self, began_ns: int, ended_ns: int) -> float:
+        """What part of a time the machine did not serve: it stalled, or the client's threads waited for a CPU."""
+        waited = (self.busy_share(began_ns, ended_ns) or (0.0, 0.0))[1]
+        return max(self.machine.stalled_ms(began_ns, ended_ns) * MS / max(ended_ns - began_ns, 1), waited)
+
     def busy_share(self, began_ns: int, ended_ns: int) -> tuple[float, float] | None:
         """Seconds a second for which its threads ran, and for which they waited for a CPU; None if it was not measured."""
         measured = [each for each in self.busy if began_ns <= each.at_ns <= ended_ns]

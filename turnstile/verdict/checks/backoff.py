@@ -13,6 +13,8 @@ MOST_PER_S = 10
 """Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of."""
 MOST_BUSY = 0.7
 """Of the time, where it usually needs far less: a busy loop."""
+_RAN = 0.25
+"""Of the time: threads that have run for less were waiting, in a busy loop or not."""
 _ATTEMPT_S = 0.01
 """Far more than an attempt takes of a CPU: many threads that each try now and then are no busy loop."""
 _SLOW_S = 0.9
@@ -62,7 +64,7 @@ def _spinning(timeline: Timeline, step: Step, attempts: int) -> str | None:
     """That it is in a busy loop. Where others load the machine it runs less and waits more, before it was refused, too."""
     lifted_ns = step.detail["lifted_ns"]
     seen = timeline.busy_share(step.began_ns, lifted_ns)
-    if seen is None or sum(seen) < MOST_BUSY:
+    if seen is None or sum(seen) < MOST_BUSY or seen[0] < _RAN:
         return None
     usual = timeline.busy_share(timeline.baseline.began_ns, timeline.baseline.ended_ns) or (0.0, 0.0)
     if sum(seen) < 2 * sum(usual) and seen[0] < 3 * usual[0]:

@@ -7,6 +7,7 @@ from turnstile.verdict.timeline import SECOND, Step, Timeline
 
 SOURCE = "reconnect.backoff.max.ms: a second in the Java client, ten in librdkafka"
 SOON_S = 5.0
+_STARVED = 0.25
 FAILED_LOGIN = "failed login"
 _ADVICE = "Bound the back-off, and do not give up for good: a refused connection says nothing about the next one."
 
@@ -29,6 +30,9 @@ def _of_step(timeline: Timeline, step: Step) -> tuple[str, str]:
             return UNJUDGED, f"{seen}; whether it gave up or was ended can't be told"
         if step.name == FAILED_LOGIN:
             return WARN, f"{seen}; Kafka's own clients take a failed login for final, too"
+        starved = timeline.starved_share(lifted_ns, step.ended_ns)
+        if starved > _STARVED:
+            return UNJUDGED, f"{seen}, for {starved:.0%} of which this machine did not serve"
         return FAIL, seen
     took_s = max(recovered_ns - lifted_ns, 0) / SECOND
     stalled_s = timeline.machine.stalled_ms(lifted_ns, recovered_ns) / 1000

@@ -7,6 +7,8 @@ from turnstile.verdict.timeline import SECOND, Timeline
 
 SOURCE = "SIGTERM; orchestrators kill after 10 s (docker) or 30 s (Kubernetes)"
 SOON_S, LATE_S = 5.0, 10.0
+_STARVED = 0.25
+_BEFORE_NS = SECOND // 10  # its CPU time is taken right before the signal
 _ADVICE = "Bound close() and flush() by a timeout, and do not wait in them for a broker that can't be reached."
 
 
@@ -20,9 +22,11 @@ def judge(timeline: Timeline) -> Finding:
     last = f"; the last attempt {(max(later) - signalled_ns) / SECOND:.1f} s after SIGTERM" if later else ""
     if ended_ns is None:
         waited_s = (step.ended_ns - signalled_ns) / SECOND
-        return Finding(
-            FAIL, f"it was still there {waited_s:.0f} s after SIGTERM, and was killed{last}", SOURCE, _ADVICE
-        )
+        seen = f"it was still there {waited_s:.0f} s after SIGTERM, and was killed{last}"
+        starved = timeline.starved_share(signalled_ns - _BEFORE_NS, step.ended_ns)
+        if starved > _STARVED:
+            return Finding(UNJUDGED, f"{seen}; but this machine did not serve it for {starved:.0%} of that", SOURCE)
+        return Finding(FAIL, seen, SOURCE, _ADVICE)
     took_s = (ended_ns - signalled_ns) / SECOND
     stalled_s = timeline.machine.stalled_ms(signalled_ns, ended_ns) / 1000
     verdict = _of_time(took_s)

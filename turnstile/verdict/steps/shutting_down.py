@@ -14,7 +14,10 @@ def shutting_down(stage: Stage) -> None:
         return
     with stage.step("shutdown", "told to end while refused") as detail, stage.closed_at_accept():
         time.sleep(stage.times.settle_s)
+        stage.measure()
         detail["signalled_ns"] = time.monotonic_ns()
         client.terminate()
         has_ended = stage.wait_for(stage.has_ended, stage.times.shutdown_s)
+        if not has_ended:
+            stage.measure()
         detail["ended_ns"] = time.monotonic_ns() if has_ended else None

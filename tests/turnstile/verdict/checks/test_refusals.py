@@ -178,6 +178,18 @@ def test_time_for_which_the_machine_stalled_is_not_the_clients():
     assert verdict(shutdown, late) == "unjudged"
 
 
+def test_a_client_that_got_no_cpu_is_not_blamed_for_still_being_there():
+    def told(waited_s):
+        seen = refused(0, recovered_s=None)
+        seen.step("shutdown", 12, 24, signalled_ns=12, ended_ns=None)
+        for at_s in (10.1, 11.9, 12, 24):
+            seen.busy.append(Busy(ns(at_s), 0.0, waited_s * at_s))
+        return verdict(recovery, seen), verdict(shutdown, seen)
+
+    assert told(0.1) == ("fail", "fail")
+    assert told(0.5) == ("unjudged", "unjudged")
+
+
 def test_who_does_not_come_back_to_a_running_cluster_may_have_been_ended():
     gone = replace(refused(0, recovered_s=None).timeline(), is_attached=True)
     assert recovery.judge(gone).verdict == "unjudged"
