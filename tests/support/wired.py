@@ -74,10 +74,10 @@ def dull(api: str, version: int) -> dict[str, Any]:
     top = next(
         each for each in vars(module).values() if getattr(getattr(each, "__type__", None), "name", "") == "request"
     )
-    return {field.name: _dull(field) for field in fields_of(top) if field.default is dataclasses.MISSING}
+    return {field.name: dull_value(field) for field in fields_of(top) if field.default is dataclasses.MISSING}
 
 
-def _dull(field: Field) -> Any:
+def dull_value(field: Field) -> Any:
     if field.array:
         return None if field.nullable else ()
     if field.nullable:

@@ -1,0 +1,65 @@
+"""The two brokers that are asked, with the same settings: one broker each, an authorizer, a listener for everyone and one for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from harness import running
+
+from scripts.peers import servers
+
+USERS = ("alice", "bob")
+SETTINGS = {
+    "num.partitions": "2",
+    "auto.create.topics.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+}
+
+
+class Addresses(NamedTuple):
+    """"host:port" where everyone may do everything, and where a user proves who it is by SASL."""
+
+    everyone: str
+    users: str
+
+
+@contextmanager
+def turnstile(folder: Path) -> Iterator[Addresses]:
+    options = ["--listener", "PLAINTEXT=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"]
+    options += [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    with running(folder, *options, brokers=1, shards=2) as cluster:
+        for name in USERS:
+            cluster.turnstile("user", "add", name, "--password", f"{name}-secret")
+        plain, sasl = (cluster.listeners[name][0] for name in ("PLAINTEXT", "SASL"))
+        yield Addresses(f"{plain[0]}:{plain[1]}", f"{sasl[0]}:{sasl[1]}")
+
+
+@contextmanager
+def kafka() -> Iterator[Addresses]:
+    """Raises scripts.peers.jars.Missing."""
+    plain, sasl, controller = (servers.free_port() for _ in range(3))
+    known = " ".join(f'user_{user}="{user}-secret"' for user in USERS)
+    settings = {
+        **SETTINGS,
+        "listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl}",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.sasl.plain.sasl.jaas.config": (
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
+        ),
+        "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+    with servers.kafka(settings, port=plain):
+        yield Addresses(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")

@@ -1,0 +1,53 @@
+"""Two recordings field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from differential.recording import Recording
+
+ABSENT = "absent"
+
+
+class Difference(NamedTuple):
+    """`field`: the path of what differs, "topics[].error_code"; the values are plain, or ABSENT."""
+
+    conversation: str
+    label: str
+    field: str
+    kafka: Any
+    turnstile: Any
+
+    @property
+    def api(self) -> str:
+        return self.conversation.split()[0]
+
+    @property
+    def version(self) -> int:
+        return int(self.conversation.split()[1])
+
+    def __str__(self) -> str:
+        return f"{self.conversation}: {self.label}: {self.field}: Kafka {self.kafka!r}, Turnstile {self.turnstile!r}"
+
+
+def differences(kafka: Recording, turnstile: Recording) -> Iterator[Difference]:
+    """An answer that only one of them gave differs as a whole, its field is ""."""
+    for name in {**kafka, **turnstile}:
+        ours, theirs = turnstile.get(name, {}), kafka.get(name, {})
+        for label in {**theirs, **ours}:
+            for field, left, right in _differing("", theirs.get(label, ABSENT), ours.get(label, ABSENT)):
+                yield Difference(name, label, field.lstrip("."), left, right)
+
+
+def _differing(at: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in {**left, **right}:
+            yield from _differing(f"{at}.{name}", left.get(name, ABSENT), right.get(name, ABSENT))
+    elif isinstance(left, list) and isinstance(right, list):
+        for number in range(max(len(left), len(right))):
+            one = left[number] if number < len(left) else ABSENT
+            other = right[number] if number < len(right) else ABSENT
+            yield from _differing(f"{at}[]", one, other)
+    elif left != right:
+        yield at, left, right

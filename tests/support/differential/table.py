@@ -1,0 +1,63 @@
+"""All conversations: each function of `conversations/`, in every version of the API it is about, and once more as a user who may
+do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from differential.talk import Closed, Line, Talk
+from wired import KEYS
+
+from broker.protocol import apis
+
+Function = Callable[[Talk], None]
+DENIED = "as alice"
+
+
+class Row(NamedTuple):
+    api: str
+    function: Function
+    versions: range
+
+
+ROWS: list[Row] = []
+
+
+def about(api: str, *, since: int = 0, until: int = 99) -> Callable[[Function], Function]:
+    """The decorated function talks about this API, in the versions from `since` to `until`."""
+
+    def add(function: Function) -> Function:
+        known = apis.APIS[KEYS[api]]
+        versions = range(max(known.min_version, since), min(known.max_version, until) + 1)
+        ROWS.append(Row(api, function, versions))
+        return function
+
+    return add
+
+
+def converse(admin: str, alice: str, only: str = "") -> Iterator[tuple[str, list[list[Any]]]]:
+    """(name, what was said) of every conversation; `admin` and `alice` are the addresses where they are let in.
+
+    `only` those about APIs whose name begins so.
+    """
+    everything, nothing = Line(admin), Line(alice, "alice")
+    for row in ROWS:
+        if not row.api.startswith(only):
+            continue
+        for version in row.versions:
+            yield _held(row, version, everything, everything)
+        yield _held(row, row.versions[-1], everything, nothing, DENIED)
+    everything.close()
+    nothing.close()
+
+
+def _held(row: Row, version: int, admin: Line, asker: Line, who: str = "") -> tuple[str, list[list[Any]]]:
+    name = " ".join(word for word in (row.api, str(version), row.function.__name__, who) if word)
+    talk = Talk(name, row.api, version, admin=admin, asker=asker)
+    try:
+        row.function(talk)
+    except Closed:
+        if not talk.said or talk.said[-1][1] != "closed":
+            raise
+    return name, talk.said
