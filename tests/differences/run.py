@@ -1,8 +1,8 @@
-"""Turnstile beside Apache Kafka 4.1, answer by answer: `run.py [--record] [--only WORD]`.
+"""Turnstile beside Apache Kafka 4.1, answer by answer: `run.py [--record] [--api NAME]`.
 
-Holds every conversation of tests/support/differential with both, live, and prints the answers that differ, those that
-docs/differences.md lists apart. `--record` keeps what Kafka answered for the tests that have no Java. Needs Maven and a JDK.
-Exit code 0: all differences are listed, and all that are listed are there; 1: not so.
+Holds every conversation of tests/support/differential with both, live, and prints what docs/differences.md does not say of
+their answers. `--record` keeps what Kafka answered, for the test that has no Java. `--recorded` compares with that instead.
+Needs Maven and a JDK. Exit code 0: all differences are listed, and all that are listed are there; 1: not so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from differential import brokers, conversations  # noqa: E402, F401 (the path above makes it a script that runs from anywhere)
 from differential.compare import differences  # noqa: E402
+from differential.known import rows, unexplained  # noqa: E402
 from differential.recording import Recording, load, recording, save  # noqa: E402
 from differential.table import converse  # noqa: E402
 
@@ -27,23 +28,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--recorded", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--api", default="", help="only conversations about APIs whose name begins so")
     arguments = parser.parse_args()
-    if arguments.recorded:
-        theirs = load(RECORDED)
-    else:
-        with brokers.kafka() as addresses:
-            theirs = recording(converse(*addresses, arguments.only))
+    theirs = load(RECORDED) if arguments.recorded else _of_kafka(arguments.api)
     if arguments.record:
         save(RECORDED, theirs)
-    with tempfile.TemporaryDirectory(prefix="differences-") as folder, brokers.turnstile(Path(folder) / "d") as addresses:
-        ours = recording(converse(*addresses, arguments.only))
-    n = 0
-    for each in differences({k: v for k, v in theirs.items() if k in ours}, ours):
-        print(each)
-        n += 1
-    print(len(ours), "conversations", sum(map(len, ours.values())), "answers", n, "differences")
-    return 0
+    with (
+        tempfile.TemporaryDirectory(prefix="differences-") as folder,
+        brokers.turnstile(Path(folder) / "data") as addresses,
+    ):
+        ours = recording(converse(*addresses, arguments.api))
+    theirs = {name: said for name, said in theirs.items() if name.startswith(arguments.api)}
+    found = list(differences(theirs, ours))
+    wrong = list(unexplained(found, [row for row in rows() if row.api.startswith(arguments.api)]))
+    print("\n".join(wrong))
+    answers = sum(len(said) for said in ours.values())
+    print(f"{len(ours)} conversations, {answers} answers, {len(found)} fields differ, {len(wrong)} findings")
+    return 1 if wrong else 0
+
+
+def _of_kafka(api: str) -> Recording:
+    with brokers.kafka() as addresses:
+        return recording(converse(*addresses, api))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The two brokers that are asked, with the same settings: one broker each, an authorizer, a listener for everyone and one for users."""
+"""The two brokers that are asked, with the same settings: an authorizer, a listener for everyone and one for users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 class Addresses(NamedTuple):
-    """"host:port" where everyone may do everything, and where a user proves who it is by SASL."""
+    """ "host:port" where everyone may do everything, and where a user proves who it is by SASL."""
 
     everyone: str
     users: str

@@ -12,7 +12,7 @@ Recording = dict[str, dict[str, Any]]
 
 
 def recording(conversations: Iterable[tuple[str, list[list[Any]]]]) -> Recording:
-    return {name: {label: plain for label, plain in said} for name, said in conversations}
+    return {name: dict(said) for name, said in conversations}
 
 
 def save(path: Path, said: Recording) -> None:

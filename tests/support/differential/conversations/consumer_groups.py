@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from differential.conversations.groups import NOBODY, Group
+from differential.conversations.groups import NOBODY, PROTOCOLS, Group
 from differential.table import about
 from differential.talk import Talk
 
@@ -66,7 +66,7 @@ def living(talk: Talk) -> None:
     talk.ask("another topic", **_beat(group, member, 1, subscribed_topic_names=["nothing"]))
     talk.ask("a classic member", api="heartbeat", version=4, group_id=group, generation_id=1, member_id=member)
     talk.ask("a classic member joins", api="join_group", version=9, group_id=group, session_timeout=30_000,
-             rebalance_timeout=30_000, member_id="", protocol_type="consumer", protocols=[{"name": "range", "metadata": b"m"}])  # fmt: skip
+             rebalance_timeout=30_000, member_id="", protocol_type="consumer", protocols=PROTOCOLS)  # fmt: skip
     talk.ask("leave", **_beat(group, member, -1))
     talk.ask("leave again", **_beat(group, member, -1))
     talk.ask("describe it as a classic one", api="describe_groups", version=6, groups=[group])
@@ -92,8 +92,10 @@ def described(talk: Talk) -> None:
     talk.quietly("consumer_group_heartbeat", 1, **joined)
     owned = [{"topic_id": topic.id, "partitions": [0, 1]}]
     talk.until(
-        lambda: talk.quietly("consumer_group_describe", 0, group_ids=[group]).groups[0].group_state == "Stable"
-        or talk.quietly("consumer_group_heartbeat", 1, **_beat(group, "m", 1, topic_partitions=owned)) is None,
+        lambda: (
+            talk.quietly("consumer_group_describe", 0, group_ids=[group]).groups[0].group_state == "Stable"
+            or talk.quietly("consumer_group_heartbeat", 1, **_beat(group, "m", 1, topic_partitions=owned)) is None
+        ),
         "the group is stable",
     )
     for label, names in {
