@@ -19,6 +19,7 @@ _GROUPS_SINCE = 8  # of OffsetFetch
 _NOT_TOLD = -(2**31)
 """The operations of a group that there is not."""
 _KEYS_SINCE = 4  # of FindCoordinator
+_NO_PROTOCOL_SINCE = 7  # of JoinGroup
 
 
 def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
@@ -29,12 +30,18 @@ def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guar
     )
 
 
-join = of_group(
-    Operation.READ,
-    lambda types, request: types.JoinGroupResponse(
-        error_code=DENIED, generation_id=-1, protocol_type=None, protocol_name="", leader="", member_id="", members=()
-    ),
-)
+def join(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        if access.may(call, Operation.READ, GROUP, request.group_id):
+            return handler(request, call)
+        return call.types.JoinGroupResponse(
+            error_code=DENIED, generation_id=-1, protocol_type=None, leader="", member_id="", members=(),
+            protocol_name=None if call.api_version >= _NO_PROTOCOL_SINCE else "",
+        )  # fmt: skip
+
+    return handle
+
+
 sync = of_group(
     Operation.READ,
     lambda types, request: types.SyncGroupResponse(
@@ -69,7 +76,7 @@ def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
 consumer_heartbeat = unless(
     _heartbeat_code,
     lambda types, request, code: types.ConsumerGroupHeartbeatResponse(
-        error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
+        error_code=code, error_message=None, member_epoch=0, heartbeat_interval=0
     ),
 )
 
@@ -197,7 +204,7 @@ def _describe(field: str, refusal: Callable[[Types, str], Any]) -> Guard:
 describe = _describe(
     "groups",
     lambda types, group: types.DescribedGroup(
-        error_code=DENIED, error_message=MESSAGES[DENIED], group_id=group, group_state="", protocol_type="",
+        error_code=DENIED, error_message=None, group_id=group, group_state="", protocol_type="",
         protocol_data="", members=(),
     ),
 )  # fmt: skip
@@ -205,7 +212,7 @@ describe = _describe(
 
 def _undescribed(types: Types, group: str, code: int = DENIED) -> Any:
     return types.DescribedGroup(
-        error_code=code, error_message=MESSAGES[code], group_id=group, group_state="", group_epoch=0,
+        error_code=code, error_message=None if code == DENIED else MESSAGES[code], group_id=group, group_state="", group_epoch=0,
         assignment_epoch=0, assignor_name="", members=(),
     )  # fmt: skip
 

@@ -62,7 +62,7 @@ class _Acls:
             types.DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=tuple(each))
             for (kind, name, pattern), each in found.items()
         )
-        return types.DescribeAclsResponse(error_code=codes.NONE, error_message=None, resources=tuple(resources))
+        return types.DescribeAclsResponse(error_code=codes.NONE, error_message="", resources=tuple(resources))
 
     async def create(self, request: CreateAclsRequest, call: Call) -> Message:
         if not self._access.is_on:
@@ -107,7 +107,7 @@ class _Acls:
         results = tuple(
             types.DeleteAclsFilterResult(
                 error_code=failed,
-                error_message=why,
+                error_message=why or None,
                 matching_acls=() if failed else tuple(_matching(types, acl) for acl in acls),
             )
             for acls in found

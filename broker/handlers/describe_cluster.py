@@ -42,13 +42,13 @@ class _DescribeCluster:
     def describe_cluster(self, request: DescribeClusterRequest, call: Call) -> Message:
         types, cluster = call.types, self._cluster
         if request.endpoint_type != BROKERS:
-            return types.DescribeClusterResponse(
-                error_code=codes.MISMATCHED_ENDPOINT_TYPE,
-                error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
-                "CONTROLLER",
-                cluster_id="",
-                brokers=(),
-            )
+            code, message = codes.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type."
+            if request.endpoint_type == CONTROLLERS:
+                code = codes.MISMATCHED_ENDPOINT_TYPE
+                message = (
+                    "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+                )
+            return types.DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=())
         brokers = []
         for broker in range(cluster.brokers):
             host, port = cluster.endpoint(broker, call.listener)

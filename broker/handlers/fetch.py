@@ -277,8 +277,13 @@ def _distinct(request: FetchRequest) -> Topics:
 
 def _partition(types: Types, index: int, answer: Answer, committed: bool, unknown: int) -> Message:
     code, high_watermark, start_offset, batches, last_stable_offset, aborted = answer
+    if code:
+        high_watermark = last_stable_offset = start_offset = -1
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
-        code = unknown
+        return types.PartitionData(
+            partition_index=index, error_code=unknown, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1,
+            aborted_transactions=(), records=batches, preferred_read_replica=-1,
+        )  # fmt: skip
     return types.PartitionData(
         partition_index=index,
         error_code=code,

@@ -32,8 +32,6 @@ def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[Route]:
             return _respond(call, codes.INVALID_REQUEST)
         if request.transactional_id is not None:
             return _transactional(homes, request, call)
-        if known >= 0 and epoch < LAST_EPOCH:
-            return _respond(call, codes.NONE, known, epoch + 1)
         return _respond(call, codes.NONE, ids.take_now(), 0) if ids.at_hand else spawn(_respond_later(call))
 
     async def _respond_later(call: Call) -> Message:

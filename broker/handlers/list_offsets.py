@@ -3,8 +3,8 @@
 At read_committed the end is the last stable offset, and a record behind it is not found (KIP-98).
 
 Special timestamps: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start of the local log,
-which is the whole log, -5 the end of the tiered log, which is empty. A compressed batch is not decompressed: its first
-record answers for all of its records.
+which is the whole log, -5 the end of the tiered log, which is empty. Others are UNSUPPORTED_VERSION.
+A compressed batch is not decompressed: its first record answers for all of its records.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,33 @@ from shards.mesh.deferred import MaybeDeferred, then
 
 LIST_OFFSETS = 2
 READ_COMMITTED = 1
+_LEAST = ((9, -5), (8, -4), (7, -3), (0, -2))
+"""(since which version, the least special timestamp): those below are UNSUPPORTED_VERSION."""
 
 
 def routes(partitions: Partitions) -> list[Route]:
     def list_offsets(request: ListOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+        least = next(timestamp for since, timestamp in _LEAST if call.api_version >= since)
         committed = request.isolation_level == READ_COMMITTED
         items = [
             (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp, committed)
             for topic in request.topics
             for each in topic.partitions
         ]
-        answers = partitions.ask("offset_at", items)
+        if any(each[3] < least for each in items):
+            asked = [each for each in items if each[3] >= least]
+            answers = then(partitions.ask("offset_at", asked), partial(_with_unsupported, items, least))
+        else:
+            answers = partitions.ask("offset_at", items)
         return then(answers, partial(_respond, request, call))
 
     return [Route.of(LIST_OFFSETS, list_offsets)]
+
+
+def _with_unsupported(items: Sequence[tuple[object, ...]], least: int, answers: Sequence[Answer]) -> list[Answer]:
+    """The answers to all of `items`, of which only those with a timestamp that the version has were asked for."""
+    answered = iter(answers)
+    return [next(answered) if each[3] >= least else (codes.UNSUPPORTED_VERSION, -1, -1) for each in items]  # type: ignore[operator]
 
 
 def _respond(request: ListOffsetsRequest, call: Call, answers: Sequence[Answer]) -> Message:

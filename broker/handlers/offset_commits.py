@@ -145,6 +145,8 @@ class _Offsets:
             )
             return types.OffsetDeleteResponse(error_code=codes.NONE, topics=topics)
 
+        if not request.group_id:
+            return response((codes.INVALID_GROUP_ID, ()))
         if not self._is_mine(request.group_id):
             return response((codes.NOT_COORDINATOR, ()))
         answer = self._groups.ask(request.group_id, "drop_offsets", places)
@@ -178,6 +180,7 @@ def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Pla
             ),
         )
         for topic in request.topics
+        if topic.partitions
     )
     return types.OffsetCommitResponse(topics=topics)
 

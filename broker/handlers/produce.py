@@ -28,18 +28,19 @@ ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
 def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[Route]:
     def produce(request: ProduceRequest, call: Call) -> MaybeDeferred[Message | None]:
         items = []
+        respond = partial(_respond, partitions, request, call)
         for topic in request.topic_data:
             name = partitions.name_of(topic.topic_id) if call.api_version >= TOPIC_IDS_SINCE else topic.name
             items += [(name, partition.index, partition.records) for partition in topic.partition_data]
         refused = _refused(request, call, items)
         if refused is not None:
-            return _respond(request, call, [refused] * len(items))
+            return respond([refused] * len(items))
         if request.transactional_id is not None:
             call.in_order = True
             answers = transactional.append(request.transactional_id, call.api_version, items)
         else:
             answers = partitions.ask("append", items)
-        return then(answers, partial(_respond, request, call))
+        return then(answers, respond)
 
     return [Route.of(PRODUCE, produce)]
 
@@ -57,7 +58,7 @@ def _is_zstd(records: bytes | None) -> bool:
     return records is not None and len(records) > ATTRIBUTES_AT + 1 and records[ATTRIBUTES_AT + 1] & COMPRESSION == ZSTD
 
 
-def _respond(request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> Message | None:
+def _respond(partitions: Partitions, request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> Message | None:
     if request.acks == 0:
         for code, _, _, _, message, _ in answers:
             if code:
@@ -66,9 +67,14 @@ def _respond(request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> 
     types = call.types
     answered = iter(answers)
     topics = []
+    by_id = call.api_version >= TOPIC_IDS_SINCE
     for topic in request.topic_data:
-        by_id = call.api_version >= TOPIC_IDS_SINCE
-        made = [_partition(types, partition.index, next(answered), by_id) for partition in topic.partition_data]
+        if not topic.partition_data:
+            continue
+        unknown = codes.UNKNOWN_TOPIC_OR_PARTITION
+        if by_id and not partitions.name_of(topic.topic_id):
+            unknown = codes.UNKNOWN_TOPIC_ID
+        made = [_partition(types, partition.index, next(answered), unknown) for partition in topic.partition_data]
         topics.append(
             types.TopicProduceResponse(
                 name=None if by_id else topic.name,
@@ -79,12 +85,12 @@ def _respond(request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> 
     return types.ProduceResponse(responses=topics)
 
 
-def _partition(types: Types, index: int, answer: Answer, by_id: bool) -> Message:
+def _partition(types: Types, index: int, answer: Answer, unknown: int) -> Message:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
     if code == UNVERIFIED:  # without a transactional id nobody can be asked
         code, bad = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ()
-    if code == codes.UNKNOWN_TOPIC_OR_PARTITION and by_id:
-        code = codes.UNKNOWN_TOPIC_ID
+    if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
+        code = unknown
     return types.PartitionProduceResponse(
         index=index,
         error_code=code,

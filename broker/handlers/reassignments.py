@@ -36,20 +36,19 @@ class _Reassignments:
 
     def elect_leaders(self, request: ElectLeadersRequest, call: Call) -> Message:
         types = call.types
-        if request.election_type not in (PREFERRED, UNCLEAN):
-            return types.ElectLeadersResponse(error_code=codes.INVALID_REQUEST, replica_election_results=())
+        known = request.election_type in (PREFERRED, UNCLEAN)
+        answer = self._not_needed if known else _of_no_kind
         wanted = request.topic_partitions
         if wanted is None:
             found: list[tuple[str, tuple[int, ...]]] = [(name, ()) for name in self._image.topics.names()]
         else:
             found = [(topic.topic, topic.partitions) for topic in wanted]
         results = tuple(
-            types.ReplicaElectionResult(
-                topic=name, partition_result=tuple(self._not_needed(types, name, n) for n in partitions)
-            )
+            types.ReplicaElectionResult(topic=name, partition_result=tuple(answer(types, name, n) for n in partitions))
             for name, partitions in found
         )
-        return types.ElectLeadersResponse(error_code=codes.NONE, replica_election_results=results)
+        code = codes.NONE if known else codes.INVALID_REQUEST
+        return types.ElectLeadersResponse(error_code=code, replica_election_results=results)
 
     def _not_needed(self, types: Types, name: str, partition: int) -> Message:
         code, message = codes.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
@@ -67,7 +66,10 @@ class _Reassignments:
             )
             for topic in request.topics
         )
-        return types.AlterPartitionReassignmentsResponse(error_code=codes.NONE, error_message=None, responses=responses)
+        return types.AlterPartitionReassignmentsResponse(
+            error_code=codes.NONE, error_message=None, responses=responses,
+            allow_replication_factor_change=request.allow_replication_factor_change,
+        )  # fmt: skip
 
     def _reassigned(self, types: Types, name: str, partition: ReassignablePartition) -> Message:
         n, replicas = partition.partition_index, partition.replicas
@@ -75,7 +77,7 @@ class _Reassignments:
         if not self._exists(name, n):
             code, message = codes.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."
         elif replicas is None:
-            code, message = codes.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+            code = codes.NO_REASSIGNMENT_IN_PROGRESS
         elif tuple(replicas) != (self._image.topics.get(name).leaders[n],):  # type: ignore[union-attr]
             code, message = codes.INVALID_REPLICA_ASSIGNMENT, "Partitions do not move in this cluster."
         return types.ReassignablePartitionResponse(partition_index=n, error_code=code, error_message=message)
@@ -83,6 +85,11 @@ class _Reassignments:
     def _exists(self, name: str, partition: int) -> bool:
         topic = self._image.topics.get(name)
         return topic is not None and 0 <= partition < len(topic.leaders)
+
+
+def _of_no_kind(types: Types, name: str, partition: int) -> Message:
+    message = "No such kind of election."
+    return types.PartitionResult(partition_id=partition, error_code=codes.INVALID_REQUEST, error_message=message)
 
 
 def _list_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> Message:

@@ -49,7 +49,7 @@ class _Users:
                 results.append(_described(call, name, codes.RESOURCE_NOT_FOUND, message))
             else:
                 results.append(_described(call, name, codes.NONE, None, self._image.users[name]))
-        return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message=None, results=tuple(results))
+        return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=tuple(results))
 
     async def alter(self, request: AlterUserScramCredentialsRequest, call: Call) -> Message:
         faults = self._faults(request)

@@ -168,7 +168,10 @@ class Partitions:
 
     def _delete_before(self, topic: str, partition: int, offset: int) -> Answer:
         """(code, low watermark)"""
-        return codes.NONE, self.log(topic, partition).delete_before(offset)
+        log = self.log(topic, partition)
+        if "delete" not in self.image.topic_get(topic, "cleanup.policy"):
+            raise Rejected(codes.POLICY_VIOLATION, "Records of a topic that is only compacted are not deleted.")
+        return codes.NONE, log.delete_before(offset)
 
     def _end_of_epoch(self, topic: str, partition: int, current_epoch: int, epoch: int) -> Answer:
         """(code, leader epoch, end offset); -1 and -1 for an epoch that never was."""

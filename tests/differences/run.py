@@ -32,7 +32,8 @@ def main() -> int:
     arguments = parser.parse_args()
     theirs = load(RECORDED) if arguments.recorded else _of_kafka(arguments.api)
     if arguments.record:
-        save(RECORDED, theirs)
+        kept = load(RECORDED) if arguments.api else {}
+        save(RECORDED, {**kept, **theirs})
     with (
         tempfile.TemporaryDirectory(prefix="differences-") as folder,
         brokers.turnstile(Path(folder) / "data") as addresses,

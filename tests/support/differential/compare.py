@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from differential.plain import named
 from differential.recording import Recording
 
 ABSENT = "absent"
@@ -45,9 +46,19 @@ def _differing(at: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]
         for name in {**left, **right}:
             yield from _differing(f"{at}.{name}", left.get(name, ABSENT), right.get(name, ABSENT))
     elif isinstance(left, list) and isinstance(right, list):
-        for number in range(max(len(left), len(right))):
-            one = left[number] if number < len(left) else ABSENT
-            other = right[number] if number < len(right) else ABSENT
+        for one, other in _pairs(left, right):
             yield from _differing(f"{at}[]", one, other)
     elif left != right:
         yield at, left, right
+
+
+def _pairs(left: list[Any], right: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Entries with the same name, the n-th of it; where they have no names, those at the same place."""
+    ours: dict[tuple[str, ...], list[Any]] = {}
+    for each in right:
+        ours.setdefault(named(each), []).append(each)
+    for each in left:
+        others = ours.get(named(each))
+        yield each, others.pop(0) if others else ABSENT
+    for others in ours.values():
+        yield from ((ABSENT, each) for each in others)

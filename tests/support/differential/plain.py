@@ -1,7 +1,8 @@
 """An answer as plain values that two brokers can agree on: ids, times and hosts are told as what they are, not as how they read.
 
 An id is told by its kind and by its order in the conversation, "uuid 1", so that the same id at two places stays the same id.
-Numbers that mean "none" (-1, and 0 where an id starts at 1) stay numbers, as their absence is part of the answer.
+Numbers that mean "none" (-1, and 0 where an id starts at 1) stay numbers, as their absence is part of the answer. Of an error
+message counts whether there is one. What is listed by name is sorted by name: Kafka's order is often that of a hash table.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ PLACES = ("log_dir", "path")
 AMOUNTS = ("total_bytes", "usable_bytes")
 """Fields whose values are the machine's."""
 BATCHES = ("records",)
+TEXTS = ("error_message",)
+NAMES = (
+    "group_id", "name", "topic", "topic_name", "transactional_id", "feature", "user", "key", "mechanism", "entity_type",
+    "resource_type", "resource_name", "pattern_type",
+    "host", "operation", "permission_type", "api_key", "partition_index", "partition", "partition_id",
+)  # fmt: skip
+"""Fields by which the entries of a list are told apart."""
 
 
 class Plain:
@@ -49,12 +57,15 @@ class Plain:
             for each in fields:
                 self.chose(each)
 
-    def of(self, message: Message) -> dict[str, Any]:
+    def of(self, message: Message) -> Any:
+        return agreed(self._raw(message))
+
+    def _raw(self, message: Message) -> dict[str, Any]:
         return {name: self._value(name, getattr(message, name)) for name in message.field_names}
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, Message):
-            return self.of(value)
+            return self._raw(value)
         if isinstance(value, tuple):
             return [self._value(name, each) for each in value]
         if isinstance(value, UUID):
@@ -84,6 +95,20 @@ class Plain:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             told = self._ids[kind, value] = f"{kind} {self._counts[kind]}"
         return told
+
+
+def agreed(plain: Any) -> Any:
+    """Without the words of error messages, and without the order of what is listed by name."""
+    if isinstance(plain, list):
+        return sorted(map(agreed, plain), key=named)
+    if isinstance(plain, dict):
+        return {name: "text" if name in TEXTS and value else agreed(value) for name, value in plain.items()}
+    return plain
+
+
+def named(entry: Any) -> tuple[str, ...]:
+    """By which an entry of a list is told from the others: its names and numbers; nothing for a plain value."""
+    return tuple(f"{entry[name]!s:>12}" for name in NAMES if name in entry) if isinstance(entry, dict) else ()
 
 
 def batches(data: bytes) -> list[Any]:

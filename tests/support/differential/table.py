@@ -4,9 +4,11 @@ do nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from differential.talk import Closed, Line, Talk
+from harness import until
 from wired import KEYS
 
 from broker.protocol import apis
@@ -42,6 +44,8 @@ def converse(admin: str, alice: str, only: str = "") -> Iterator[tuple[str, list
     `only` those about APIs whose name begins so.
     """
     everything, nothing = Line(admin), Line(alice, "alice")
+    for kind in (0, 1):  # Kafka makes its internal topics when somebody asks for a coordinator
+        until(partial(_has_coordinator, everything, kind), within_s=60, what="coordinators")
     for row in ROWS:
         if not row.api.startswith(only):
             continue
@@ -50,6 +54,11 @@ def converse(admin: str, alice: str, only: str = "") -> Iterator[tuple[str, list
         yield _held(row, row.versions[-1], everything, nothing, DENIED)
     everything.close()
     nothing.close()
+
+
+def _has_coordinator(line: Line, kind: int) -> bool:
+    found = line.ask("find_coordinator", 3, {"key": "any", "key_type": kind})
+    return not found.error_code
 
 
 def _held(row: Row, version: int, admin: Line, asker: Line, who: str = "") -> tuple[str, list[list[Any]]]:

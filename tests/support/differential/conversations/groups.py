@@ -183,12 +183,11 @@ def deleted(talk: Talk) -> None:
         talk.ask(label, groups_names=names)
 
 
-@about("list_groups")
+@about("list_groups", since=4)
 def listed(talk: Talk) -> None:
     """Only filters that no group of another conversation passes have an answer that stays the same."""
     talk.ask("dead", states_filter=["Dead"], types_filter=[])
-    if talk.version >= 4:
-        talk.ask("an unknown state", states_filter=["Nonsense"], types_filter=[])
+    talk.ask("an unknown state", states_filter=["Nonsense"], types_filter=[])
     if talk.version >= 5:
-        talk.ask("an unknown type", states_filter=[], types_filter=["nonsense"])
+        talk.ask("an unknown type", states_filter=["Dead"], types_filter=["nonsense"])
         talk.ask("no share groups", states_filter=["Stable"], types_filter=["share"])

@@ -89,7 +89,7 @@ def fetched(talk: Talk) -> None:
         groups = [{"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}]
         talk.ask("stable", group_id=group, topics=groups[0]["topics"], groups=groups, require_stable=True)
     if talk.version >= 8:
-        groups = [{"group_id": each, "topics": None} for each in (other, group, "")]
+        groups = [{"group_id": each, "topics": None} for each in (other, group, talk.named("new"))]
         talk.ask("three groups", groups=groups)
         talk.ask("no groups", groups=[])
     if talk.version >= 9:
