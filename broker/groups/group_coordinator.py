@@ -408,8 +408,11 @@ class GroupCoordinator:
         if self.shares.get(group) is not None:
             return codes.GROUP_ID_NOT_FOUND
         code = self.groups.may_commit(group, member, instance, generation, self._now_ms())
-        missing = code == codes.ILLEGAL_GENERATION and version is not None and version >= GROUP_NOT_FOUND_SINCE
-        return codes.GROUP_ID_NOT_FOUND if missing and self.groups.get(group) is None else code
+        if code != codes.ILLEGAL_GENERATION or self.groups.get(group) is not None:
+            return code
+        if group in self.offsets:
+            return codes.UNKNOWN_MEMBER_ID  # it has offsets, and no members
+        return codes.GROUP_ID_NOT_FOUND if version is not None and version >= GROUP_NOT_FOUND_SINCE else code
 
     def _make_way(self, group_id: str) -> bool:
         """Whether no group of the classic protocol is in the way of one of the consumer protocol; C3."""

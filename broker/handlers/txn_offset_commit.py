@@ -39,6 +39,8 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -
             told = _told(code, call.api_version)
             return _response(request, call, {place: known or told for place, known in results.items()})
 
+        if not request.group_id:
+            return response(codes.INVALID_GROUP_ID)
         if cluster.coordinator(request.group_id) != cluster.me:
             return response(codes.NOT_COORDINATOR)
         if not request.transactional_id:
@@ -83,5 +85,6 @@ def _response(request: TxnOffsetCommitRequest, call: Call, results: dict[tuple[s
             ],
         )
         for topic in request.topics
+        if topic.partitions
     ]
     return types.TxnOffsetCommitResponse(topics=topics)

@@ -16,6 +16,7 @@ SETTINGS = {
     "num.partitions": "2",
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "6000",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

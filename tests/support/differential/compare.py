@@ -12,7 +12,8 @@ ABSENT = "absent"
 
 
 class Difference(NamedTuple):
-    """`field`: the path of what differs, "topics[].error_code"; the values are plain, or ABSENT."""
+    """`field`: the path of what differs, "topics[].error_code", "topics[name]" of an entry that only one
+    has; the values are plain, or ABSENT."""
 
     conversation: str
     label: str
@@ -47,7 +48,9 @@ def _differing(at: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]
             yield from _differing(f"{at}.{name}", left.get(name, ABSENT), right.get(name, ABSENT))
     elif isinstance(left, list) and isinstance(right, list):
         for one, other in _pairs(left, right):
-            yield from _differing(f"{at}[]", one, other)
+            lone = ABSENT in (one, other)
+            name = " ".join(word.strip() for word in named(other if one == ABSENT else one)) if lone else ""
+            yield from _differing(f"{at}[{name}]", one, other)
     elif left != right:
         yield at, left, right
 

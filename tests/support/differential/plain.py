@@ -30,10 +30,14 @@ PLACES = ("log_dir", "path")
 AMOUNTS = ("total_bytes", "usable_bytes")
 """Fields whose values are the machine's."""
 BATCHES = ("records",)
+VERSIONS = ("finalized_features_epoch",)
+TIMES = ("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp")
+BEGAN_MS = 1_750_000_000_000
+"""Timestamps after this are the broker's; conversations choose earlier ones."""
 TEXTS = ("error_message",)
 NAMES = (
     "group_id", "name", "topic", "topic_name", "transactional_id", "feature", "user", "key", "mechanism", "entity_type",
-    "resource_type", "resource_name", "pattern_type",
+    "producer_id", "resource_type", "resource_name", "pattern_type",
     "host", "operation", "permission_type", "api_key", "partition_index", "partition", "partition_id",
 )  # fmt: skip
 """Fields by which the entries of a list are told apart."""
@@ -102,13 +106,24 @@ def agreed(plain: Any) -> Any:
     if isinstance(plain, list):
         return sorted(map(agreed, plain), key=named)
     if isinstance(plain, dict):
-        return {name: "text" if name in TEXTS and value else agreed(value) for name, value in plain.items()}
+        return {name: _agreed_field(name, value) for name, value in plain.items()}
     return plain
 
 
+def _agreed_field(name: str, value: Any) -> Any:
+    if name in TEXTS and value:
+        return "text"
+    if name in VERSIONS and value not in (-1, 0):
+        return "version"
+    return "time" if name in TIMES and isinstance(value, int) and value > BEGAN_MS else agreed(value)
+
+
 def named(entry: Any) -> tuple[str, ...]:
-    """By which an entry of a list is told from the others: its names and numbers; nothing for a plain value."""
-    return tuple(f"{entry[name]!s:>12}" for name in NAMES if name in entry) if isinstance(entry, dict) else ()
+    """By which an entry of a list is told from the others: its names and numbers, else its topic's id; nothing for a value."""
+    if not isinstance(entry, dict):
+        return ()
+    names = tuple(f"{entry[name]!s:>12}" for name in NAMES if name in entry)
+    return names or tuple(entry[name] or "" for name in ("topic_id",) if name in entry)
 
 
 def batches(data: bytes) -> list[Any]:
