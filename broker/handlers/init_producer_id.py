@@ -1,6 +1,6 @@
-"""InitProducerId (22), versions 0-5: KIP-98, KIP-360 (a producer that knows its id gets its next epoch), KIP-890.
+"""InitProducerId (22), versions 0-5: KIP-98, KIP-360 (a transactional producer that knows its id gets its next epoch), KIP-890.
 
-With a transactional id the id's coordinator answers (broker/transactions/), without one any shard.
+With a transactional id the id's coordinator answers (broker/transactions/), without one any shard, with a new id always.
 Source: KafkaApis.handleInitProducerIdRequest.
 """
 
@@ -22,7 +22,6 @@ from shards.mesh.deferred import MaybeDeferred, Spawn, then
 INIT_PRODUCER_ID = 22
 FENCED_SINCE = 4
 """Earlier versions answer INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588)."""
-LAST_EPOCH = 32_766  # Short.MAX_VALUE - 1: a producer that is there gets a new id
 
 
 def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[Route]:

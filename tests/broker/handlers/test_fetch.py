@@ -248,14 +248,14 @@ async def test_a_reader_that_goes_on_behind_a_cut_batch_need_not_look_for_its_pl
         assert records_of(without_cut(partitions_of(response)[0].records))[0].offset == offset
 
 
-async def test_out_of_range_tells_where_the_log_is(broker: Broker) -> None:
+async def test_out_of_range_tells_nothing_of_the_log_as_in_kafka(broker: Broker) -> None:
     here, there = broker.at("t", 0), broker.at("t", 1)
     for number in (here, there):
         append(broker, number, b"a")
         for offset in (2, -1):
             response = fetch(broker, {number: offset}, wait_ms=500)
             (partition,) = partitions_of(await response if inspect.isawaitable(response) else response)
-            assert (partition.error_code, partition.high_watermark) == (codes.OFFSET_OUT_OF_RANGE, 1)
+            assert (partition.error_code, partition.high_watermark) == (codes.OFFSET_OUT_OF_RANGE, -1)
 
 
 async def test_errors_are_answered_at_once(broker: Broker) -> None:

@@ -57,12 +57,12 @@ async def test_everybody_gets_another_id_and_a_block_is_asked_for_once() -> None
     assert coordinator.given == 2 * BLOCK
 
 
-async def test_a_producer_that_knows_its_id_gets_its_next_epoch() -> None:
+async def test_without_a_transactional_id_every_producer_gets_a_new_id() -> None:
     peers: dict[int, DirectMesh] = {}
     Coordinator(peers)
     ids = ProducerIds(DirectMesh(0, peers))
-    assert outcome(await init(ids, producer_id=41, producer_epoch=3)) == (codes.NONE, 41, 4)
-    assert outcome(await init(ids, producer_id=41, producer_epoch=32_766)) == (codes.NONE, 0, 0)
+    assert outcome(await init(ids, producer_id=41, producer_epoch=3)) == (codes.NONE, 0, 0)
+    assert outcome(await init(ids, producer_id=41, producer_epoch=32_766)) == (codes.NONE, 1, 0)
     assert outcome(await init(ids, producer_id=41, producer_epoch=-1)) == (codes.INVALID_REQUEST, -1, -1)
 
 
