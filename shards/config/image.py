@@ -24,6 +24,7 @@ from shards.limits.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature")
+_DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
 
 class ImageChange(NamedTuple):
@@ -96,7 +97,7 @@ class ClusterImage:
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
         self._ip_quotas = IpQuotaTable()
-        self._values: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
+        self._values = _DEFAULTS
 
     # ---- changes
 
@@ -174,7 +175,7 @@ class ClusterImage:
     def _compute(self) -> set[str]:
         """Derives values and limits from the records. Returns the pools whose cap may be another one now."""
         found = given(self.broker, self.static, self.dynamic)
-        self._values = {name: found.get(name, setting.default) for name, setting in BROKER.items()}
+        self._values = _DEFAULTS | {name: value for name, value in found.items() if name in BROKER}
         before, self.limits = self.limits, ConnectionLimits(found)
         return self.limits.changed_pools(before)
 
