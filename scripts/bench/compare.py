@@ -18,7 +18,6 @@ import re
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -38,7 +37,6 @@ Measure = Callable[[], dict[str, float]]
 
 RATES = {"max.connection.creation.rate": 1_000_000}
 IP_RATE = {"connection_creation_rate": 100_000.0}
-_SETTLE_S = 30
 RECORDS = {100: 500_000, 1000: 150_000}
 IN_A_PROCESS = {
     "decisions": "tokens.decisions(200_000)",
@@ -60,6 +58,7 @@ def _of_a_cluster(measure: Callable[[Server], Iterator[table.Row]]) -> Rows:
 
     def of(checkout: Path) -> Iterator[table.Row]:
         with machine.turnstile(*CAPS, checkout=checkout) as server:
+            machine.settle(server)
             yield from measure(server)
 
     return of
@@ -174,15 +173,6 @@ def _both(checkouts: tuple[Path, Path], *options: str) -> Iterator[tuple[Server,
         yield before, after
 
 
-def _settle(*servers: Server) -> None:
-    """Until the servers use next to no CPU: the first events of a journal make its converter import pyarrow, for seconds."""
-    for _ in range(_SETTLE_S):
-        before_s = sum(machine.cpu_s(server.pid) for server in servers)
-        time.sleep(1)
-        if sum(machine.cpu_s(server.pid) for server in servers) - before_s < 0.03:
-            return
-
-
 def _drive(server: Server, mode: str, what: str, seconds: float, wanted: str, **values: object) -> dict[str, float]:
     load = machine.drive(server, mode, seconds=seconds, **values)
     if getattr(load, wanted) < load.answered + load.refused:
@@ -192,7 +182,7 @@ def _drive(server: Server, mode: str, what: str, seconds: float, wanted: str, **
 
 def _driven(servers: tuple[Server, Server], *arguments: Any, **values: object) -> Pair:
     before, after = (partial(_drive, each, *arguments, **values) for each in servers)
-    return Pair(before, after, partial(_settle, *servers))
+    return Pair(before, after, partial(machine.settle, *servers))
 
 
 @contextmanager
@@ -240,7 +230,7 @@ def produce(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
             done = producing.run(tools, peer, "compared", size, RECORDS[size])
             return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
 
-        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(_settle, *servers))
+        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
 
 
 # --- rows of the benchmarks, whose numbers are figures ---------------------------------------------------------------

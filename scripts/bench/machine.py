@@ -20,6 +20,7 @@ from turnstile.admin_client import AdminClient
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "bench"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_SETTLE_S = 30
 SHARDS = 2
 API_VERSIONS = bytes.fromhex("0000001b0012000300000001000562656e6368000662656e636804312e3000")
 
@@ -117,6 +118,15 @@ def cpu_s(pid: int) -> float:
         words = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         total += sum(map(int, words[11:15]))
     return total / TICKS_PER_S
+
+
+def settle(*servers: Server) -> None:
+    """Until the servers use next to no CPU: the first events of a journal make its converter import pyarrow, for seconds."""
+    for _ in range(_SETTLE_S):
+        before_s = sum(cpu_s(server.pid) for server in servers)
+        time.sleep(1)
+        if sum(cpu_s(server.pid) for server in servers) - before_s < 0.03:
+            return
 
 
 def memory_bytes(pid: int) -> int:

@@ -10,7 +10,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from scripts.peers.jars import Missing
 CAPS = ("--set", "kafka_connections_max=100000", "--set", "kafka_connections_max_per_ip=1000")
 WARM_UP_S = 2.0
 AT_ITS_CAP, CAP = "127.8.0.1", 5
+FIRST = 100
+"""Connections of each shard, more or less, before memory is measured."""
 
 
 class Effort(NamedTuple):
@@ -110,22 +112,34 @@ def rated(
     yield Row(f"- server CPU per {each}", f"{ours.cpu_us:.0f} us", beside, f"{cpu} x {rival}" if cpu else "", met)
 
 
-def idle(turnstile: Server, kfake: Server | None = None, missing: str = "", count: int = 5000) -> Iterator[Row]:
-    """Memory of admitted connections that do nothing. The kernel's socket buffers are not in it."""
-
-    def per_connection(server: Server) -> float:
-        before = machine.memory_bytes(server.pid)
-        command = [machine.binary("client"), "idle", str(server.port), f"count={count}"]
-        client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert client.stdin is not None and client.stdout is not None
+@contextmanager
+def _idle(server: Server, count: int) -> Iterator[None]:
+    """So many connections, open."""
+    command = [machine.binary("client"), "idle", str(server.port), f"count={count}"]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert client.stdin is not None and client.stdout is not None
+    try:
         said = json.loads(client.stdout.readline())
-        after = machine.memory_bytes(server.pid)
+        if said["answered"] != count:
+            raise CannotMeasure(f"only {said['answered']} of {count} idle connections were admitted")
+        yield
+    finally:
         client.stdin.close()
         client.wait(timeout=20)
         client.stdout.close()
-        if said["answered"] != count:
-            raise CannotMeasure(f"only {said['answered']} of {count} idle connections were admitted")
-        return (after - before) / count
+
+
+def idle(turnstile: Server, kfake: Server | None = None, missing: str = "", count: int = 5000) -> Iterator[Row]:
+    """Memory of admitted connections that do nothing. The kernel's socket buffers are not in it, nor is what the first
+    connections of a server take once for all."""
+
+    def per_connection(server: Server) -> float:
+        with _idle(server, FIRST):
+            pass
+        machine.settle(server)
+        before = machine.memory_bytes(server.pid)
+        with _idle(server, count):
+            return (machine.memory_bytes(server.pid) - before) / count
 
     ours = per_connection(turnstile)
     peers = missing
