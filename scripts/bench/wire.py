@@ -23,8 +23,6 @@ from scripts.peers.jars import Missing
 CAPS = ("--set", "kafka_connections_max=100000", "--set", "kafka_connections_max_per_ip=1000")
 WARM_UP_S = 2.0
 AT_ITS_CAP, CAP = "127.8.0.1", 5
-FIRST = 100
-"""Connections of each shard, more or less, before memory is measured."""
 
 
 class Effort(NamedTuple):
@@ -130,16 +128,15 @@ def _idle(server: Server, count: int) -> Iterator[None]:
 
 
 def idle(turnstile: Server, kfake: Server | None = None, missing: str = "", count: int = 5000) -> Iterator[Row]:
-    """Memory of admitted connections that do nothing. The kernel's socket buffers are not in it, nor is what the first
-    connections of a server take once for all."""
+    """Memory of admitted connections that do nothing, beside as many that are open already: what the first ones take once
+    for all is not in it, nor are the kernel's socket buffers."""
 
     def per_connection(server: Server) -> float:
-        with _idle(server, FIRST):
-            pass
-        machine.settle(server)
-        before = machine.memory_bytes(server.pid)
         with _idle(server, count):
-            return (machine.memory_bytes(server.pid) - before) / count
+            machine.settle(server)
+            before = machine.memory_bytes(server.pid)
+            with _idle(server, count):
+                return (machine.memory_bytes(server.pid) - before) / count
 
     ours = per_connection(turnstile)
     peers = missing
