@@ -41,7 +41,7 @@ RECORDS = {100: 500_000, 1000: 150_000}
 IN_A_PROCESS = {
     "decisions": "tokens.decisions(200_000)",
     "across": "tokens.across(10_000)",
-    "borrow": "borrow.rows(1000, 50_000)",
+    "borrow": "borrow.rows(1000, 200_000)",
     "replay": "replaying.rows(200_000, 1)",
 }
 """Row -> what yields it in the benchmarks of either checkout: these run that checkout's modules themselves."""
