@@ -53,6 +53,7 @@ def judge(timeline: Timeline) -> Finding:
         groups.setdefault((mute.told.api, mute.told.throttle_ms), []).append(mute)
     broken = {key: found for key, group in groups.items() if (found := _broken(group))}
     early = [mute for found in broken.values() for mute in found]
+    early = max(early, _broken(mutes), key=len)  # what is too little of each may be enough of all
     if early:
         after_ms = median(at_ms for mute in early for at_ms in (mute.early or mute.excused or mute.at_once))
         seen = f"bytes arrived on the muted connection after {len(early)} of {told}, mostly {after_ms:.0f} ms after the response"

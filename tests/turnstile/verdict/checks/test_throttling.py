@@ -42,6 +42,16 @@ def test_what_arrives_at_once_may_have_been_under_way_but_not_every_time(early, 
     assert verdict(kip219, seen) == told
 
 
+def test_what_arrives_at_once_after_two_responses_of_each_length():
+    seen = Seen()
+    seen.step("throttle", 4, 9)
+    for number, throttle_ms in enumerate((250, 250, 300, 300, 400, 400)):
+        seen.request(4.1 + number / 2, throttle_ms=throttle_ms, value=0 if number % 2 else 90)
+        if number % 2:
+            seen.event("early", 4.102 + number / 2, took_ms=2)
+    assert verdict(kip219, seen) == "fail"
+
+
 @pytest.mark.parametrize(("api", "throttle_ms"), [("Fetch", 250), ("Produce", 1500)])
 def test_a_client_that_waits_for_some_throttle_times_only(api, throttle_ms):
     seen = throttled(60)
