@@ -97,9 +97,14 @@ def test_each_record_is_accepted_once_while_homes_are_killed(filled, topic, memb
     jvm_set(jvm, filled.bootstrap, "groups", topic, "share.auto.offset.reset=earliest")
     produce(filled.bootstrap, topic, 300)
     members = [member(filled.bootstrap, f"member-{number}", topic, 20) for number in range(2)]
-    until(lambda: len(given(members)) == 300, within_s=90, what="the first records")
+    first = 300
+    until(lambda: len(given(members)) == first, within_s=90, what="the first records")
+    while not all(each.given for each in members):  # one of them may have been there long before the other
+        produce(filled.bootstrap, topic, 20)
+        first += 20
+        until(partial(lambda most: len(given(members)) == most, first), within_s=90, what="more records")
     home = home_of_group(topic, 2)
-    for count, shard in ((600, home), (900, 1 - home)):
+    for count, shard in ((first + 300, home), (first + 600, 1 - home)):
         os.kill(filled.shard_pid(shard), signal.SIGKILL)
         produce(filled.bootstrap, topic, 300)
         done = partial(lambda most: len(given(members)) == most, count)
@@ -113,7 +118,6 @@ def test_each_record_is_accepted_once_while_homes_are_killed(filled, topic, memb
     assert max(each.most for each in members) <= LIMIT
     lost = count - len(accepted)  # accepted, and the answer that said so was not heard: not many
     assert lost < 100
-    assert sum(1 for each in members if each.given) > 1, "several members had a part"
 
 
 def given(members: list[Member]) -> set[tuple[str, str]]:
