@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -70,6 +71,12 @@ def rows(idle: int, busy: int) -> Iterator[Row]:
               "10 ms, pass 5 ms", said["change_ms"] <= 10 and said["pass_ms"] <= 5)  # fmt: skip
 
 
+@lru_cache
+def _raised(rule: CapRule, version: int) -> CapRule:
+    """One object for all addresses, as in a cluster."""
+    return rule if rule.cap is None else rule._replace(cap=rule.cap + version)
+
+
 class TimedPoller(Poller):
     """`longest_ns`: the longest pass so far."""
 
@@ -96,8 +103,7 @@ class Member:
         self.mesh.serve("apply", lambda peer, version: self.apply(version))
 
     def _rule_of(self, pool: str) -> CapRule:
-        rule = rule_of(pool)
-        return rule if rule.cap is None else rule._replace(cap=rule.cap + self.tokens.version)
+        return _raised(rule_of(pool), self.tokens.version)
 
     def apply(self, version: int) -> Deferred[float]:
         """Every address has another cap: resolved when the version is done here, with the longest pass since (ms)."""
