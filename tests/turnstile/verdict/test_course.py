@@ -53,8 +53,12 @@ def test_a_client_that_behaves_passes(cluster):
 
 
 def test_a_client_that_ignores_throttling_fails_that_alone(cluster):
-    verdicts, found = told(cluster, client("ignores-throttle", "producer"), "kip219", "not-failure")
-    assert verdicts == {"kip219": "fail", "not-failure": "pass"}, found.as_json()
+    for _ in range(3):  # beside other tests too little may be seen: that is a warning, and never a pass
+        verdicts, found = told(cluster, client("ignores-throttle", "producer"), "kip219", "not-failure")
+        assert verdicts["kip219"] != "pass" and verdicts["not-failure"] == "pass", found.as_json()
+        if verdicts["kip219"] == "fail":
+            break
+    assert verdicts["kip219"] == "fail", found.as_json()
 
 
 def test_a_program_that_asks_nothing_cannot_be_judged(cluster):
