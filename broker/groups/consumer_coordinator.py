@@ -46,16 +46,14 @@ class ConsumerCoordinator:
         """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
         request = heartbeat_of(fields)
         if request.epoch == 0 and self._groups.get(group) is None and not self._make_way(group):
-            return _told(
-                HeartbeatResult(
-                    codes.GROUP_ID_NOT_FOUND,
-                    f"Group {group} is not a consumer group: it is a share group, or has members of the classic protocol, and "
-                    "no group is converted while it has members.",
-                )
-            )
+            return HeartbeatResult(
+                codes.GROUP_ID_NOT_FOUND,
+                f"Group {group} is not a consumer group: it is a share group, or has members of the classic protocol, and "
+                "no group is converted while it has members.",
+            ).fields()
         if request.epoch in (LEAVE, LEAVE_STATIC):
             left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._now_ms())
-            return _told(left)
+            return left.fields()
         missing = self._groups.unknown_expressions(group)
         if not missing:
             return self._heartbeat(group, request)
@@ -67,7 +65,7 @@ class ConsumerCoordinator:
         self._served()
         for regex in self._groups.unresolved(group) if request.regex else ():
             self._topics.ask(regex).add_callback(lambda _, regex=regex: self._groups.resolve(group, regex))  # type: ignore[misc]
-        return _told(result)
+        return result.fields()
 
     def describe(self, group_id: str) -> list[Any]:
         """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of that
@@ -93,7 +91,3 @@ def heartbeat_of(fields: Sequence[Any]) -> Heartbeat:
     owned: Partitions | None = None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)
     names = None if request.names is None else tuple(request.names)
     return request._replace(owned=owned, names=names, reader=(request.reader[0], request.reader[1]))
-
-
-def _told(result: HeartbeatResult) -> list[Any]:
-    return [*result[:-1], None if result.assignment is None else sorted(result.assignment)]

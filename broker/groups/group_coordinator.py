@@ -292,9 +292,8 @@ class GroupCoordinator:
     def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
         """[code of the group, a code per place]; topics in use by members keep their offsets (KIP-496)."""
         group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
-        if ((group is None or not group.members) and group_id not in self.offsets) or self.shares.get(
-            group_id
-        ) is not None:
+        is_unknown = (group is None or not group.members) and group_id not in self.offsets
+        if is_unknown or self.shares.get(group_id) is not None:
             return [codes.GROUP_ID_NOT_FOUND, []]
         if group is not None and group.members and group.protocol_type != "consumer":
             return [codes.NON_EMPTY_GROUP, []]

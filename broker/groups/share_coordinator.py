@@ -76,7 +76,7 @@ class ShareCoordinator:
         else:
             result = self._groups.heartbeat(group, request, self._now_ms())
             self._served()
-        return [*result[:-1], None if result.assignment is None else sorted(result.assignment)]
+        return result.fields()
 
     def describe(self, group_id: str) -> list[Any]:
         """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of another

@@ -58,9 +58,6 @@ class _Groups:
         self._cluster = cluster
         self._groups = groups
 
-    def _is_mine(self, group: str) -> bool:
-        return self._cluster.coordinator(group) == self._cluster.me
-
     def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
         """None if the group's home went away."""
         return or_lost(self._groups.ask(group, operation), _none)
@@ -69,7 +66,7 @@ class _Groups:
         def lost() -> Message:
             return _join_response(call, JoinGroupResult(codes.NOT_COORDINATOR, request.member_id))
 
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return lost()
         session_ms = from_timedelta(request.session_timeout)
         rebalance_ms = from_timedelta(request.rebalance_timeout) if call.api_version >= 1 else session_ms
@@ -92,7 +89,7 @@ class _Groups:
         def lost() -> Message:
             return _sync_response(call, SyncGroupResult(codes.NOT_COORDINATOR))
 
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return lost()
         if call.api_version >= 5 and None in (request.protocol_type, request.protocol_name):
             return _sync_response(call, SyncGroupResult(codes.INCONSISTENT_GROUP_PROTOCOL))  # KIP-559
@@ -112,7 +109,7 @@ class _Groups:
         def response(code: int) -> Message:
             return call.types.HeartbeatResponse(error_code=code)
 
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return response(codes.NOT_COORDINATOR)
         instance = request.group_instance_id
         answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
@@ -139,14 +136,14 @@ class _Groups:
 
         if not request.group_id:
             return refuse(codes.INVALID_GROUP_ID)
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return refuse(codes.NOT_COORDINATOR)
         answer = self._groups.ask(request.group_id, "leave", members)
         return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
 
     def describe(self, request: DescribeGroupsRequest, call: Call) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.groups)]
-        mine = [group for group in wanted if self._is_mine(group)]
+        mine = [group for group in wanted if self._cluster.coordinates(group)]
 
         def response(answers: list[Any]) -> Message:
             found = dict(zip(mine, answers, strict=True))
@@ -186,7 +183,7 @@ class _Groups:
             return types.DeleteGroupsResponse(results=results)
 
         def ask(group: str) -> MaybeDeferred[Any]:
-            return self._ask(group, "delete") if self._is_mine(group) else codes.NOT_COORDINATOR
+            return self._ask(group, "delete") if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
         return then(ask_each(self._turns, wanted, ask), response)
 

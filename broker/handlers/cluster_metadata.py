@@ -50,6 +50,10 @@ class ClusterMetadata:
         """The broker that coordinates a group, or a transactional id."""
         return crc32(key.encode()) % self.brokers
 
+    def coordinates(self, key: str) -> bool:
+        """Whether that is this broker."""
+        return self.coordinator(key) == self.me
+
 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> dict[str, BrokerEndpoint]:

@@ -13,18 +13,18 @@ Source: KafkaApis.handleConsumerGroupHeartbeat, GroupCoordinatorService of Kafka
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from broker.groups.consumer.member import LEAVE, LEAVE_STATIC, Heartbeat, HeartbeatResult
 from broker.groups.group_router import GroupRouter
 from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.remote import ask_each, or_lost
+from broker.handlers.group_members import AssignmentOf, GroupDescriptions, heartbeat_response
+from broker.handlers.remote import or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
 from broker.protocol.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from broker.runtime.places import by_topic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.features import GROUP_VERSION, level_of
@@ -35,9 +35,6 @@ HEARTBEAT, DESCRIBE = 68, 69
 PROTOCOL = "consumer"
 OWN_ID_SINCE = 1
 CONSUMER_MEMBER = 1
-OPERATIONS_UNKNOWN = -(2**31)
-ALL_GROUP_OPERATIONS = 3400
-"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
 WAIT_S = 30.0
 """A heartbeat may wait until an expression is matched with all topics."""
 
@@ -52,14 +49,11 @@ class _ConsumerGroups:
         self._cluster = cluster
         self._groups = groups
         self._image = image
-        self._turns = turns
+        self._descriptions = GroupDescriptions("consumer", cluster, groups, image, turns, _member)
 
     def _is_on(self) -> bool:
         protocols = self._image.get("group.coordinator.rebalance.protocols")
         return PROTOCOL in protocols and level_of(self._image.features, GROUP_VERSION) > 0
-
-    def _is_mine(self, group: str) -> bool:
-        return self._cluster.coordinator(group) == self._cluster.me
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 
@@ -72,7 +66,7 @@ class _ConsumerGroups:
         refused = _refusal(request, call.api_version) or self._unsupported_assignor(request)
         if refused is not None:
             return _answer(call, refused)
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return lost()
         beat = _beat(request, call, with_reader=bool(self._image.get("authorizer.class.name")))
         answer = self._groups.ask(request.group_id, "consumer_heartbeat", beat, timeout_s=WAIT_S)
@@ -88,68 +82,17 @@ class _ConsumerGroups:
     # --- describe ------------------------------------------------------------------------------------------------------
 
     def describe(self, request: ConsumerGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
-        types = call.types
-        wanted = [*dict.fromkeys(request.group_ids)]
-        if not self._is_on():
-            off = tuple(_undescribed(call, group, codes.UNSUPPORTED_VERSION, None) for group in wanted)
-            return types.ConsumerGroupDescribeResponse(groups=off)
+        return self._descriptions.describe(request, call, is_on=self._is_on())
 
-        def response(answers: list[Any]) -> Message:
-            allowed = request.include_authorized_operations
-            groups = tuple(
-                self._described(call, group, answer, operations=allowed)
-                for group, answer in zip(wanted, answers, strict=True)
-            )
-            return types.ConsumerGroupDescribeResponse(groups=groups)
 
-        def ask(group: str) -> MaybeDeferred[Any]:
-            """None: it can't be asked here."""
-            if not group or not self._is_mine(group):
-                return None
-            return or_lost(self._groups.ask(group, "consumer_describe"), lambda: None)
-
-        return then(ask_each(self._turns, wanted, ask), response)
-
-    def _described(self, call: Call, group: str, answer: list[Any] | None, *, operations: bool) -> Message:
-        if not group:
-            return _undescribed(call, group, codes.INVALID_GROUP_ID, None)
-        if answer is None:
-            return _undescribed(call, group, codes.NOT_COORDINATOR, None)
-        if not answer:
-            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} not found.")
-        if len(answer) == 1:
-            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a consumer group.")
-        state, epoch, assignment_epoch, assignor, members = answer
-        return call.types.DescribedGroup(
-            error_code=codes.NONE,
-            error_message=None,
-            group_id=group,
-            group_state=state,
-            group_epoch=epoch,
-            assignment_epoch=assignment_epoch,
-            assignor_name=assignor,
-            members=tuple(self._member(call, member) for member in members),
-            authorized_operations=ALL_GROUP_OPERATIONS if operations else OPERATIONS_UNKNOWN,
-        )
-
-    def _member(self, call: Call, member: Sequence[Any]) -> Message:
-        member_id, instance, rack, epoch, client_id, client_host, names, regex, assigned, target = member
-        more = {"member_type": CONSUMER_MEMBER} if call.api_version >= 1 else {}
-        return call.types.Member(
-            member_id=member_id, instance_id=instance, rack_id=rack, member_epoch=epoch, client_id=client_id,
-            client_host=client_host, subscribed_topic_names=tuple(names), subscribed_topic_regex=regex or "",
-            assignment=self._assignment(call, assigned), target_assignment=self._assignment(call, target), **more,
-        )  # fmt: skip
-
-    def _assignment(self, call: Call, places: Iterable[Sequence[Any]]) -> Message:
-        """Of topics that there still are."""
-        topics = []
-        for topic_id, numbers in _by_topic(places):
-            topic = self._image.topics.by_id(topic_id)
-            if topic is not None:
-                named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
-                topics.append(named)
-        return call.types.Assignment(topic_partitions=tuple(topics))
+def _member(call: Call, member: Sequence[Any], assignment: AssignmentOf) -> Message:
+    member_id, instance, rack, epoch, client_id, client_host, names, regex, assigned, target = member
+    more = {"member_type": CONSUMER_MEMBER} if call.api_version >= 1 else {}
+    return call.types.Member(
+        member_id=member_id, instance_id=instance, rack_id=rack, member_epoch=epoch, client_id=client_id,
+        client_host=client_host, subscribed_topic_names=tuple(names), subscribed_topic_regex=regex or "",
+        assignment=assignment(assigned), target_assignment=assignment(target), **more,
+    )  # fmt: skip
 
 
 def _refusal(request: ConsumerGroupHeartbeatRequest, version: int) -> HeartbeatResult | None:
@@ -202,31 +145,4 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call, *, with_reader: bo
 
 
 def _answer(call: Call, result: HeartbeatResult) -> Message:
-    types = call.types
-    assignment = None
-    if result.assignment is not None:
-        assignment = types.Assignment(
-            topic_partitions=tuple(
-                types.TopicPartitions(topic_id=topic, partitions=numbers)
-                for topic, numbers in _by_topic(result.assignment)
-            )
-        )
-    return types.ConsumerGroupHeartbeatResponse(
-        error_code=result.code,
-        error_message=result.message,
-        member_id=result.member_id,
-        member_epoch=result.epoch,
-        heartbeat_interval=result.interval_ms,
-        assignment=assignment,
-    )
-
-
-def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[uuid.UUID, tuple[int, ...]]]:
-    return [(uuid.UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
-
-
-def _undescribed(call: Call, group: str, code: int, message: str | None) -> Message:
-    return call.types.DescribedGroup(
-        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
-        assignor_name="", members=(),
-    )  # fmt: skip
+    return heartbeat_response(call.types.ConsumerGroupHeartbeatResponse, call, result)

@@ -54,9 +54,6 @@ class _Offsets:
         self._groups = groups
         self._image = image
 
-    def _is_mine(self, group: str) -> bool:
-        return self._cluster.coordinator(group) == self._cluster.me
-
     # --- commit ------------------------------------------------------------------------------------------------
 
     def commit(self, request: OffsetCommitRequest, call: Call) -> MaybeDeferred[Message]:
@@ -72,7 +69,7 @@ class _Offsets:
         def response(code: int) -> Message:
             return _commit_response(request, call, {place: known or code for place, known in results.items()})
 
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return response(codes.NOT_COORDINATOR)
         answer = self._groups.ask(
             request.group_id,
@@ -106,7 +103,7 @@ class _Offsets:
         self, group: str, topics: Topics, stable: bool, member: tuple[str | None, int] = (None, -1)
     ) -> MaybeDeferred[Fetched]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
-        if not self._is_mine(group):
+        if not self._cluster.coordinates(group):
             return NOWHERE
         places = None
         if topics is not None:
@@ -147,7 +144,7 @@ class _Offsets:
 
         if not request.group_id:
             return response((codes.INVALID_GROUP_ID, ()))
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return response((codes.NOT_COORDINATOR, ()))
         answer = self._groups.ask(request.group_id, "drop_offsets", places)
         return or_lost(then(answer, response), lambda: response((codes.NOT_COORDINATOR, ())))

@@ -61,7 +61,7 @@ class _ShareGroupOffsets:
             return codes.UNSUPPORTED_VERSION
         if not group:
             return codes.INVALID_GROUP_ID
-        return codes.NONE if self._cluster.coordinator(group) == self._cluster.me else codes.NOT_COORDINATOR
+        return codes.NONE if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
     def _ask(self, group: str, operation: str, asked: Any) -> MaybeDeferred[Any]:
         """[NOT_COORDINATOR, []] if the group's home went away."""

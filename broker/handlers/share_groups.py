@@ -9,19 +9,18 @@ Source: KafkaApis.handleShareGroupHeartbeat, GroupCoordinatorService of Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from broker.groups.consumer.member import LEAVE, HeartbeatResult
 from broker.groups.group_router import GroupRouter
 from broker.groups.share.member import ShareHeartbeat
 from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.remote import ask_each, or_lost
+from broker.handlers.group_members import AssignmentOf, GroupDescriptions, heartbeat_response
+from broker.handlers.remote import or_lost
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
-from broker.runtime.places import by_topic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
 from shards.limits.features import SHARE_VERSION, level_of
@@ -29,9 +28,6 @@ from shards.mesh.deferred import MaybeDeferred, then
 from shards.mesh.turns import Turns
 
 HEARTBEAT, DESCRIBE = 76, 77
-OPERATIONS_UNKNOWN = -(2**31)
-ALL_GROUP_OPERATIONS = 3400
-"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
 
 
 def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
@@ -49,10 +45,7 @@ class _ShareGroups:
         self._cluster = cluster
         self._groups = groups
         self._image = image
-        self._turns = turns
-
-    def _is_mine(self, group: str) -> bool:
-        return self._cluster.coordinator(group) == self._cluster.me
+        self._descriptions = GroupDescriptions("share", cluster, groups, image, turns, _member)
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 
@@ -65,7 +58,7 @@ class _ShareGroups:
         refused = _refusal(request)
         if refused is not None:
             return _answer(call, HeartbeatResult(codes.INVALID_REQUEST, refused))
-        if not self._is_mine(request.group_id):
+        if not self._cluster.coordinates(request.group_id):
             return lost()
         names = request.subscribed_topic_names
         beat = ShareHeartbeat(
@@ -82,65 +75,15 @@ class _ShareGroups:
     # --- describe ------------------------------------------------------------------------------------------------------
 
     def describe(self, request: ShareGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
-        types = call.types
-        wanted = [*dict.fromkeys(request.group_ids)]
-        if not is_on(self._image):
-            off = tuple(_undescribed(call, group, codes.UNSUPPORTED_VERSION) for group in wanted)
-            return types.ShareGroupDescribeResponse(groups=off)
+        return self._descriptions.describe(request, call, is_on=is_on(self._image))
 
-        def response(answers: list[Any]) -> Message:
-            allowed = request.include_authorized_operations
-            groups = tuple(
-                self._described(call, group, answer, operations=allowed)
-                for group, answer in zip(wanted, answers, strict=True)
-            )
-            return types.ShareGroupDescribeResponse(groups=groups)
 
-        def ask(group: str) -> MaybeDeferred[Any]:
-            """None: it can't be asked here."""
-            if not group or not self._is_mine(group):
-                return None
-            return or_lost(self._groups.ask(group, "share_describe"), lambda: None)
-
-        return then(ask_each(self._turns, wanted, ask), response)
-
-    def _described(self, call: Call, group: str, answer: list[Any] | None, *, operations: bool) -> Message:
-        if not group:
-            return _undescribed(call, group, codes.INVALID_GROUP_ID)
-        if answer is None:
-            return _undescribed(call, group, codes.NOT_COORDINATOR)
-        if len(answer) < 2:
-            what = "is not a share group" if answer else "not found"
-            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
-        state, epoch, assignment_epoch, assignor, members = answer
-        return call.types.DescribedGroup(
-            error_code=codes.NONE,
-            error_message=None,
-            group_id=group,
-            group_state=state,
-            group_epoch=epoch,
-            assignment_epoch=assignment_epoch,
-            assignor_name=assignor,
-            members=tuple(self._member(call, member) for member in members),
-            authorized_operations=ALL_GROUP_OPERATIONS if operations else OPERATIONS_UNKNOWN,
-        )
-
-    def _member(self, call: Call, member: Sequence[Any]) -> Message:
-        member_id, rack, epoch, client_id, client_host, names, assigned = member
-        return call.types.Member(
-            member_id=member_id, rack_id=rack, member_epoch=epoch, client_id=client_id, client_host=client_host,
-            subscribed_topic_names=tuple(names), assignment=self._assignment(call, assigned),
-        )  # fmt: skip
-
-    def _assignment(self, call: Call, places: Iterable[Sequence[Any]]) -> Message:
-        """Of topics that there still are."""
-        topics = []
-        for topic_id, numbers in _by_topic(places):
-            topic = self._image.topics.by_id(topic_id)
-            if topic is not None:
-                named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
-                topics.append(named)
-        return call.types.Assignment(topic_partitions=tuple(topics))
+def _member(call: Call, member: Sequence[Any], assignment: AssignmentOf) -> Message:
+    member_id, rack, epoch, client_id, client_host, names, assigned = member
+    return call.types.Member(
+        member_id=member_id, rack_id=rack, member_epoch=epoch, client_id=client_id, client_host=client_host,
+        subscribed_topic_names=tuple(names), assignment=assignment(assigned),
+    )  # fmt: skip
 
 
 def _refusal(request: ShareGroupHeartbeatRequest) -> str | None:
@@ -157,31 +100,4 @@ def _refusal(request: ShareGroupHeartbeatRequest) -> str | None:
 
 
 def _answer(call: Call, result: HeartbeatResult) -> Message:
-    types = call.types
-    assignment = None
-    if result.assignment is not None:
-        assignment = types.Assignment(
-            topic_partitions=tuple(
-                types.TopicPartitions(topic_id=topic, partitions=numbers)
-                for topic, numbers in _by_topic(result.assignment)
-            )
-        )
-    return types.ShareGroupHeartbeatResponse(
-        error_code=result.code,
-        error_message=result.message,
-        member_id=result.member_id,
-        member_epoch=result.epoch,
-        heartbeat_interval=result.interval_ms,
-        assignment=assignment,
-    )
-
-
-def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[UUID, tuple[int, ...]]]:
-    return [(UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
-
-
-def _undescribed(call: Call, group: str, code: int, message: str | None = None) -> Message:
-    return call.types.DescribedGroup(
-        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
-        assignor_name="", members=(),
-    )  # fmt: skip
+    return heartbeat_response(call.types.ShareGroupHeartbeatResponse, call, result)

@@ -41,7 +41,7 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -
 
         if not request.group_id:
             return response(codes.INVALID_GROUP_ID)
-        if cluster.coordinator(request.group_id) != cluster.me:
+        if not cluster.coordinates(request.group_id):
             return response(codes.NOT_COORDINATOR)
         if not request.transactional_id:
             return response(codes.INVALID_REQUEST)

@@ -113,6 +113,10 @@ class HeartbeatResult(NamedTuple):
     interval_ms: int = 0
     assignment: Partitions | None = None
 
+    def fields(self) -> list[Any]:
+        """As msgpack carries it: partitions as [[topic id, number], ...]."""
+        return [*self[:-1], None if self.assignment is None else sorted(self.assignment)]
+
 
 class ConsumerGroupConfig(NamedTuple):
     """What is in force for a group: its own configs, else settings such as group.consumer.heartbeat.interval.ms."""
