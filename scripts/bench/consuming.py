@@ -6,16 +6,14 @@ Rates are of the time in which it fetches, without the time in which its group r
 from __future__ import annotations
 
 import statistics
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure
-from scripts.bench.producing import Peer, brokers, produce, scores_beside
+from scripts.bench.producing import Peer, brokers, perf_test, produce, scores_beside
 from scripts.bench.table import Row
-from scripts.peers.jars import MAINS, Missing, classpath
+from scripts.peers.jars import Missing
 
 RECORDS = {100: 4_000_000, 1000: 1_000_000}
 """Record size in bytes -> how many of them one run reads."""
@@ -34,7 +32,6 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
     with ExitStack() as stack:
         try:
             peers = brokers(stack)
-            path = classpath()
         except Missing as missing:
             raise CannotMeasure(str(missing)) from missing
         for size, most in RECORDS.items():
@@ -44,23 +41,20 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             runs: dict[str, list[Consumed]] = {peer.name: [] for peer in peers}
             for turn in range(rounds):
                 for peer in peers:
-                    runs[peer.name].append(consume(path, peer, topic, f"g-{size}-{turn}", records))
+                    runs[peer.name].append(consume(peer, topic, f"g-{size}-{turn}", records))
             yield from _rows(size, {name: _median(seen) for name, seen in runs.items()})
 
 
-def consume(path: str, peer: Peer, topic: str, group: str, records: int) -> Consumed:
-    """One run, from the beginning of the topic. `path`: Kafka's class path."""
-    command = ["java", "-Xmx1g", "-cp", path, MAINS["kafka-consumer-perf-test"], "--topic", topic]
-    command += ["--bootstrap-server", peer.bootstrap, "--messages", str(records), "--group", group]
-    command += ["--timeout", "60000", "--hide-header"]
-    before_s = machine.cpu_s(peer.pid)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    cpu_s = machine.cpu_s(peer.pid) - before_s
-    said = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") == _COLUMNS - 1]
-    if done.returncode or not said or int(said[-1][4]) < records:
-        raise CannotMeasure(
-            f"kafka-consumer-perf-test against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}"
-        )
+def consume(peer: Peer, topic: str, group: str, records: int) -> Consumed:
+    """One run, from the beginning of the topic."""
+    options = ["--topic", topic, "--bootstrap-server", peer.bootstrap, "--messages", str(records), "--group", group]
+    options += ["--timeout", "60000", "--hide-header"]
+
+    def read(said: str) -> list[list[str]]:
+        lines = [line.split(", ") for line in said.splitlines() if line.count(", ") == _COLUMNS - 1]
+        return lines if lines and int(lines[-1][4]) >= records else []
+
+    said, cpu_s = perf_test("kafka-consumer-perf-test", peer, options, read)
     return Consumed(float(said[-1][9]), cpu_s / records * 1e6)
 
 

@@ -6,9 +6,9 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure
@@ -20,6 +20,8 @@ RECORDS = {100: 2_000_000, 1000: 600_000}
 """Record size in bytes -> how many of them one run sends."""
 PARTITIONS = 4
 _SAID = re.compile(r"^\d+ records sent, ([\d.]+) records/sec .* ([\d.]+) ms avg latency", re.MULTILINE)
+
+T = TypeVar("T")
 
 
 class Peer(NamedTuple):
@@ -78,18 +80,23 @@ def run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produc
 
 def produce(peer: Peer, topic: str, size: int, records: int) -> Produced:
     """One run."""
-    command = ["java", "-Xmx1g", "-cp", classpath(), MAINS["kafka-producer-perf-test"], "--topic", topic]
-    command += ["--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
-    command += ["--producer-props", f"bootstrap.servers={peer.bootstrap}"]
+    options = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
+    options += ["--producer-props", f"bootstrap.servers={peer.bootstrap}"]
+    said, cpu_s = perf_test("kafka-producer-perf-test", peer, options, _SAID.findall)
+    return Produced(float(said[-1][0]), float(said[-1][1]), cpu_s / records * 1e6)
+
+
+def perf_test(tool: str, peer: Peer, options: Sequence[str], read: Callable[[str], list[T]]) -> tuple[list[T], float]:
+    """One run of a tool of Kafka's: what `read` finds in its output, and the server's CPU time meanwhile (s). Raises
+    CannotMeasure when it failed, or nothing was found."""
+    command = ["java", "-Xmx1g", "-cp", classpath(), MAINS[tool], *options]
     before_s = machine.cpu_s(peer.pid)
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     cpu_s = machine.cpu_s(peer.pid) - before_s
-    said = _SAID.findall(done.stdout)
+    said = read(done.stdout)
     if done.returncode or not said:
-        raise CannotMeasure(
-            f"kafka-producer-perf-test against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}"
-        )
-    return Produced(float(said[-1][0]), float(said[-1][1]), cpu_s / records * 1e6)
+        raise CannotMeasure(f"{tool} against {peer.name}: {(done.stderr or done.stdout).strip()[-300:]}")
+    return said, cpu_s
 
 
 def scores_beside(what: str, per_s: float, cpu_us: float, peers: Mapping[str, tuple[float, float]]) -> dict[str, float]:

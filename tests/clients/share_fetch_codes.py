@@ -1,6 +1,7 @@
 """A conversation about ShareFetch and ShareAcknowledge (KIP-932), right and wrong, compared with what Apache Kafka 4.2 answered.
 
-`CLIENTS_PEER=kafka pytest tests/clients/test_share_fetch_codes.py` asks Kafka itself. Groups need no members for that.
+`CLIENTS_PEER=kafka pytest tests/clients/test_share_codes.py -k share_fetch_codes` asks Kafka itself.
+Groups need no members for that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A conversation about share groups (KIP-932), right and wrong, compared with what Apache Kafka 4.2 answered.
 
-`CLIENTS_PEER=kafka pytest tests/clients/test_share_group_codes.py` asks Kafka itself. Partitions are counted, as Kafka gives
-the odd one to whom a hash of member ids says. Lags are left out: Kafka knows none before the first delivery.
+`CLIENTS_PEER=kafka pytest tests/clients/test_share_codes.py -k share_group_codes` asks Kafka itself.
+Partitions are counted, as Kafka gives the odd one to whom a hash of member ids says. Lags are left out: Kafka knows none
+before the first delivery.
 """
 
 from __future__ import annotations
