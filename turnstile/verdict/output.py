@@ -8,6 +8,7 @@ import threading
 
 _KEPT = 2000
 _CHUNK = 65_536
+"""The capacity of a pipe: one read takes all that has been written."""
 
 
 class Output:
@@ -38,5 +39,5 @@ class Output:
             found = dict(ready.poll())
             if self._reading in found:
                 self._last = (self._last + os.read(self._reading, _CHUNK))[-_KEPT:]
-            if self._ended in found and not select.select([self._reading], [], [], 0)[0]:
+            if self._ended in found:
                 return
