@@ -34,6 +34,8 @@ BATCH = 200
 # While its only broker is away, librdkafka 2.16 bootstraps anew, drops that broker, and keeps it as the group's coordinator:
 # send_offsets_to_transaction then waits for it for ever, and asks nobody.
 QUIET = {"log_level": 0, "metadata.recovery.strategy": "none"}
+PATIENCE_S = 45.0
+"""How long a step of a transaction is tried again before its producer is given up."""
 
 
 class Outcome(NamedTuple):
@@ -68,10 +70,11 @@ class Killer(threading.Thread):
 
 
 class Pipeline:
-    """Moves every record of `in` to `out`, in transactions of up to BATCH records."""
+    """Moves every record of `in` to `out`, in transactions of up to BATCH records. Raises AssertionError after `within_s`."""
 
-    def __init__(self, bootstrap: str, records: int) -> None:
+    def __init__(self, bootstrap: str, records: int, within_s: float) -> None:
         self.bootstrap, self.records = bootstrap, records
+        self._within_s, self._until = within_s, time.monotonic() + within_s
         self.transactions = self.aborted = self.producers = 0
         self.consumer = Consumer(
             {
@@ -85,6 +88,7 @@ class Pipeline:
     def _new_producer(self) -> Producer:
         self.producers += 1
         while True:
+            self._check_time()
             made = Producer(
                 {"bootstrap.servers": self.bootstrap, "transactional.id": "pipeline", "linger.ms": 0, **QUIET}
             )
@@ -95,11 +99,9 @@ class Pipeline:
                 if not fault.args[0].retriable():
                     raise
 
-    def run(self, within_s: float) -> None:
-        until = time.monotonic() + within_s
+    def run(self) -> None:
         while self._committed() < self.records:
-            if time.monotonic() > until:
-                raise AssertionError(f"only {self._committed()} of {self.records} records in {within_s} s")
+            self._check_time()
             messages = [each for each in self.consumer.consume(BATCH, timeout=0.2) if not each.error()]
             if not messages:
                 continue
@@ -131,6 +133,7 @@ class Pipeline:
     def _rewind(self) -> None:
         """To what is committed."""
         while True:
+            self._check_time()
             try:
                 for each in self.consumer.committed(self.consumer.assignment(), timeout=10):
                     offset = 0 if each.offset == OFFSET_INVALID else each.offset
@@ -147,13 +150,19 @@ class Pipeline:
             return 0
 
 
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise AssertionError(f"only {self._committed()} of {self.records} records in {self._within_s} s")
+
+
 def _retried(step) -> None:
+    until = time.monotonic() + PATIENCE_S
     while True:
         try:
             step()
             return
         except KafkaException as fault:
-            if not fault.args[0].retriable():
+            if not fault.args[0].retriable() or time.monotonic() > until:
                 raise
 
 
@@ -172,8 +181,8 @@ def run(
     killer.start()
     began_s = time.monotonic()
     try:
-        pipeline = Pipeline(cluster.bootstrap, records)
-        pipeline.run(within_s)
+        pipeline = Pipeline(cluster.bootstrap, records, within_s)
+        pipeline.run()
     finally:
         killer.over.set()
         killer.join()
