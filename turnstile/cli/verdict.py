@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +14,29 @@ import click
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminError
 from turnstile.cli.cluster_command import admin_option, sentence, token_option
+from turnstile.cli.endings import undone
 from turnstile.cli.output import STDERR, STDOUT, VerdictUnknown, nobody_reads, show_json
 from turnstile.settings import as_entity
 
 if TYPE_CHECKING:
     from turnstile.cluster import Cluster
+    from turnstile.verdict.run import Verdict
 
 _ANY_PORT = "127.0.0.1:0"
 _READER = "READER"
 """The listener at which the records are read back."""
+_LONGEST_S = 600
+_UNWRITTEN = 2
+"""Exit code where the page could not be written, whatever the verdict: as where there is none."""
 
 
 def _checks(context: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
     from turnstile.verdict.judge import CHECKS
 
-    chosen = [word.strip() for word in given.split(",")] if given else list(CHECKS)
+    chosen = [word.strip() for word in given.split(",")] if given is not None else list(CHECKS)
     unknown = [word for word in chosen if word not in CHECKS]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]} is no check; these are {', '.join(CHECKS)}")
+        raise click.BadParameter(f"{unknown[0]!r} is no check; these are {', '.join(CHECKS)}")
     return chosen
 
 
@@ -63,6 +69,13 @@ def _users(context: click.Context, parameter: click.Parameter, given: tuple[str,
     return found
 
 
+def _finite(context: click.Context, parameter: click.Parameter, given: float | None) -> float | None:
+    """No number is neither below a range nor above it."""
+    if given is not None and isnan(given):
+        raise click.BadParameter("nan is no number of seconds")
+    return given
+
+
 def _page_file(context: click.Context, parameter: click.Parameter, given: Path | None) -> Path | None:
     """A file that can be written, which is better known before the course than after it."""
     if given is not None:
@@ -89,7 +102,7 @@ def _page_file(context: click.Context, parameter: click.Parameter, given: Path |
               help="A user of the private cluster, as whom clients then have to log in: by PLAIN or SCRAM.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order of the refusals.")
 @click.option("--copies", type=click.IntRange(1, 50), default=5, show_default=True, help="Of the herd; 1: no herd.")
-@click.option("--request-timeout", type=click.FloatRange(0.1), metavar="SECONDS",
+@click.option("--request-timeout", type=click.FloatRange(0.1, _LONGEST_S), callback=_finite, metavar="SECONDS",
               help="The client's request timeout: it is throttled for longer than that, too.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A course of 20 seconds, for clients that try again within milliseconds.")
 @click.option(
@@ -116,7 +129,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     turnstile verdict --checks kip219,backoff --html verdict.html -- java -jar my-consumer.jar
     turnstile verdict --attach client-id=orders
 
-    Exit code 0, 1 when a check failed, 2 when nothing could be judged.
+    Exit code 0, 1 when a check failed, 2 when nothing could be judged or the page could not be written.
     """
     from turnstile.admin_client import AdminClient
     from turnstile.cluster import ClusterError
@@ -131,26 +144,35 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     say = (lambda told: None) if as_json else _say
     options: dict[str, Any] = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
     try:
-        if attach is not None:
-            running = RunningCluster(AdminClient(admin, token))
-            found = run(running, running.journal, None, target=attach, **options)
-        else:
-            with _private(command[0], topics, users) as cluster:
-                read_at = cluster.bootstrap_of(_READER) if users else None
-                found = run(cluster, cluster.data_dir / "journal", command, read_at=read_at, **options)
+        with undone():
+            if attach is not None:
+                running = RunningCluster(AdminClient(admin, token))
+                found = run(running, running.journal, None, target=attach, **options)
+            else:
+                with _private(command[0], topics, users) as cluster:
+                    read_at = cluster.bootstrap_of(_READER) if users else None
+                    found = run(cluster, cluster.data_dir / "journal", command, read_at=read_at, **options)
     except AdminError as fault:
-        raise VerdictUnknown(sentence(fault, admin)) from None
+        raise VerdictUnknown(sentence(fault, admin) if attach else f"the cluster has ended: {fault}") from None
     except (CannotJudge, ClusterError, OSError) as fault:
         raise VerdictUnknown(str(fault)) from None
-    if html is not None:
-        from turnstile.verdict.page import page
-
-        html.write_text(page(found), "utf-8")
     try:
         show_json(found.as_json()) if as_json else _show(found)
     except BrokenPipeError:
         nobody_reads(STDOUT)
-    sys.exit(found.exit_code)
+    sys.exit(found.exit_code if html is None or _is_written(found, html) else _UNWRITTEN)
+
+
+def _is_written(found: Verdict, html: Path) -> bool:
+    """The page, which the verdict does not wait for; where it can't be written, that is said."""
+    from turnstile.verdict.page import page
+
+    try:
+        html.write_bytes(page(found).encode("utf-8", "replace"))  # a command need not be UTF-8
+    except OSError as fault:
+        click.echo(f"{html} can't be written: {fault.strerror}", err=True)
+        return False
+    return True
 
 
 def _private(program: str, topics: dict[str, int], users: dict[str, str]) -> Cluster:

@@ -2,10 +2,12 @@
 
 R1  After `end_all(mark)` nothing is left of the programs that had the mark, nor of what these have started, in whatever
     session: the mark is a variable of the environment, which a process inherits.
+R2  A program does not outlive the thread that started it, even if that is killed (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -16,6 +18,8 @@ from pathlib import Path
 
 from turnstile.verdict.judged import CannotJudge
 
+_prctl = ctypes.CDLL(None).prctl  # found here: a child that was forked beside other threads loads nothing
+_PR_SET_PDEATHSIG = 1
 _MARK = "TURNSTILE_VERDICT_PROGRAM"
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 _LOOK_S = 0.01
@@ -31,8 +35,9 @@ class Program:
         environment = {**os.environ, "TURNSTILE_BOOTSTRAP": bootstrap, _MARK: mark}
         try:
             self._popen = subprocess.Popen(
-                words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+                words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )  # fmt: skip
         except OSError as fault:
             raise CannotJudge(f"{words[0]} can't be run: {fault.strerror}") from None
 
@@ -76,6 +81,10 @@ class Program:
                 state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(session) == self._popen.pid and state not in "ZX":
                     yield process
+
+
+def _end_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_all(mark: str) -> None:

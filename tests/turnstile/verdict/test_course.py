@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from harness import TURNSTILE, until
 
 import turnstile
 from turnstile.cli.verdict import verdict as command
 from turnstile.verdict.judged import CannotJudge
-from turnstile.verdict.run import PRIVATE, run
+from turnstile.verdict.run import OBSERVE, PRIVATE, run
 from turnstile.verdict.running import RunningCluster
 from turnstile.verdict.times import Times
 
@@ -99,7 +100,30 @@ def test_a_client_of_a_running_cluster_that_goes_away_is_not_blamed(cluster):
     assert found.findings["recovery"].verdict == "unjudged" and found.exit_code == 2
     assert found.timeline.skipped["rate"] == "the client had not come back"
     assert cluster.faults() == []
-    assert cluster.admin.get("/v1/cluster_config", key=OVERRIDES)[OVERRIDES] == ["10.0.0.1:3"]
+    assert overrides(cluster) == ["10.0.0.1:3"]
+
+
+def test_sigterm_leaves_a_running_cluster_as_it_was(cluster):
+    cluster.set(overrides={"10.0.0.1": 3})
+    environment = {**os.environ, "TURNSTILE_BOOTSTRAP": cluster.bootstrap}
+    words = ["--quick", "--checks", "recovery", "--attach", "ip=127.0.0.1", "--admin", cluster.admin.url]
+    with subprocess.Popen(client("good", "producer"), env=environment) as one:
+        try:
+            with subprocess.Popen([TURNSTILE, "verdict", *words], stderr=subprocess.PIPE, text=True) as judge:
+                assert judge.stderr is not None
+                assert any("closed" in line or "silence" in line or "reset" in line for line in judge.stderr)
+                until(lambda: cluster.faults() or len(overrides(cluster)) > 1)
+                judge.terminate()
+                said = judge.stderr.read()
+        finally:
+            one.kill()
+    assert judge.returncode == 130 and said.endswith("turnstile: interrupted\n")
+    assert cluster.faults() == [] and overrides(cluster) == ["10.0.0.1:3"]
+    assert not cluster.admin.get("/v1/cluster_config", key=OBSERVE)[OBSERVE]
+
+
+def overrides(cluster):
+    return cluster.admin.get("/v1/cluster_config", key=OVERRIDES)[OVERRIDES]
 
 
 def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
@@ -112,7 +136,7 @@ def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
     ("words", "sentence"),
     [
         ([], "give a command behind --, or --attach"),
-        (["--checks", "kip", "--", "x"], "kip is no check; these are kip219, deadline"),
+        (["--checks", "kip", "--", "x"], "'kip' is no check; these are kip219, deadline"),
         (["--attach", "orders"], "'orders' is not client-id=NAME or ip=ADDRESS"),
     ],
 )

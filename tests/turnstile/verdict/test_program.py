@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import uuid
 from contextlib import closing
 from pathlib import Path
@@ -65,6 +66,16 @@ def test_one_that_ignores_sigterm_is_killed(output, mark):
     assert not program.wait(0.1)
     program.kill()
     assert program.exit_code() is not None
+
+
+def test_it_ends_with_who_started_it():
+    """Also when that is killed."""
+    starting = "import time; from turnstile.verdict.program import Program\n"
+    starting += "print(Program(['sleep', '1000'], '', 2, 'mark')._popen.pid, flush=True); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", starting], stdout=subprocess.PIPE, text=True) as starter:
+        sleeper = int(starter.stdout.readline())
+        starter.kill()
+    until(lambda: not alive(sleeper))
 
 
 @pytest.mark.parametrize(

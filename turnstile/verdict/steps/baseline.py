@@ -29,7 +29,9 @@ def _await_work(stage: Stage, began_ns: int) -> None:
         return
     if stage.client is not None and (code := stage.client.exit_code()) is not None:
         raise CannotJudge(f"the program ended before it had asked the cluster for anything, with exit code {code}")
-    where = "" if stage.target else " at $TURNSTILE_BOOTSTRAP, which is {bootstrap} in the command,"
+    where = " at $TURNSTILE_BOOTSTRAP, which is {bootstrap} in the command,"
+    for kind, name in stage.target.items():
+        where = f" with {kind.replace('_', '-')}={name}"
     raise CannotJudge(f"no client{where} asked the cluster for anything within {stage.times.connect_s:g} s")
 
 

@@ -1,9 +1,18 @@
 """The baseline begins when the client has begun all that it does."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from courses import Seen, ns
 
-from turnstile.verdict.steps.baseline import is_all
+from turnstile.verdict.judged import CannotJudge
+from turnstile.verdict.machine import Machine
+from turnstile.verdict.stage import Stage
+from turnstile.verdict.steps.baseline import baseline, is_all
+from turnstile.verdict.tail import Tail
+from turnstile.verdict.times import Times
+from turnstile.verdict.watch import Watch
 
 
 def events(*apis):
@@ -30,6 +39,17 @@ def events(*apis):
 )
 def test_all_that_it_does(apis, before_s, told):
     assert is_all(events(*apis), ns(before_s)) == told
+
+
+@pytest.mark.parametrize(
+    ("target", "who"),
+    [({"client_id": "orders"}, "no client with client-id=orders asked"), ({}, "no client at .TURNSTILE_BOOTSTRAP, ")],
+)
+def test_who_was_waited_for_is_said(target, who):
+    watch = Watch(Tail(Path("/nonexistent")), target)
+    times = replace(Times(), connect_s=0)
+    with pytest.raises(CannotJudge, match=who):
+        baseline(Stage(None, watch, Machine(), None, times=times, seed=0, target=target, say=lambda sentence: None))
 
 
 def test_a_new_connection_is_waited_for():
