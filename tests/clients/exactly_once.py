@@ -149,7 +149,6 @@ class Pipeline:
         except KafkaException:
             return 0
 
-
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
             raise AssertionError(f"only {self._committed()} of {self.records} records in {self._within_s} s")
