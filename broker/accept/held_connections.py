@@ -9,7 +9,6 @@ H2  A connection is let go once: when its delay is over or early, and not at all
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Protocol
 
 from broker.accept.permit import Permit
@@ -19,7 +18,7 @@ from shards.mesh.timers import Timer, Timers
 class Holdable(Protocol):
     """A connection that can be held; compared by identity."""
 
-    def let_go(self, *, early: bool) -> None:
+    def let_go(self, *, early: bool = False) -> None:
         """The delay is over, or, `early`, the place is needed. Gives its permit back before it returns."""
 
 
@@ -38,7 +37,7 @@ class HeldConnections:
         """Lets the connection go in `delay_ms`, or early, unless the permit is given back before."""
         if len(self._held) >= self._most:
             self.make_room()
-        self._held[connection] = self._timers.after(delay_ms, partial(connection.let_go, early=False))
+        self._held[connection] = self._timers.after(delay_ms, connection.let_go)
         return Permit(self._leave, connection)
 
     def make_room(self) -> bool:

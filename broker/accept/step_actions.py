@@ -17,7 +17,7 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.permit import Permit
 from broker.accept.steps import Event, Step
-from broker.metrics.outcomes import Refusal, refusal_by_pool
+from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.rates.rates import UNAVAILABLE, Rates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
@@ -125,7 +125,7 @@ class StepActions:
             return Event.REFUSE
         if wait_ms:
             quota = self._image.quota_for_ip(pending.ip)
-            pending.refusal = Refusal("ip_rate", _IP_RATE, quota or 0, self._tokens.version)
+            pending.refusal = refusal_by_ip_rate(quota or 0, self._tokens.version)
             pending.delay_ms = wait_ms
             return Event.OVER
         if pending.step is Step.IP_RATE_AGAIN:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
 from broker.metrics.top_talkers import TopTalkers
+from shards.limits.quota_entities import CONNECTION_RATE
 from shards.tokens.tokens import Refused
 
 
@@ -34,6 +35,12 @@ def refusal_by_pool(refused: Refused) -> Refusal:
     kind = refused.pool.partition(":")[0]
     reason = "shard_unavailable" if refused.unavailable else f"{kind}_cap"
     return Refusal(reason, refused.rule.name, refused.rule.cap or 0, refused.version)
+
+
+@lru_cache(maxsize=256)
+def refusal_by_ip_rate(quota: float, version: int) -> Refusal:
+    """The rate of its address refused the connection. Cached: thousands of held connections share one refusal."""
+    return Refusal("ip_rate", CONNECTION_RATE, quota, version)
 
 
 class Outcomes:

@@ -8,6 +8,7 @@ G4  Each value of a delta, written as JSON or msgpack and read again, is equal t
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -24,6 +25,7 @@ Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000
 MAX_FAULTS = 100
 MOST_OF_A_NAME = 100
+_encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make an encoder for each value
 
 
 class ConfigState:
@@ -96,7 +98,7 @@ def storable(delta: list[Change]) -> list[Change]:
     """The delta, when each value survives being stored (JSON) and pushed (msgpack). Raises ConfigInvalid (G4)."""
     for kind, key, value in delta:
         try:
-            again = json.loads(json.dumps([key, value], allow_nan=False))
+            again = json.loads(_encode([key, value]))
             pushed = msgpack.unpackb(msgpack.packb([key, value]))
         except (ValueError, TypeError, OverflowError, RecursionError):
             again = pushed = None
@@ -134,7 +136,7 @@ def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list
     for broker_id in range(state.brokers):
         after = given(broker_id, state.static, wanted)
         check_together(after)
-        check_live(given(broker_id, state.static, state.settings), after, listeners)
+        check_live(partial(given, broker_id, state.static, state.settings), after, listeners)
     return storable([
         ("setting", key, wanted.get(key))
         for key in dict.fromkeys([*state.settings, *wanted])

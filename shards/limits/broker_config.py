@@ -112,14 +112,14 @@ def check_together(given: Mapping[str, Value]) -> None:
         )
 
 
-def check_live(before: Mapping[str, Value], after: Mapping[str, Value], listeners: Iterable[str]) -> None:
+def check_live(before: Callable[[], Mapping[str, Value]], after: Mapping[str, Value], listeners: Iterable[str]) -> None:
     """The rules for a broker that is running: no change may leave a listener without any connection or rate.
 
     A broker-wide zero is no matter where every listener has its own number. No `listeners`: they are not known, and every
-    listener that a setting names may be one. Raises ConfigInvalid.
+    listener that a setting names may be one. `before()`, what was set until now, is asked for a zero only. Raises ConfigInvalid.
     """
     for listener in tuple(listeners) or ("", *(named for name in after if (named := listener_of(name)))):
         for name in (CAP, RATE):
             rules, value = of_listener(after, listener, name)
-            if value < 1 and value != of_listener(before, listener, name)[1]:
+            if value < 1 and value != of_listener(before(), listener, name)[1]:
                 raise ConfigInvalid(rules, value, "it must be at least 1 while the cluster runs")

@@ -87,7 +87,7 @@ class ConnectionLimits:
             check_listener(name, known)
             after[name] = parse(setting, name, text)
         check_together(after)
-        check_live(self.given, after, known)
+        check_live(lambda: self.given, after, known)
         return ConnectionLimits(after)
 
     # ---- caps

@@ -29,7 +29,7 @@ class Connection:
     def __init__(self, log, name):
         self.log, self.name = log, name
 
-    def let_go(self, *, early):
+    def let_go(self, *, early=False):
         self.log.append((self.name, early))
         self.permit.give_back()
 
