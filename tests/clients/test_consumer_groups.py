@@ -8,7 +8,8 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -36,7 +37,8 @@ def quick(request, tmp_path_factory) -> Iterator[Cluster]:
 
 
 class Member:
-    """A librdkafka consumer, polled by a thread until `close`."""
+    """A librdkafka consumer, polled by a thread until `close`; a context manager. It must be closed while its cluster is there:
+    librdkafka never ends a member of a KIP-848 group that can't leave it, but spins."""
 
     def __init__(self, cluster: Cluster, topic: str, **settings: object) -> None:
         self.owned: set[int] = set()
@@ -64,7 +66,15 @@ class Member:
                     self.values[message.value()] += 1
             self.owned = {each.partition for each in self.consumer.assignment()}
 
+    def __enter__(self) -> Member:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(commit=False)
+
     def close(self, *, commit: bool = True) -> None:
+        if self._stop.is_set():
+            return
         self._stop.set()
         self._thread.join(30)
         assert not self._thread.is_alive()
@@ -90,11 +100,18 @@ def described(admin: AdminClient, group: str):
     return admin.describe_consumer_groups([group])[group].result(timeout=30)
 
 
-def test_members_share_and_come_and_go_and_commit(quick, topic):
+@pytest.fixture
+def member(quick) -> Iterator[Callable[..., Member]]:
+    """Starts members: (topic, settings); they are closed."""
+    with ExitStack() as members:
+        yield lambda topic, **settings: members.enter_context(Member(quick, topic, **settings))
+
+
+def test_members_share_and_come_and_go_and_commit(quick, member, topic):
     admin = create(quick.bootstrap, topic)
-    one = Member(quick, topic)
+    one = member(topic)
     until(lambda: len(one.owned) == 4, within_s=30, what="one has all")
-    two = Member(quick, topic, **{"group.instance.id": "i"})
+    two = member(topic, **{"group.instance.id": "i"})
     until(
         lambda: len(one.owned) == len(two.owned) == 2 and not one.owned & two.owned, within_s=30, what="both have two"
     )
@@ -106,7 +123,7 @@ def test_members_share_and_come_and_go_and_commit(quick, topic):
     assert {each.group_instance_id for each in members} == {None, "i"}
     had = two.owned
     two.close()  # as a static member: it keeps its place
-    three = Member(quick, topic, **{"group.instance.id": "i"})
+    three = member(topic, **{"group.instance.id": "i"})
     until(lambda: three.owned == had, within_s=30, what="the static member is back")
     assert one.owned == set(range(4)) - had
     one.close()
@@ -126,23 +143,22 @@ def test_members_share_and_come_and_go_and_commit(quick, topic):
 def test_an_expression_finds_topics_that_come_later(quick, topic):
     create(quick.bootstrap, f"{topic}-a", 2)
     settings = {"bootstrap.servers": quick.bootstrap, "group.id": topic, "topic.metadata.refresh.interval.ms": 300}
-    consumer = Consumer({**settings, "group.protocol": "consumer"})
-    consumer.subscribe([f"^{topic}-[ab]$"])
+    with closing(Consumer({**settings, "group.protocol": "consumer"})) as consumer:
+        consumer.subscribe([f"^{topic}-[ab]$"])
 
-    def owned() -> set[str]:
-        consumer.poll(0.05)
-        return {each.topic for each in consumer.assignment()}
+        def owned() -> set[str]:
+            consumer.poll(0.05)
+            return {each.topic for each in consumer.assignment()}
 
-    until(lambda: owned() == {f"{topic}-a"}, within_s=30, what="the first topic")
-    create(quick.bootstrap, f"{topic}-b", 2)
-    create(quick.bootstrap, f"{topic}-c", 2)
-    until(lambda: owned() == {f"{topic}-a", f"{topic}-b"}, within_s=30, what="both topics")
-    consumer.close()
+        until(lambda: owned() == {f"{topic}-a"}, within_s=30, what="the first topic")
+        create(quick.bootstrap, f"{topic}-b", 2)
+        create(quick.bootstrap, f"{topic}-c", 2)
+        until(lambda: owned() == {f"{topic}-a", f"{topic}-b"}, within_s=30, what="both topics")
 
 
-def test_members_go_on_after_their_shard_was_killed(quick, topic):
+def test_members_go_on_after_their_shard_was_killed(quick, member, topic):
     admin = create(quick.bootstrap, topic)
-    one, two = Member(quick, topic), Member(quick, topic)
+    one, two = member(topic), member(topic)
     until(lambda: len(one.owned) == len(two.owned) == 2, within_s=30, what="both have two")
     before = {each.member_id for each in described(admin, topic).members}
     for each in quick.get("/v1/shards")["shards"]:
@@ -154,13 +170,11 @@ def test_members_go_on_after_their_shard_was_killed(quick, topic):
     admin = AdminClient({"bootstrap.servers": quick.bootstrap})  # the other one does not get over its lost connection
     assert {each.member_id for each in described(admin, topic).members} == before  # nobody had to join again
     assert len(one.owned) == len(two.owned) == 2
-    one.close()
-    two.close()
 
 
 @pytest.mark.jars
 @pytest.mark.parametrize("quick", [(3, 1)], ids=["three brokers"], indirect=True)
-def test_javas_consumer_and_tools(quick, topic, jvm):
+def test_javas_consumer_and_tools(quick, member, topic, jvm):
     create(quick.bootstrap, topic)
     produce(quick.bootstrap, topic, 0, 40)
     command = [
@@ -172,7 +186,7 @@ def test_javas_consumer_and_tools(quick, topic, jvm):
     try:
         assert java.stdout is not None
         assert {java.stdout.readline().strip() for _ in range(40)} == {str(n) for n in range(40)}
-        librdkafka = Member(quick, topic)
+        librdkafka = member(topic)
         until(lambda: len(librdkafka.owned) == 2, within_s=60, what="both have two")
 
         def groups(*args: str) -> str:
@@ -201,7 +215,7 @@ def test_javas_consumer_and_tools(quick, topic, jvm):
 def test_limits_hold_for_members(tmp_path, topic):
     """An address has so many connections, and so many new ones a second; a fetch quota is told to the member and delays it."""
     options = [word for name, value in QUICK.items() for word in ("--set", f"{name}={value}")]
-    with running(tmp_path / "data", *options, brokers=1, shards=2) as cluster:
+    with running(tmp_path / "data", *options, brokers=1, shards=2) as cluster, ExitStack() as members:
         create(cluster.bootstrap, topic)
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         for number in range(60):
@@ -210,23 +224,22 @@ def test_limits_hold_for_members(tmp_path, topic):
         del producer
         quota = ("quota", "set", "client-id=slow", "consumer_byte_rate=40000")
         cluster.turnstile(*quota)
-        one = Member(cluster, topic, **{"client.id": "slow", "fetch.message.max.bytes": 20_000})
+        slow = {"client.id": "slow", "fetch.message.max.bytes": 20_000}
+        one = members.enter_context(Member(cluster, topic, **slow))
         until(lambda: any(told > 0.05 for told in one.told_s), within_s=30, what="a throttled member")
         assert one.values.total() < 60
         cluster.turnstile("quota", "set", "client-id=slow", "consumer_byte_rate=10000000")
         until(lambda: len(one.values) == 60, within_s=60, what="all has come")
         cluster.set("max.connections.per.ip", 1)
         refused = cluster.metric("turnstile_connections_refused_total")
-        two = Member(cluster, topic)
+        two = members.enter_context(Member(cluster, topic))
         until(lambda: cluster.metric("turnstile_connections_refused_total") > refused + 2, within_s=30, what="refusals")
         assert not two.owned and len(one.owned) == PARTITIONS
         cluster.unset("max.connections.per.ip")
         cluster.turnstile("quota", "set", "ip=127.0.0.1", "connection_creation_rate=2")
         for sock in [connect(cluster.address) for _ in range(30)]:  # the rate of the whole window is used up
             sock.close()
-        three = Member(cluster, topic)
+        three = members.enter_context(Member(cluster, topic))
         until(lambda: cluster.metric("turnstile_held") > 0, within_s=30, what="a connection that is held by the rate")
         cluster.turnstile("quota", "unset", "ip=127.0.0.1", "connection_creation_rate")
         until(lambda: len(two.owned) + len(three.owned) >= 2, within_s=60, what="others are let in")
-        for each in (one, two, three):
-            each.close(commit=False)

@@ -40,6 +40,17 @@ class Shards:
         self.version = [1] * 4
         self.told: list[tuple[int, int]] = []  # who tells whom
         self.views = [self.opened(shard) for shard in range(count)]
+        self._killed: list[SharedLog] = []
+
+    def killed(self, shard: int) -> None:
+        """Another process takes the place of one that was killed."""
+        self._killed.append(self.views[shard])
+        self.views[shard] = self.opened(shard)
+
+    def close(self) -> None:
+        """Closes the descriptors, as the kernel does for who was killed."""
+        for view in (*self._killed, *self.views):
+            view.close()
 
     def opened(self, shard: int, topic_id: UUID = TOPIC) -> SharedLog:
         return SharedLog(
@@ -58,8 +69,7 @@ class Shards:
 def shards(tmp_path: Path) -> Iterator[Shards]:
     shards = Shards(tmp_path)
     yield shards
-    for view in shards.views:
-        view.close()
+    shards.close()
 
 
 def read_all(log: SharedLog) -> list[bytes]:
@@ -367,11 +377,12 @@ def test_whoever_is_killed_wherever_nothing_is_lost_or_doubled(tmp_path: Path, s
             try:
                 do(shards, shard, model, choose, b"%d " % turn * choose.randrange(1, 40))
             except Killed:
-                shards.views[shard] = shards.opened(shard)
+                shards.killed(shard)
             view._end.words = view._words = shards.ends.end_of(0, "t", 0).words
         if choose.random() < 0.3:
             agree(shards, model)
     agree(shards, model)
+    shards.close()
 
 
 def send(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:
