@@ -124,8 +124,8 @@ class Admission:
     def advance(self, pending: PendingConnection, event: Event | None) -> None:
         """Ends the present step with `event`, and every further step that need not wait; None: the step goes on waiting."""
         while event is not None:
-            if pending.permits:
-                pending.leave()
+            if pending.wanted or pending.permits:
+                self._steps.leave(pending)
             pending.step, enter = self._ways[pending.step][event]
             event = enter(pending)
         if pending.step in ENDS:

@@ -1,8 +1,8 @@
 """A connection before its decision: its step, its permits and its tokens.
 
-P1  A place in a queue, a stopped listener or a timer that a step needs is a permit, given back when the connection leaves
-    the step, whichever event ends it. Tokens are given back when the connection is refused or held, and handed over when
-    it is admitted.
+P1  A place among the held, a stopped listener or a timer that a step needs is a permit. It is given back when the connection
+    leaves the step, whichever event ends it; so is its place among those that wait for tokens, `wanted`. Tokens are given
+    back when the connection is refused or held, and handed over when it is admitted.
 P2  An answer that arrives after the decision (the shard is ending) changes nothing.
 """
 
@@ -95,8 +95,8 @@ class PendingConnection:
         """Until the connection leaves the present step."""
         self.permits += (permit,)
 
-    def leave(self) -> None:
-        """Gives back the permits of the present step, in the order in which they were taken."""
+    def give_permits_back(self) -> None:
+        """Those of the present step, in the order in which they were taken."""
         permits, self.permits = self.permits, ()
         for permit in permits:
             permit.give_back()

@@ -194,33 +194,34 @@ class StepActions:
         if decision is ADMITTED:
             pending.tokens = pools
             return Event.PASSED
-        if decision is not None:
-            return self.answered(pending, decision)
+        if isinstance(decision, Refused):
+            pending.refusal = refusal_by_pool(decision)
+            return Event.REFUSE
         self.wait_for_tokens(pending, pools)
         return None
 
     def wait_for_tokens(self, pending: PendingConnection, pools: tuple[str, ...]) -> None:
-        """Tokens of `pools` were asked for; `answered` follows."""
+        """Tokens of `pools` were asked for; `answered` follows, unless the connection leaves the step before."""
         pending.wanted = pools
         pending.asked_ns = self._poller.now_ns
-        pending.hold(Permit(self._wait_no_more, pending))
-
-    def _wait_no_more(self, pending: PendingConnection) -> None:
-        """The home has answered, or the answer is not wanted any more."""
-        if pending.stopped is None:
-            self._counters.borrowed(self._poller.now_ns - pending.asked_ns)
-        if pending.wanted:
-            pending.wanted = ()
-            self._tokens.cancel(pending)
 
     def answered(self, pending: PendingConnection, decision: Refused | Admitted) -> Event:
-        """The tokens it asked for were granted or refused."""
+        """The tokens it waited for were granted or refused."""
         wanted, pending.wanted = pending.wanted, ()
+        if pending.stopped is None:
+            self._counters.borrowed(self._poller.now_ns - pending.asked_ns)
         if isinstance(decision, Refused):
             pending.refusal = refusal_by_pool(decision)
             return Event.REFUSE
         pending.tokens = wanted
         return Event.PASSED
+
+    def leave(self, pending: PendingConnection) -> None:
+        """Gives back what the step held: its place among those that wait for tokens, then its permits."""
+        if pending.wanted:
+            pending.wanted = ()
+            self._tokens.cancel(pending)
+        pending.give_permits_back()
 
     def give_tokens_back(self, pending: PendingConnection) -> None:
         """Releases every token it holds, also those of a slot that a change may revoke meanwhile."""

@@ -59,8 +59,12 @@ class Queues:
         attempt.ticket = self._ticket
         attempt.asked = False
         attempt.deadline_s = None
-        self._queues.setdefault(attempt.key, deque()).append(attempt)
-        self._unasked[attempt.key] = None
+        key = attempt.pools[index]
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = deque()
+        queue.append(attempt)
+        self._unasked[key] = None
 
     def leave(self, attempt: Attempt) -> None:
         """The attempt gives up its place; if the home knows of it (`asked`), the caller tells the home."""

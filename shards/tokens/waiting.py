@@ -267,7 +267,8 @@ class Waiting:
     def _join(self, attempt: Attempt, index: int) -> None:
         self.queues.join(attempt, index)
         if self.on_wait is not None:
-            self.on_wait(attempt.waiter, attempt.key, self.pool(attempt.key).rule)
+            key = attempt.pools[index]
+            self.on_wait(attempt.waiter, key, self._table.pools[key].rule)
 
     def _decide(self, attempt: Attempt, refused: Refused) -> None:
         attempt.decision = refused
