@@ -2,7 +2,8 @@
 
 P1  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
 P2  `push` returns when every shard has acknowledged the version, or was ended because it made no progress: a deadline does
-    not run while a shard, or a peer that it waits for, starts, takes parts of the push or works.
+    not run while a shard, or a peer that it waits for, starts, takes parts of the push or works, nor while this process does
+    not run, as on a machine that stalls.
 P3  A shard that is not connected is waited for like any other: it may be alive, and admitting by an older version.
 """
 
@@ -97,20 +98,20 @@ class Publisher:
     async def _late(self, members: Sequence[Member], version: int) -> list[Member]:
         """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
         anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
-        began_s = moved_s = trio.current_time()
+        began_s, looks = trio.current_time(), 0  # looks, not time: for a while this process may not run either
         steps = self._steps
         while behind := [m for m in members if m not in self._links or self._links[m].version < version]:
             with trio.move_on_after(self._deadline_s / LOOKS):
                 await self._progress.wait()
-            now_s = trio.current_time()
+            looks += 1
             if steps != self._steps:
                 steps = self._steps
-                began_s = moved_s = now_s
+                began_s, looks = trio.current_time(), 0
                 continue
             busy = [member for member in behind if self._shards.is_busy(member)]
-            if busy and now_s - began_s < BUSY_DEADLINE_S:
-                moved_s = now_s
-            elif now_s - moved_s >= self._deadline_s:
+            if busy and trio.current_time() - began_s < BUSY_DEADLINE_S:
+                looks = 0
+            elif looks >= LOOKS:
                 return behind
         return []
 

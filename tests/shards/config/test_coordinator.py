@@ -143,6 +143,21 @@ async def test_a_shard_that_waits_for_a_busy_peer_is_not_killed(cluster, nursery
     assert cluster.killed == []
 
 
+async def test_a_machine_that_stalls_makes_no_shard_late(cluster, nursery, autojump_clock):
+    await cluster.start()
+    stalled = cluster.shards[0, 1]
+    stalled.stuck = True
+    nursery.start_soon(set_cap, cluster, "7")
+    await trio.testing.wait_all_tasks_blocked()
+    autojump_clock.jump(47)
+    await trio.testing.wait_all_tasks_blocked()
+    assert cluster.killed == []
+    for done in stalled.dones:
+        done()
+    await trio.testing.wait_all_tasks_blocked()
+    assert caps(cluster) == [7, 7, 7]
+
+
 async def test_a_shard_that_gets_nowhere_any_more_is_killed_a_deadline_later(cluster, nursery, autojump_clock):
     await cluster.start()
     cluster.shards[0, 1].stuck, cluster.busy = True, {(0, 1)}

@@ -219,6 +219,15 @@ def test_a_push_that_came_late_makes_the_next_one_early():
     seen.stalled((4.7, 5.0), (5.1, 5.5))
     assert verdict(kip714, seen) == "fail", "by more than that"
     seen.stalled((4.5, 4.7))
+    assert verdict(kip714, seen) == "unjudged"
+
+
+def test_pushes_that_a_machine_delays_do_not_show_that_none_is_early():
+    seen = telemetry(*[""] * 4)
+    seen.stalled((4.1, 4.4), (4.6, 4.9))
+    assert verdict(kip714, seen) == "unjudged", "two of three are late by more than a quarter of an interval"
+    seen = telemetry(*[""] * 4)
+    seen.stalled((4.1, 4.3), (4.6, 4.9))
     assert verdict(kip714, seen) == "pass"
 
 
