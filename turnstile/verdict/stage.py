@@ -128,7 +128,7 @@ class Stage:
             self.wait_for(
                 lambda: len({event.conn for event in self.requests_since(lifted_ns)}) >= usual, self.times.back_s
             )
-        time.sleep(self.times.settle_s / 2 if whole else self.times.settle_s)
+        time.sleep(self.times.stay_s if whole else self.times.settle_s)
 
     # What is done to the client
 

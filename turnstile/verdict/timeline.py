@@ -17,7 +17,7 @@ from turnstile.verdict.machine import Machine
 
 SECOND = 1_000_000_000
 MS = 1_000_000
-_AT_ONCE_NS = SECOND // 2
+AT_ONCE_NS = SECOND // 2
 _LASTING_NS = SECOND // 4
 TELEMETRY = ("GetTelemetrySubscriptions", "PushTelemetry")
 SETUP = ("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", *TELEMETRY)
@@ -151,7 +151,7 @@ class Timeline:
         connection while the broker held it is not there any more when it is let in."""
         changes = []
         for opened_ns, closed_ns in self._lives():
-            if closed_ns is None or closed_ns - opened_ns >= _AT_ONCE_NS:
+            if closed_ns is None or closed_ns - opened_ns >= AT_ONCE_NS:
                 changes += [(opened_ns, 1)] if closed_ns is None else [(opened_ns, 1), (closed_ns, -1)]
         changes.sort()
         return list(zip((at_ns for at_ns, _ in changes), accumulate(change for _, change in changes), strict=True))

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each step. `alone_s`: of the refusal beside which a herd is judged. `request_timeout_s`: the client's; None: no
-    throttle time is longer than it."""
+    """Seconds of each step.
+
+    `alone_s`: of the refusal beside which a herd is judged. `stay_s`: after a refusal, once all connections are back; those that
+    last for less than half a second do not count. `request_timeout_s`: the client's; None: no throttle time is longer than it.
+    """
 
     connect_s: float = 30.0
     baseline_s: float = 4.0
@@ -21,6 +24,7 @@ class Times:
     alone_s: float = 6.0
     recover_s: float = 15.0
     back_s: float = 1.2
+    stay_s: float = 0.7
     settle_s: float = 0.8
     herd_s: float = 7.0
     shutdown_s: float = 12.0
@@ -31,5 +35,5 @@ class Times:
         """As short as a client with pauses of tens of milliseconds can be judged by; for tests."""
         return replace(
             self, connect_s=12, baseline_s=1.0, telemetry_ms=300, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2,
-            refuse_s=2.4, alone_s=5, recover_s=8, settle_s=0.4, shutdown_s=3,
+            refuse_s=3.4, alone_s=5, recover_s=8, settle_s=0.4, shutdown_s=3,
         )  # fmt: skip

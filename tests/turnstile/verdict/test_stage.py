@@ -8,6 +8,7 @@ from courses import ns
 
 from turnstile.verdict.machine import Beat, Machine
 from turnstile.verdict.stage import Stage
+from turnstile.verdict.timeline import AT_ONCE_NS
 from turnstile.verdict.times import Times
 
 OVERRIDES = "kafka_connections_max_overrides"
@@ -95,6 +96,11 @@ def test_time_for_which_the_machine_stalled_does_not_count():
     assert stage.wait_for(lambda: next(looks) == 4, 0.01)
     stage.machine.beats.clear()
     assert not stage.wait_for(lambda: False, 0.01)
+
+
+@pytest.mark.parametrize("times", [Times(), Times().quick()])
+def test_connections_that_came_back_are_there_for_long_enough_to_count(times):
+    assert ns(times.stay_s) > AT_ONCE_NS
 
 
 @pytest.mark.parametrize("interrupt", ["set", "quota", "fault", "remove", ""])
