@@ -86,6 +86,10 @@ MAINS = {
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
 
@@ -111,6 +115,10 @@ class Tools:
             raise ChildProcessError(f"the JVM ended while it ran {tool}")
         code, out, err = answer.rstrip("\n").split(" ")
         return Ran(int(code), b64decode(out).decode(), b64decode(err).decode())
+
+    def kill(self) -> None:
+        """End the JVM now, from any thread; the call that waits for a tool raises ChildProcessError."""
+        self._jvm.kill()
 
     def close(self) -> None:
         """End the JVM."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from harness import running, until
+from harness import connect, running, until
 
 from broker.groups.committed_offsets import home_of_group
 
@@ -138,7 +138,7 @@ def jvm_set(jvm, bootstrap: str, kind: str, name: str, config: str) -> None:
 
 
 def test_quotas_caps_and_rates_hold_for_share_consumers(filled, topic, member, jvm):
-    """By client-id the fetch rate, by address the connections: as for any other client."""
+    """By client-id the fetch rate, by address the connections and new ones a second: as for any other client."""
     bootstrap = filled.bootstrap
     jvm_set(jvm, bootstrap, "groups", topic, "share.auto.offset.reset=earliest")
     jvm_set(jvm, bootstrap, "clients", "slow", "consumer_byte_rate=100000")
@@ -154,8 +154,16 @@ def test_quotas_caps_and_rates_hold_for_share_consumers(filled, topic, member, j
     filled.unset("kafka_connections_max_per_ip")
     produce(bootstrap, topic, 40)
     until(lambda: len(given([slow, other])) == 200, within_s=60, what="the rest")
-    slow.end()
-    other.end()
+    filled.turnstile("quota", "set", "ip=127.0.0.1", "connection_creation_rate=2")
+    for sock in [connect(filled.address) for _ in range(30)]:  # the rate of the whole window is used up
+        sock.close()
+    third = member(bootstrap, "third", topic)
+    until(lambda: filled.metric("turnstile_held") > 0, within_s=30, what="a connection that is held by the rate")
+    filled.turnstile("quota", "unset", "ip=127.0.0.1", "connection_creation_rate")
+    produce(bootstrap, topic, 40)
+    until(lambda: len(given([slow, other, third])) == 240, within_s=60, what="what came last")
+    for each in (slow, other, third):
+        each.end()
     assert slow.throttled_ms > 100, "it was told"
     assert took_s > (1_600_000 - 11 * 100_000) / 100_000 - 1, "more than the burst comes at the rate alone"
     assert max(slow.accepted.values()) == 1

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from harness import until
+from harness import connect, running, until
 
 PARTITIONS = 4
 
@@ -132,3 +132,51 @@ def test_the_java_producer_and_kafka_transactions(tool, two_shards, topic):
     assert len(starts) == 1
     transactions("abort", "--topic", topic, "--partition", "0", "--start-offset", starts[0])
     assert len(read(bootstrap, topic)) == 2000
+
+
+def test_limits_hold_for_a_transactional_producer(tmp_path, topic):
+    """A byte quota is told to it and slows it; a cap refuses its connection to the coordinator, a creation rate holds it."""
+    told_s: list[float] = []
+    with running(tmp_path / "data", brokers=1, shards=2) as cluster:
+        create(cluster.bootstrap, topic)
+        cluster.turnstile("quota", "set", "client-id=slow", "producer_byte_rate=50000")
+        callback = {"client.id": "slow", "throttle_cb": lambda event: told_s.append(event.throttle_time)}
+        slow = producer(cluster.bootstrap, f"{topic}-slow", **callback)
+        slow.begin_transaction()
+        for number in range(60):  # 600,000 bytes, of which the windows of the quota let 550,000 pass at once
+            slow.produce(topic, b"%09d" % number * 1000)
+            assert slow.flush(30) == 0
+        slow.commit_transaction(30)
+        slow.poll(0)
+        del slow
+        assert max(told_s) > 0.1, "the throttle time is told"
+        assert cluster.metric("turnstile_throttled_requests_total", quota="producer_byte_rate") > 0
+
+        until(lambda: cluster.metric("turnstile_connections_open") == 0, what="no connection")
+        cluster.set("max.connections.per.ip", 1)
+        capped = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": f"{topic}-capped"})
+        with pytest.raises(KafkaException):  # one connection to learn the coordinator with, and none to reach it by
+            capped.init_transactions(1)
+        refused = "turnstile_connections_refused_total"
+        until(lambda: cluster.metric(refused) > 0, within_s=30, what="a refusal")
+        cluster.unset("max.connections.per.ip")
+        commit(capped, topic, b"capped")
+
+        cluster.turnstile("quota", "set", "ip=127.0.0.1", "connection_creation_rate=2")
+        for sock in [connect(cluster.address) for _ in range(30)]:  # the rate of the whole window is used up
+            sock.close()
+        held = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": f"{topic}-held"})
+        until(lambda: cluster.metric("turnstile_held") > 0, within_s=30, what="a connection that is held by the rate")
+        cluster.turnstile("quota", "unset", "ip=127.0.0.1", "connection_creation_rate")
+        commit(held, topic, b"held")
+        del capped, held
+        expected = sorted([b"capped", b"held", *(b"%09d" % number * 1000 for number in range(60))])
+        assert read(cluster.bootstrap, topic) == expected, "each record once"
+
+
+def commit(made: Producer, topic: str, value: bytes) -> None:
+    """One transaction, of one record."""
+    made.init_transactions(30)
+    made.begin_transaction()
+    made.produce(topic, value)
+    made.commit_transaction(30)

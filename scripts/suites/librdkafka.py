@@ -1,0 +1,98 @@
+"""librdkafka's test-runner: its tests that need a broker, with classic groups and with those of KIP-848.
+
+The source with its tests comes in an npm package that is built from it. Each test runs in a process of its own, as an abort would
+take the others with it; several at a time, since they mostly wait.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from scripts.peers import jars
+from scripts.suites.sources import npm_package
+from scripts.suites.suite import BUILD, Outcome, Results, Suite, Target, built, end_all, limited
+
+PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
+SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
+VERSION = "2.15.1"
+"""Of the librdkafka in that package."""
+TEST_LIMIT_S = 240.0
+AT_ONCE = 3
+_SOURCE = BUILD / "librdkafka" / "source"
+_TESTS = _SOURCE / "tests"
+_RUNNER = _TESTS / "test-runner"
+
+
+def prepare() -> None:
+    """Raises CannotRun."""
+    if _RUNNER.exists():
+        return
+    package = npm_package(PACKAGE, PACKAGE_VERSION, SHA512)
+    shutil.rmtree(_SOURCE, ignore_errors=True)
+    shutil.copytree(package / "deps" / "librdkafka", _SOURCE)
+    for script in (_SOURCE / "configure", _SOURCE / "lds-gen.py"):
+        script.chmod(0o755)
+    built(["./configure", "--disable-gssapi", "--disable-curl"], _SOURCE)
+    for folder in ("src", "src-cpp"):
+        built(["make", "-j2", "-C", folder], _SOURCE)
+    built(["make", "-j2", "-C", "tests", _RUNNER.name], _SOURCE)
+
+
+def remote_tests() -> list[str]:
+    """The names in test.c's table that are neither local, nor run by hand, nor of another scenario."""
+    table = re.findall(r"_TEST\((\d\w+),\s*([^)]*(?:\([^)]*\))?[^)]*)\)", (_TESTS / "test.c").read_text())
+    left_out = ("TEST_F_LOCAL", "TEST_F_MANUAL", ".scenario = \"noautocreate\"")
+    return sorted({name for name, words in table if not any(each in words for each in left_out)})
+
+
+def run(protocol: str, target: Target, only: str, limit_s: float) -> Results:
+    """`protocol`: "classic" or "consumer". Its quick mode: fewer messages, the same tests."""
+    conf = target.folder / "test.conf"
+    conf.write_text(f"bootstrap.servers={target.bootstrap}\ntest.timeout.multiplier=2\n")
+    deadline = time.monotonic() + limit_s
+    names = [name for name in remote_tests() if only in name]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            outcomes = pool.map(partial(_one, protocol, target, deadline), names)
+            return dict(zip(names, outcomes, strict=True))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
+            raise
+
+
+def _one(protocol: str, target: Target, deadline: float, name: str) -> Outcome:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        return "fail"
+    report = target.folder / f"{name}.json"
+    env = {
+        "TESTS": name.partition("_")[0], "TEST_REPORT": str(report), "RDKAFKA_TEST_CONF": str(target.folder / "test.conf"),
+        "TEST_KAFKA_VERSION": jars.VERSION, "LD_LIBRARY_PATH": f"{_SOURCE / 'src'}:{_SOURCE / 'src-cpp'}",
+        **({"TEST_CONSUMER_GROUP_PROTOCOL": protocol} if protocol != "classic" else {}),
+    }  # fmt: skip
+    limited(
+        [str(_RUNNER), "-p1", "-L", "-Q"], target.folder / f"{name}.txt", min(left_s, TEST_LIMIT_S), cwd=_TESTS, env=env
+    )
+    return read(name, report)
+
+
+def read(name: str, report: Path) -> Outcome:
+    """From the report that the runner writes at its end; one that aborted wrote none."""
+    try:
+        state = json.loads(report.read_text())["tests"][name]["state"]
+    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        return "fail"
+    return "pass" if state == "PASSED" else "skip" if state == "SKIPPED" else "fail"
+
+
+SUITES = tuple(
+    Suite(f"librdkafka-{protocol}", f"librdkafka (`test-runner`, {shown})", VERSION, prepare, partial(run, protocol))
+    for protocol, shown in (("classic", "classic groups"), ("consumer", "`TEST_CONSUMER_GROUP_PROTOCOL=consumer`"))
+)
