@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint simulate oracle differences fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
+.PHONY: help setup demo test lint simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -47,6 +47,9 @@ oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 
 differences: setup ## every API and version beside Kafka 4.1 itself, recorded for make test (needs Maven)
 	$(BIN)/python tests/differences/run.py --record
+
+suites: setup ## the clients' own integration suites, beside Kafka 4.1 (Maven, Go, npm, a C compiler): ARGS="--suite NAME --peer NAME --write"
+	$(BIN)/python scripts/suites/run.py $(ARGS)
 
 FRAMES ?= 1000000
 SEED ?= 0

@@ -145,7 +145,14 @@ def page() -> str:
         )
     for name in order:
         lines += ["", f"## {reports[name]['client']}", "", *_section(reports[name], sources.get(name, {}))]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_suites()]) + "\n"
+
+
+def _suites() -> list[str]:
+    """The section that scripts/suites makes, as it is."""
+    begin, end = "<!-- suites -->", "<!-- end of suites -->"
+    _, begun, rest = PAGE.read_text().partition(begin)
+    return ["", begin + rest.partition(end)[0] + end] if begun else []
 
 
 def _section(report: dict[str, Any], sources: dict[str, str]) -> list[str]:

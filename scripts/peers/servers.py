@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from scripts.peers.jars import BUILD, HERE, JVM_FLAGS, VERSION, Missing, Tools, classpath
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 
 
 class Server(NamedTuple):

@@ -1,6 +1,6 @@
 """franz-go's own integration tests: those of pkg/kgo that talk to a cluster.
 
-The module comes from the Go proxy; scripts/suites/franz_go/go.sum holds its hash, and the module's go.sum those of what it needs.
+The module comes from the Go proxy; scripts/suites/franz-go/go.sum holds its hash, and the module's go.sum those of what it needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts.suites.suite import BUILD, CannotRun, Outcome, Results, Suite, Target, built, limited
 
-HERE = Path(__file__).resolve().parent / "franz_go"
+HERE = Path(__file__).resolve().parent / "franz-go"
 MODULE = "github.com/twmb/franz-go"
 RECORDS = 50_000
 """Through each chain of consumers; the suite's default is ten times as many."""

@@ -1,7 +1,7 @@
 """kafka-python's own integration tests, from its source distribution, in an environment with the compression libraries.
 
-The distribution leaves out two files that they need: an empty __init__.py, and what kafka_python/service.py stands in for.
-scripts/suites/kafka_python/requirements.txt has the hashes of all that is installed.
+The distribution leaves out two files that they need: an empty __init__.py, and what kafka-python/service.py stands in for.
+scripts/suites/kafka-python/requirements.txt has the hashes of all that is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scripts.peers import jars
 from scripts.suites.sources import pypi_sdist
 from scripts.suites.suite import BUILD, Outcome, Results, Suite, Target, built, limited
 
-HERE = Path(__file__).resolve().parent / "kafka_python"
+HERE = Path(__file__).resolve().parent / "kafka-python"
 PACKAGE, VERSION = "kafka-python", "3.0.12"
 SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
 _HOME = BUILD / "kafka-python"

@@ -66,7 +66,10 @@ def run(target: Target, only: str, limit_s: float) -> Results:
                 ran = _call(tools, command, target, min(left_s, COMMAND_LIMIT_S))
                 wrong = fault(command, ran)
                 results[command.name] = "fail" if wrong else "pass"
-                print(f"$ {command.name}\n{ran.out if ran else ''}{ran.err if ran else ''}\n=> {wrong or 'pass'}\n", file=output)
+                print(
+                    f"$ {command.name}\n{ran.out if ran else ''}{ran.err if ran else ''}\n=> {wrong or 'pass'}\n",
+                    file=output,
+                )
                 if ran is None:
                     tools.close()
                     tools = jars.Tools()

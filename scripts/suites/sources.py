@@ -26,10 +26,8 @@ def pypi_sdist(name: str, version: str, sha256: str) -> Path:
     folder = BUILD / "pypi" / f"{name}-{version}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        built(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", f"{name}=={version}"],
-            folder.parent,
-        )  # fmt: skip
+        options = ("--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation")
+        built([sys.executable, "-m", "pip", "download", *options, f"{name}=={version}"], folder.parent)
         packed = next(folder.parent.glob(f"{name.replace('-', '_')}-{version}.tar.gz"))
         _unpack(packed, "sha256", bytes.fromhex(sha256), folder)
     return next(each for each in folder.iterdir() if each.is_dir())

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "suites"
 
-Outcome = Literal["pass", "fail", "skip"]
+Outcome = Literal["pass", "again", "fail", "skip"]
+"""`again`: it failed, and passed when it was run a second time."""
 Results = dict[str, Outcome]
 """What became of each test, by its name in the suite."""
 
