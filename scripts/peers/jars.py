@@ -89,7 +89,6 @@ MAINS = {
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
-    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
 

@@ -111,4 +111,4 @@ def fault(command: Command, ran: jars.Ran | None) -> str | None:
     return None
 
 
-SUITE = Suite("kafka-tools", "Kafka's tools", jars.VERSION, prepare, run)
+SUITE = Suite("kafka-tools", "Kafka's tools", jars.VERSION, prepare, run, alone=False)

@@ -79,7 +79,8 @@ def _run(suite: Suite, peer: Peer, asked: argparse.Namespace) -> Results:
     began = time.monotonic()
     with peer.start() as target:
         results = suite.run(target, asked.only, asked.limit * 60)
-        results |= _again(suite, target, results, began + asked.limit * 60)
+        if suite.alone:
+            results |= _again(suite, target, results, began + asked.limit * 60)
         if asked.keep is not None:
             shutil.copytree(target.folder, asked.keep / f"{suite.name}-{peer.name}", dirs_exist_ok=True)
     failed = [name for name, outcome in results.items() if outcome == "fail"]
@@ -93,9 +94,11 @@ def _again(suite: Suite, target: Target, results: Results, deadline: float) -> R
     """The second try of what failed; a subtest is run with its test."""
     failed = [name for name, outcome in results.items() if outcome == "fail"]
     second: Results = {}
+    folder = target.folder / "second-try"
+    folder.mkdir()
     for top in dict.fromkeys(name.partition("/")[0] for name in failed):
         if time.monotonic() < deadline:
-            second |= suite.run(target, top, deadline - time.monotonic())
+            second |= suite.run(target._replace(folder=folder), top, deadline - time.monotonic())
     return {name: "again" for name in failed if second.get(name) == "pass"}
 
 

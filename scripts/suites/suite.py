@@ -29,13 +29,15 @@ class Target(NamedTuple):
 
 class Suite(NamedTuple):
     """`version` is that of the package. `prepare` fetches and builds, once; it raises CannotRun. `run` is given a word that the
-    names of its tests must have, and how many seconds it may take: a test that has not ended by then has failed."""
+    names of its tests must have, and how many seconds it may take: a test that has not ended by then has failed. `alone`:
+    a test needs nothing that others have done."""
 
     name: str
     shown: str
     version: str
     prepare: Callable[[], None]
     run: Callable[[Target, str, float], Results]
+    alone: bool = True
 
 
 class CannotRun(Exception):
