@@ -17,6 +17,7 @@ from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 
 Cost: TypeAlias = tuple[tuple[str, float, float], ...]  # (API name or "*", microseconds a request, microseconds a KiB)
 Value: TypeAlias = int | float | bool | str | tuple[str, ...] | Overrides | Cost | None
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 class ConfigType(IntEnum):
@@ -57,7 +58,7 @@ def whole(
 
     def parse(text: str) -> int:
         stripped = text.strip()
-        if not re.fullmatch(r"[+-]?[0-9]{1,20}", stripped):
+        if not _WHOLE.fullmatch(stripped):
             raise ValueError(rule)
         number = int(stripped)
         if not low <= number <= high and number not in also:
