@@ -56,31 +56,35 @@ def run(protocol: str, target: Target, only: str, limit_s: float) -> Results:
     conf = target.folder / "test.conf"
     conf.write_text(f"bootstrap.servers={target.bootstrap}\ntest.timeout.multiplier=2\n")
     deadline = time.monotonic() + limit_s
-    names = [name for name in remote_tests() if only in name]
+    numbered: dict[str, list[str]] = {}
+    for name in remote_tests():
+        if only in name:
+            numbered.setdefault(name.partition("_")[0], []).append(name)  # the runner chooses by number
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            outcomes = pool.map(partial(_one, protocol, target, deadline), names)
-            return dict(zip(names, outcomes, strict=True))
+            done = pool.map(partial(_one, protocol, target, deadline), numbered.items())
+            return {name: outcome for results in done for name, outcome in results.items()}
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             end_all()
             raise
 
 
-def _one(protocol: str, target: Target, deadline: float, name: str) -> Outcome:
-    left_s = deadline - time.monotonic()
-    if left_s <= 0:
-        return "fail"
-    report = target.folder / f"{name}.json"
+def _one(protocol: str, target: Target, deadline: float, numbered: tuple[str, list[str]]) -> Results:
+    number, names = numbered
+    report = target.folder / f"{number}.json"
     env = {
-        "TESTS": name.partition("_")[0], "TEST_REPORT": str(report), "RDKAFKA_TEST_CONF": str(target.folder / "test.conf"),
-        "TEST_KAFKA_VERSION": jars.VERSION, "LD_LIBRARY_PATH": f"{_SOURCE / 'src'}:{_SOURCE / 'src-cpp'}",
+        "TESTS": number,
+        "TEST_REPORT": str(report),
+        "RDKAFKA_TEST_CONF": str(target.folder / "test.conf"),
+        "TEST_KAFKA_VERSION": jars.VERSION,
+        "LD_LIBRARY_PATH": f"{_SOURCE / 'src'}:{_SOURCE / 'src-cpp'}",
         **({"TEST_CONSUMER_GROUP_PROTOCOL": protocol} if protocol != "classic" else {}),
-    }  # fmt: skip
-    limited(
-        [str(_RUNNER), "-p1", "-L", "-Q"], target.folder / f"{name}.txt", min(left_s, TEST_LIMIT_S), cwd=_TESTS, env=env
-    )
-    return read(name, report)
+    }
+    left_s = min(deadline - time.monotonic(), TEST_LIMIT_S)
+    if left_s > 0:
+        limited([str(_RUNNER), "-p1", "-L", "-Q"], target.folder / f"{number}.txt", left_s, cwd=_TESTS, env=env)
+    return {name: read(name, report) for name in names}
 
 
 def read(name: str, report: Path) -> Outcome:

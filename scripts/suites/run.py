@@ -65,6 +65,8 @@ def _measure(suite: Suite, asked: argparse.Namespace, found: table.Found) -> boo
         for peer in PEERS:
             if asked.peer is None or peer.name in asked.peer:
                 results = _run(suite, peer, asked)
+                if asked.write:
+                    found.update(table.load())  # another run may have written meanwhile
                 table.add(found, suite, peer.name, f"{datetime.now(UTC):%Y-%m-%d}", results)
                 if asked.write:
                     table.write(found, SUITES)
