@@ -54,12 +54,14 @@ def judge(timeline: Timeline) -> Finding:
 
 
 def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:
-    """How many pushes came in time although the machine had let an early one be early: it served, but for a short time, since the one
-    before. Who always pushes too early has none."""
+    """How many pushes came in time although the machine had let an early one be early: it served, but for a short time, since the
+    one before. Who always pushes too early has none."""
     found = 0
     for step in steps:
         most_ms = _STALLED * step.detail["interval_ms"]
-        pushes = _of(timeline.within(step, "request"), PUSHED)
+        pushes = sorted(
+            _of(timeline.within(step, "request"), PUSHED), key=lambda event: event.conn
+        )  # and by time in each
         found += sum(
             before.conn == after.conn and not before.reason and after.reason != EARLY
             and timeline.machine.stalled_ms(before.at_ns, after.at_ns) <= most_ms

@@ -222,6 +222,13 @@ def test_a_push_that_came_late_makes_the_next_one_early():
     assert verdict(kip714, seen) == "unjudged"
 
 
+def test_two_instances_push_in_turns():
+    seen = telemetry(*[""] * 3)
+    for place in range(3):
+        seen.request(4.2 + place / 2, 2, api="PushTelemetry")
+    assert verdict(kip714, seen) == "pass"
+
+
 def test_pushes_that_a_machine_delays_do_not_show_that_none_is_early():
     seen = telemetry(*[""] * 4)
     seen.stalled((4.1, 4.4), (4.6, 4.9))
