@@ -61,6 +61,7 @@ def _round(count: int, seconds: float, checkout: Path | None) -> Held:
 
         # Looked at in the same way in both: reading what a process has in memory keeps it from working.
         alone = _run(server, [_others(SETTLE_S, seconds)], watch=watch)[0]
+        machine.settle(server)
         before, threads_before = machine.memory_bytes(server.pid), _threads(server.pid)
         beside, _ = _run(server, [_others(gather_s, seconds), offender], gather_s + seconds, watch)
     if at_most[0] < 0.9 * count:
