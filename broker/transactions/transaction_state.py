@@ -196,6 +196,8 @@ def _belongs(known: TransactionMetadata | None, producer_id: int, epoch: int) ->
 
 def end(known: TransactionMetadata | None, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Step:
     """EndTxn of the first version: the epoch stays."""
+    if _ending(known, producer_id):
+        return Step(codes.CONCURRENT_TRANSACTIONS)
     code = _belongs(known, producer_id, epoch)
     if code or known is None:
         return Step(code)
@@ -216,10 +218,12 @@ def end_second(
     new_id_taken = known.previous_producer_id == producer_id and epoch == EPOCH_LIMIT - 1 and known.producer_epoch == 0
     if known.producer_id != producer_id and not new_id_taken:
         return Step(codes.INVALID_PRODUCER_ID_MAPPING)
+    if _ending(known, known.producer_id):
+        return Step(codes.CONCURRENT_TRANSACTIONS)
     again = (known.producer_epoch == epoch + 1 and known.state is not S.ONGOING and known.state is not S.EMPTY) or (
         new_id_taken and known.state in (S.COMPLETE_COMMIT, S.COMPLETE_ABORT)
     )
-    if not again and (known.producer_epoch != epoch or known.state in PREPARED):
+    if not again and known.producer_epoch != epoch:
         return Step(codes.PRODUCER_FENCED)
     if again and known.producer_epoch == EPOCH_LIMIT and known.next_producer_id == NONE:
         return Step(codes.PRODUCER_FENCED)  # the fence took the last epoch, which no producer may get (S2)
@@ -242,13 +246,15 @@ def end_second(
     return Step(codes.NONE, prepared, *((producer_id, epoch + 1) if next_id == NONE else (next_id, 0)))
 
 
+def _ending(known: TransactionMetadata | None, producer_id: int) -> bool:
+    """Whether markers are being written, which is asked before the epoch: a producer that has the next epoch already may abort
+    a transaction of which nothing was added, and is told to wait, not that it is fenced (KAFKA-18464)."""
+    return known is not None and known.producer_id == producer_id and known.state in PREPARED
+
+
 def _ended_before(known: TransactionMetadata, done: Step, *, commit: bool) -> Step:
-    """The answer to an EndTxn of a transaction that is not ONGOING."""
-    if known.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT):
-        return done
-    if known.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT):
-        return Step(codes.CONCURRENT_TRANSACTIONS)
-    return Step(codes.INVALID_TXN_STATE)
+    """The answer to an EndTxn of a transaction that is neither ONGOING nor PREPARE_*."""
+    return done if known.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT) else Step(codes.INVALID_TXN_STATE)
 
 
 def fence(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:

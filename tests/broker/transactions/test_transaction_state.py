@@ -65,6 +65,15 @@ def test_the_second_version_gives_every_transaction_an_epoch_and_knows_a_repeate
     assert (nothing.code, nothing.metadata.state, nothing.producer_epoch) == (0, S.PREPARE_ABORT, 5)
 
 
+def test_an_abort_of_nothing_waits_for_the_markers_of_the_transaction_before() -> None:
+    """KAFKA-18464: the producer has the next epoch already, and would be told that it is fenced."""
+    begun = steps.add_partitions(known(), 7, 3, P, 5).metadata
+    ended = steps.end_second(begun, 7, 3, new_id, commit=True, now_ms=6).metadata
+    assert ended is not None
+    assert steps.end_second(ended, 7, 4, new_id, commit=False, now_ms=7).code == codes.CONCURRENT_TRANSACTIONS
+    assert steps.end_second(steps.complete(ended, 8), 7, 4, new_id, commit=False, now_ms=9).code == codes.NONE
+
+
 def test_the_second_version_gives_a_new_id_with_the_last_epoch() -> None:
     begun = steps.add_partitions(known(producer_epoch=EPOCH_LIMIT - 1), 7, EPOCH_LIMIT - 1, P, 5).metadata
     ended = steps.end_second(begun, 7, EPOCH_LIMIT - 1, new_id, commit=True, now_ms=6)
@@ -89,8 +98,7 @@ def test_the_first_version_ends_what_is_ongoing_alone(state: TransactionState, c
     expected = {
         (S.COMPLETE_COMMIT, True): codes.NONE,
         (S.COMPLETE_ABORT, False): codes.NONE,
-        (S.PREPARE_COMMIT, True): codes.CONCURRENT_TRANSACTIONS,
-        (S.PREPARE_ABORT, False): codes.CONCURRENT_TRANSACTIONS,
+        **{(prepared, what): codes.CONCURRENT_TRANSACTIONS for prepared in PREPARED for what in (False, True)},
     }.get((state, commit), codes.INVALID_TXN_STATE)
     step = steps.end(known(state=state), 7, 3, commit=commit, now_ms=5)
     assert (step.code, step.metadata) == (expected, None)
