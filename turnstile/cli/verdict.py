@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from ipaddress import ip_address
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,11 @@ def _target(context: click.Context, parameter: click.Parameter, given: str | Non
     kind, _, name = given.partition("=")
     if kind not in ("client-id", "ip") or not name:
         raise click.BadParameter(f"{given!r} is not client-id=NAME or ip=ADDRESS")
+    if kind == "ip":
+        try:
+            return {kind: str(ip_address(name))}
+        except ValueError:
+            raise click.BadParameter(f"{name!r} is no address, such as 10.0.0.1") from None
     return {kind.replace("-", "_"): str(as_entity(given)[kind])}
 
 

@@ -60,7 +60,11 @@ class Stage:
     # The client
 
     def has_ended(self) -> bool:
-        return self.client is not None and self.client.exit_code() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> int | None:
+        """The program's, None while it runs or if it was not started here."""
+        return None if self.client is None else self.client.exit_code()
 
     def kill_client(self) -> None:
         if self.client is not None:

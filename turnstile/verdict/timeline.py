@@ -46,7 +46,8 @@ class Step(NamedTuple):
     """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
     shutdown.
 
-    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a
+    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of throttling and overlap:
+    `exit_code`, or None while the program runs; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a
     shutdown: `signalled_ns`, `ended_ns` or None; of telemetry, and of a baseline with a subscription: `interval_ms`.
     """
 

@@ -137,6 +137,7 @@ def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
     [
         ([], "give a command behind --, or --attach"),
         (["--checks", "kip", "--", "x"], "'kip' is no check; these are kip219, deadline"),
+        (["--attach", "ip=localhost"], "'localhost' is no address, such as 10.0.0.1"),
         (["--attach", "orders"], "'orders' is not client-id=NAME or ip=ADDRESS"),
     ],
 )

@@ -10,6 +10,9 @@ _ADVICE = "Leave throttle times out of request timeouts, and keep the connection
 
 
 def judge(timeline: Timeline) -> Finding:
+    for step in timeline.of_kind("throttle", "overlap"):
+        if code := step.detail.get("exit_code"):
+            return Finding(FAIL, f"the program ended, with exit code {code}, while it was throttled", SOURCE, _ADVICE)
     steps = timeline.of_kind("throttle")
     muted = {event.conn for event in timeline.in_steps(steps, "request") if event.throttle_ms}
     if not muted:

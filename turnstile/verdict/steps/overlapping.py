@@ -45,8 +45,9 @@ def _overlap(stage: Stage, chosen: Event, number: int) -> None:
     where = f"[{chosen.ip}]:{chosen.port}" if ":" in chosen.ip else f"{chosen.ip}:{chosen.port}"
     for_one = {"api": DATA, "connection": where}
     told = {"mute": False, **for_one}
-    with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})"), ExitStack() as set_:
+    with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})") as detail, ExitStack() as set_:
         set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, **for_one))
         set_.enter_context(stage.fault("throttle", throttle_ms=_SHORT_MS, **told))
         set_.enter_context(stage.fault("throttle", throttle_ms=_LONG_MS, once=True, **told))
         time.sleep((_LONG_MS + 3 * _DELAY_MS) / 1000)
+        detail["exit_code"] = stage.exit_code()

@@ -38,7 +38,8 @@ def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: S
         told = Counter(event.api for event in stage.requests_since(began_ns) if event.throttle_ms)
         return all(told[api] >= LEAST for api in apis)
 
-    with stage.step("throttle", name):
+    with stage.step("throttle", name) as detail:
         with stage.fault("throttle", throttle_ms=throttle_ms, **what):
             stage.pause(seconds, is_enough, 2 * seconds)
         time.sleep(throttle_ms / 1000)  # until the last connection is not muted any more
+        detail["exit_code"] = stage.exit_code()
