@@ -177,7 +177,7 @@ Made by `python scripts/scoreboard.py --write`: [`turnstile verdict`](verdict.md
 gave no occasion. A name links to the whole report.
 
 **To be read with care.** Each client was measured once, by turnstile of the date in its line, on two cores that did much else at
-the same time (a load of 20 to 35, the verdict at nice -10). What a busy machine may have spoiled is – as well, and the report says
+the same time (a load of 20 to 35). What a busy machine may have spoiled is – as well, and the report says
 so. A verdict is of the small program, too, how it closes its client included. Below a line stands what the client's source says of
 it, read and not measured: *confirmed* names the file, the function and the version. A *?* marks what was measured before the check
 or the program was changed.

@@ -7,6 +7,8 @@ from turnstile.verdict.timeline import MS, SECOND, Timeline
 
 SOURCE = "KIP-599: THROTTLING_QUOTA_EXCEEDED is tried again when throttle_time_ms is over"
 MUTATIONS = ("CreateTopics", "CreatePartitions", "DeleteTopics")
+LEAST_MS = 100
+"""Of a throttle time: a client that does not wait for it may take as long for its next request."""
 _MARGIN_MS = 10
 _ADVICE = "Wait for throttle_time_ms of the response before the mutation is tried again, on any connection."
 
@@ -16,9 +18,9 @@ def judge(timeline: Timeline) -> Finding:
     if not steps:
         return Finding(UNJUDGED, timeline.skipped.get("mutation", "the client changed no topics"), SOURCE)
     made = [event for event in timeline.in_steps(steps, "request", "early") if event.api in (*MUTATIONS, "")]
-    throttled = [event for event in made if event.kind == "request" and event.throttle_ms]
+    throttled = [event for event in made if event.kind == "request" and event.throttle_ms >= LEAST_MS]
     if not throttled:
-        return Finding(UNJUDGED, "no mutation was over its quota", SOURCE)
+        return Finding(UNJUDGED, f"no mutation was over its quota by {LEAST_MS} ms", SOURCE)
     broken = 0
     for told in throttled:
         # told when it was answered; what arrives on its own, muted connection is `early`, and is taken up only later

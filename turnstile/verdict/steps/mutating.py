@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from turnstile.verdict.checks.kip599 import MUTATIONS
+from turnstile.verdict.checks.kip599 import LEAST_MS, MUTATIONS
 from turnstile.verdict.stage import Stage
 from turnstile.verdict.timeline import MS
 
@@ -30,7 +30,9 @@ def mutating(stage: Stage) -> None:
 
 def _is_over(stage: Stage, began_ns: int) -> bool:
     """Whether a mutation was over the quota, and its throttle time is over."""
-    told = [event for event in stage.requests_since(began_ns) if event.api in MUTATIONS and event.throttle_ms]
+    told = [
+        event for event in stage.requests_since(began_ns) if event.api in MUTATIONS and event.throttle_ms >= LEAST_MS
+    ]
     return any(
         event.at_ns + (event.took_ms + event.throttle_ms + _AFTER_MS) * MS < time.monotonic_ns() for event in told
     )

@@ -169,10 +169,10 @@ def test_a_throttled_member_stays_one():
     assert verdict(groups, silent) == "fail", "no Fetch after a throttled one"
 
 
-def mutation(again_s, **columns):
+def mutation(again_s, throttle_ms=1000, **columns):
     seen = Seen()
     seen.step("mutation", 4, 8)
-    seen.request(5, api="CreateTopics", throttle_ms=1000)
+    seen.request(5, api="CreateTopics", throttle_ms=throttle_ms)
     seen.event("early" if columns else "request", again_s, 2, api=columns.get("api", "CreateTopics"))
     return seen
 
@@ -181,6 +181,7 @@ def test_a_mutation_is_not_tried_again_too_soon():
     assert verdict(kip599, mutation(6.01)) == "pass"
     assert verdict(kip599, mutation(5.5)) == "fail", "on another connection"
     assert verdict(kip599, mutation(5.5, api="")) == "fail", "on the muted one"
+    assert verdict(kip599, mutation(5.1, throttle_ms=40)) == "unjudged", "that is over before anybody tries again"
     assert verdict(kip599, throttled()) == "unjudged"
 
 
