@@ -14,6 +14,7 @@ class Api(NamedTuple):
 
 
 METADATA = 3
+ALTER_USER_SCRAM_CREDENTIALS = 51
 API_VERSIONS = 18
 APIS = {
     0: Api("produce", 3, 13, 9),

@@ -17,7 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from broker.protocol.apis import API_VERSIONS, APIS, METADATA
+from broker.protocol.apis import ALTER_USER_SCRAM_CREDENTIALS, API_VERSIONS, APIS, METADATA
 from broker.protocol.codec import Compiler, Message
 from broker.protocol.primitives import ANY, COUNTED_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.protocol.shapes import Field, fields_of
@@ -215,6 +215,8 @@ def request_types(api_key: int, version: int) -> Types:
     return _types(api_key, version, "request")
 
 
+MORE_ALLOWED = frozenset({METADATA, ALTER_USER_SCRAM_CREDENTIALS})
+"""See parse_body."""
 COMPILED: set[bytes] = set()
 """The first four bytes of requests whose API and version need no compiling any more, which takes up to 0.2 s of CPU time."""
 
@@ -233,10 +235,10 @@ def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_item
 
     TooManyItems if its arrays have more than `most_items` in all, and the frame more than COUNTED_BYTES.
 
-    Only Metadata may have bytes behind it, which Kafka ignores: when librdkafka 2.x asks for all topics in a flexible
-    version, it writes the array's length in four bytes instead of one.
+    Only what librdkafka 2.x writes too long may have bytes behind it, which Kafka ignores: Metadata for all topics in a flexible
+    version, where it writes the array's length in four bytes instead of one, and AlterUserScramCredentials.
     """
-    message, more_allowed = request_types(api_key, version).top, api_key == METADATA
+    message, more_allowed = request_types(api_key, version).top, api_key in MORE_ALLOWED
     if len(frame) <= COUNTED_BYTES:
         return _parse(message, frame, offset, more_allowed=more_allowed)
     ITEMS.begin(most_items)

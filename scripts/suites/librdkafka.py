@@ -16,7 +16,7 @@ from pathlib import Path
 
 from scripts.peers import jars
 from scripts.suites.sources import npm_package
-from scripts.suites.suite import BUILD, Outcome, Results, Suite, Target, built, end_all, limited
+from scripts.suites.suite import BUILD, CannotRun, Outcome, Results, Suite, Target, built, end_all, limited
 
 PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
 SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
@@ -27,10 +27,13 @@ AT_ONCE = 3
 _SOURCE = BUILD / "librdkafka" / "source"
 _TESTS = _SOURCE / "tests"
 _RUNNER = _TESTS / "test-runner"
+_SCRIPTS = BUILD / "librdkafka" / "kafka" / "bin"
+"""Kafka's tools as a distribution has them: some tests make topics and ACLs by these."""
 
 
 def prepare() -> None:
     """Raises CannotRun."""
+    _write_scripts()
     if _RUNNER.exists():
         return
     package = npm_package(PACKAGE, PACKAGE_VERSION, SHA512)
@@ -42,6 +45,18 @@ def prepare() -> None:
     for folder in ("src", "src-cpp"):
         built(["make", "-j2", "-C", folder], _SOURCE)
     built(["make", "-j2", "-C", "tests", _RUNNER.name], _SOURCE)
+
+
+def _write_scripts() -> None:
+    try:
+        path = jars.classpath()
+    except jars.Missing as missing:
+        raise CannotRun(str(missing)) from None
+    _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    for tool, main in jars.MAINS.items():
+        script = _SCRIPTS / f"{tool}.sh"
+        script.write_text(f"#!/bin/sh\nexec java {' '.join(jars.JVM_FLAGS)} -cp '{path}' {main} \"$@\"\n")
+        script.chmod(0o755)
 
 
 def remote_tests() -> list[str]:
@@ -78,6 +93,8 @@ def _one(protocol: str, target: Target, deadline: float, numbered: tuple[str, li
         "TEST_REPORT": str(report),
         "RDKAFKA_TEST_CONF": str(target.folder / "test.conf"),
         "TEST_KAFKA_VERSION": jars.VERSION,
+        "KAFKA_PATH": str(_SCRIPTS.parent),
+        "BROKERS": target.bootstrap,
         "LD_LIBRARY_PATH": f"{_SOURCE / 'src'}:{_SOURCE / 'src-cpp'}",
         **({"TEST_CONSUMER_GROUP_PROTOCOL": protocol} if protocol != "classic" else {}),
     }

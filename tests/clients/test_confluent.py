@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from workload import PARTITIONS, RECORDS, Member, Members, assert_committed_to_the_end, value
 
 
@@ -76,3 +84,15 @@ def test_an_idempotent_producer_is_taken(two_shards, topic):
     low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
     consumer.close()
     assert (low, high) == (0, RECORDS)
+
+
+def test_a_users_credentials_come_and_go(two_shards, topic):
+    """librdkafka writes a byte behind the end of this request."""
+    admin = AdminClient({"bootstrap.servers": two_shards.bootstrap})
+    known = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
+    altered = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(topic, known, b"secret", b"salt")])
+    assert altered[topic].result(timeout=30) is None
+    told = admin.describe_user_scram_credentials([topic])[topic].result(timeout=30)
+    assert [each.iterations for each in told.scram_credential_infos] == [8192]
+    deletion = UserScramCredentialDeletion(topic, ScramMechanism.SCRAM_SHA_256)
+    assert admin.alter_user_scram_credentials([deletion])[topic].result(timeout=30) is None
