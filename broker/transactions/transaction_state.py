@@ -196,11 +196,11 @@ def _belongs(known: TransactionMetadata | None, producer_id: int, epoch: int) ->
 
 def end(known: TransactionMetadata | None, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Step:
     """EndTxn of the first version: the epoch stays."""
-    if _ending(known, producer_id):
-        return Step(codes.CONCURRENT_TRANSACTIONS)
     code = _belongs(known, producer_id, epoch)
     if code or known is None:
         return Step(code)
+    if known.state in PREPARED:
+        return Step(codes.CONCURRENT_TRANSACTIONS)
     done = Step(codes.NONE, None, known.producer_id, known.producer_epoch)
     if known.state is S.ONGOING:
         state = S.PREPARE_COMMIT if commit else S.PREPARE_ABORT
@@ -218,7 +218,9 @@ def end_second(
     new_id_taken = known.previous_producer_id == producer_id and epoch == EPOCH_LIMIT - 1 and known.producer_epoch == 0
     if known.producer_id != producer_id and not new_id_taken:
         return Step(codes.INVALID_PRODUCER_ID_MAPPING)
-    if _ending(known, known.producer_id):
+    if known.state in PREPARED:
+        # Asked before the epoch: a producer that has the next epoch already may abort a transaction to which nothing was added,
+        # and is told to wait, not that it is fenced (KAFKA-18464).
         return Step(codes.CONCURRENT_TRANSACTIONS)
     again = (known.producer_epoch == epoch + 1 and known.state is not S.ONGOING and known.state is not S.EMPTY) or (
         new_id_taken and known.state in (S.COMPLETE_COMMIT, S.COMPLETE_ABORT)
@@ -244,12 +246,6 @@ def end_second(
         second=True,
     )
     return Step(codes.NONE, prepared, *((producer_id, epoch + 1) if next_id == NONE else (next_id, 0)))
-
-
-def _ending(known: TransactionMetadata | None, producer_id: int) -> bool:
-    """Whether markers are being written, which is asked before the epoch: a producer that has the next epoch already may abort
-    a transaction of which nothing was added, and is told to wait, not that it is fenced (KAFKA-18464)."""
-    return known is not None and known.producer_id == producer_id and known.state in PREPARED
 
 
 def _ended_before(known: TransactionMetadata, done: Step, *, commit: bool) -> Step:

@@ -110,7 +110,9 @@ def _page_file(context: click.Context, parameter: click.Parameter, given: Path |
 @click.option("--copies", type=click.IntRange(1, 50), default=5, show_default=True, help="Of the herd; 1: no herd.")
 @click.option("--request-timeout", type=click.FloatRange(0.1, _LONGEST_S), callback=_finite, metavar="SECONDS",
               help="The client's request timeout: it is throttled for longer than that, too.")  # fmt: skip
-@click.option("--quick", is_flag=True, help="A course of 20 seconds, for clients that try again within milliseconds.")
+@click.option(
+    "--quick", is_flag=True, help="A short course of under a minute, for clients that try again within milliseconds."
+)
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -102,6 +102,7 @@ def test_the_first_version_ends_what_is_ongoing_alone(state: TransactionState, c
     }.get((state, commit), codes.INVALID_TXN_STATE)
     step = steps.end(known(state=state), 7, 3, commit=commit, now_ms=5)
     assert (step.code, step.metadata) == (expected, None)
+    assert steps.end(known(state=state), 7, 2, commit=commit, now_ms=5).code == codes.PRODUCER_FENCED
 
 
 class Transactions(RuleBasedStateMachine):
