@@ -100,6 +100,12 @@ class Pipeline:
                     raise
 
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            self.consumer.close()
+
+    def _run(self) -> None:
         while self._committed() < self.records:
             self._check_time()
             messages = [each for each in self.consumer.consume(BATCH, timeout=0.2) if not each.error()]
@@ -110,7 +116,6 @@ class Pipeline:
                 self.transactions += 1
             except KafkaException as fault:
                 self._recover(fault)
-        self.consumer.close()
 
     def _move(self, messages: list) -> None:
         self.producer.begin_transaction()
@@ -194,36 +199,34 @@ def run(
 
 def _effects(bootstrap: str) -> Counter[bytes]:
     """How often each key is in `out` at read_committed; its end must be reached, so no transaction may be open."""
-    reader = Consumer(
+    ends: dict[int, int] = {}
+    with Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "ends", "isolation.level": "read_uncommitted", **QUIET}
+    ) as every:
+
+        def look() -> None:
+            for number in range(PARTITIONS):
+                ends[number] = every.get_watermark_offsets(TopicPartition("out", number), timeout=30)[1]
+
+        _retried(look)
+    seen: Counter[bytes] = Counter()
+    reached: dict[int, int] = {}
+    until = time.monotonic() + 90
+    with Consumer(
         {
             "bootstrap.servers": bootstrap, "group.id": "judge", "auto.offset.reset": "earliest", **QUIET,
             "isolation.level": "read_committed", "enable.partition.eof": True,
         }
-    )  # fmt: skip
-    every = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "ends", "isolation.level": "read_uncommitted", **QUIET}
-    )
-    ends: dict[int, int] = {}
-
-    def look() -> None:
-        for number in range(PARTITIONS):
-            ends[number] = every.get_watermark_offsets(TopicPartition("out", number), timeout=30)[1]
-
-    _retried(look)
-    every.close()
-    reader.subscribe(["out"])
-    seen: Counter[bytes] = Counter()
-    reached: dict[int, int] = {}
-    until = time.monotonic() + 90
-    while any(reached.get(n, 0) < ends[n] for n in range(PARTITIONS)):
-        assert time.monotonic() < until, f"read_committed ends at {reached} of {ends}: a transaction is open"
-        for each in reader.consume(1000, timeout=0.2):
-            if each.error():
-                reached[each.partition()] = each.offset()
-            else:
-                assert each.value() == b"effect of " + each.key()
-                seen[each.key()] += 1
-    reader.close()
+    ) as reader:  # fmt: skip
+        reader.subscribe(["out"])
+        while any(reached.get(n, 0) < ends[n] for n in range(PARTITIONS)):
+            assert time.monotonic() < until, f"read_committed ends at {reached} of {ends}: a transaction is open"
+            for each in reader.consume(1000, timeout=0.2):
+                if each.error():
+                    reached[each.partition()] = each.offset()
+                else:
+                    assert each.value() == b"effect of " + each.key()
+                    seen[each.key()] += 1
     return seen
 
 

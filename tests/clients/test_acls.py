@@ -738,10 +738,11 @@ def test_librdkafka_is_told_and_goes_on_when_it_may(bootstrap, topic, acls):
     producer = Producer(_settings(bootstrap, "alice"))
     producer.produce(topic, b"hello", on_delivery=lambda error, _: told.append(error))
     assert producer.flush(20) == 0 and told[-1] is None
-    consumer = Consumer({**_settings(bootstrap, "alice"), "group.id": "readers", "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    assert consumer.consume(1, timeout=30)[0].error() is None
-    consumer.close()
+    with Consumer(
+        {**_settings(bootstrap, "alice"), "group.id": "readers", "auto.offset.reset": "earliest"}
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        assert consumer.consume(1, timeout=30)[0].error() is None
 
 
 @pytest.mark.jars

@@ -45,21 +45,20 @@ def test_topic_records_group_and_offsets(target, topic):
     assert len({p.leader for p in described.partitions.values()}) >= min(2, target.brokers)
 
     def member(me: Member) -> None:
-        consumer = Consumer(
+        with Consumer(
             {
                 "bootstrap.servers": target.bootstrap,
                 "group.id": f"{topic}-group",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
             }
-        )
-        consumer.subscribe([topic])
-        while not me.stop.is_set():
-            messages = consumer.consume(5000, timeout=0.05)
-            assert [m.error() for m in messages if m.error()] == []
-            me.report((p.partition for p in consumer.assignment()), [m.value() for m in messages])
-        consumer.commit(asynchronous=False)
-        consumer.close()
+        ) as consumer:
+            consumer.subscribe([topic])
+            while not me.stop.is_set():
+                messages = consumer.consume(5000, timeout=0.05)
+                assert [m.error() for m in messages if m.error()] == []
+                me.report((p.partition for p in consumer.assignment()), [m.value() for m in messages])
+            consumer.commit(asynchronous=False)
 
     members = Members(member)
     members.wait_until_shared_out()
@@ -80,9 +79,8 @@ def test_an_idempotent_producer_is_taken(two_shards, topic):
     admin = AdminClient({"bootstrap.servers": two_shards.bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
     produce(two_shards.bootstrap, topic, **{"enable.idempotence": True, "compression.type": "lz4"})
-    consumer = Consumer({"bootstrap.servers": two_shards.bootstrap, "group.id": topic})
-    low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
-    consumer.close()
+    with Consumer({"bootstrap.servers": two_shards.bootstrap, "group.id": topic}) as consumer:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
     assert (low, high) == (0, RECORDS)
 
 

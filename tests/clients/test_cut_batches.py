@@ -33,16 +33,15 @@ def filled(target, topic):
 
 
 def test_librdkafka(target, filled):
-    consumer = Consumer(
+    with Consumer(
         {"bootstrap.servers": target.bootstrap, "group.id": filled, "fetch.message.max.bytes": MOST_BYTES}
-    )
-    consumer.assign([TopicPartition(filled, 0, 0)])
-    values: list[bytes | None] = []
-    while len(values) < COUNT:
-        message = consumer.poll(30)
-        assert message is not None and message.error() is None
-        values.append(message.value())
-    consumer.close()
+    ) as consumer:
+        consumer.assign([TopicPartition(filled, 0, 0)])
+        values: list[bytes | None] = []
+        while len(values) < COUNT:
+            message = consumer.poll(30)
+            assert message is not None and message.error() is None
+            values.append(message.value())
     assert values == VALUES
 
 

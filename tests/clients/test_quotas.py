@@ -78,17 +78,16 @@ def test_a_consumer_is_told_how_long_it_is_throttled(tool, topic, client_id):
     limit(tool, client_id, "consumer_byte_rate=50000")
     throttles = Throttles()
     settings = {"group.id": topic, "throttle_cb": throttles, "fetch.message.max.bytes": 50_000}
-    consumer = Consumer({"bootstrap.servers": tool.bootstrap, "client.id": client_id, **settings})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    values: list[object] = []
-    while max(throttles.told_s, default=0.0) <= 0.1:  # the first may be of a few ms, by where the burst ends
-        values += [message for message in consumer.consume(1, timeout=0.1) if not message.error()]
-    assert len(values) < 70
-    tool("kafka-configs", "--alter", "--delete-config", "consumer_byte_rate", *_client(client_id))
-    while len(values) < 70:
-        values += [message for message in consumer.consume(1, timeout=30) if not message.error()]
-        assert values, "nothing came within 30 s"
-    consumer.close()
+    with Consumer({"bootstrap.servers": tool.bootstrap, "client.id": client_id, **settings}) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        values: list[object] = []
+        while max(throttles.told_s, default=0.0) <= 0.1:  # the first may be of a few ms, by where the burst ends
+            values += [message for message in consumer.consume(1, timeout=0.1) if not message.error()]
+        assert len(values) < 70
+        tool("kafka-configs", "--alter", "--delete-config", "consumer_byte_rate", *_client(client_id))
+        while len(values) < 70:
+            values += [message for message in consumer.consume(1, timeout=30) if not message.error()]
+            assert values, "nothing came within 30 s"
     assert [message.offset() for message in values] == list(range(70)), "each record once, in order"
 
 
@@ -139,15 +138,14 @@ def test_a_quota_that_comes_and_goes_during_traffic_loses_nothing_and_doubles_no
     over = threading.Event()
 
     def consume() -> None:
-        consumer = Consumer({"bootstrap.servers": tool.bootstrap, "client.id": client_id, "group.id": topic})
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(2)])
-        while not over.is_set() or len(seen) < len(keys):
-            for message in consumer.consume(500, timeout=0.1):
-                if message.error() is None:
-                    seen[message.key()] += 1
-            if failed:
-                break
-        consumer.close()
+        with Consumer({"bootstrap.servers": tool.bootstrap, "client.id": client_id, "group.id": topic}) as consumer:
+            consumer.assign([TopicPartition(topic, number, 0) for number in range(2)])
+            while not over.is_set() or len(seen) < len(keys):
+                for message in consumer.consume(500, timeout=0.1):
+                    if message.error() is None:
+                        seen[message.key()] += 1
+                if failed:
+                    break
 
     failed: list[object] = []
 

@@ -67,11 +67,10 @@ def works(client: dict[str, object], topic: str) -> None:
     producer = Producer(client)
     producer.produce(topic, b"hello")
     assert producer.flush(30) == 0
-    consumer = Consumer({**client, "group.id": topic})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    (message,) = consumer.consume(1, timeout=30)
-    assert message.value() == b"hello"
-    consumer.close()
+    with Consumer({**client, "group.id": topic}) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        (message,) = consumer.consume(1, timeout=30)
+        assert message.value() == b"hello"
 
 
 def failures(cluster: Cluster) -> float:

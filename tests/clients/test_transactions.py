@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,8 +46,10 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
     """Everything in a topic that a consumer of that isolation level sees."""
     values: list[bytes] = []
     ended: set[int] = set()
+    until_s = time.monotonic() + 60
     with consumer(bootstrap, f"{topic}-{isolation}", topic, isolation) as reader:
         while len(ended) < PARTITIONS:
+            assert time.monotonic() < until_s, f"the end of these partitions alone was reached: {ended}"
             for message in reader.consume(500, timeout=0.1):
                 if message.error():
                     ended.add(message.partition())

@@ -60,11 +60,11 @@ def test_producers_of_other_partitions_go_on_and_its_own_come_again(tmp_path):
 
 
 def consumed(cluster: Cluster, partition: int) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
-    consumer.assign([TopicPartition("t", partition, OFFSET_BEGINNING)])
-    found: list[bytes] = []
-    until(
-        lambda: found.extend(each.value() for each in consumer.consume(100, 0.1)) or len(found) >= 100, what="records"
-    )
-    consumer.close()
+    with Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"}) as consumer:
+        consumer.assign([TopicPartition("t", partition, OFFSET_BEGINNING)])
+        found: list[bytes] = []
+        until(
+            lambda: found.extend(each.value() for each in consumer.consume(100, 0.1)) or len(found) >= 100,
+            what="records",
+        )
     return found

@@ -14,18 +14,16 @@ def topics(cluster):
 
 
 def first_record(cluster, topic, partition=0):
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    message = consumer.poll(10)
-    consumer.close()
+    with Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0}) as consumer:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        message = consumer.poll(10)
     return message and message.value()
 
 
 def partition_ends(cluster, topic, partition):
     """The first offset of a partition, and the one behind its last record."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
-    ends = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-    consumer.close()
+    with Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0}) as consumer:
+        ends = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
     return ends
 
 
@@ -62,9 +60,8 @@ def test_status_lists_each_damaged_file_that_was_set_aside(tmp_path):
         producer.produce("orders", b"damaged", partition=0)
         producer.produce("orders", b"kept", partition=1)
         assert producer.flush(10) == 0
-        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
-        consumer.commit(offsets=[TopicPartition("orders", 1, 1)], asynchronous=False)
-        consumer.close()
+        with Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0}) as consumer:
+            consumer.commit(offsets=[TopicPartition("orders", 1, 1)], asynchronous=False)
         assert "set aside" not in cluster.turnstile("status")
     broker = data_dir / "b0"
     (offsets,) = (broker / "groups").glob("*.offsets")

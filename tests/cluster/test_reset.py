@@ -47,14 +47,12 @@ def test_records_and_committed_offsets_are_gone(tmp_path):
         producer.produce("t", b"before", partition=0)
         assert producer.flush(10) == 0
         options = {"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0}
-        consumer = Consumer(options)
-        consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
-        reset(cluster)
-        after = Consumer(options)
-        assert after.get_watermark_offsets(TopicPartition("t", 0), timeout=10) == (0, 0)
-        assert after.committed([TopicPartition("t", 0)], timeout=10)[0].offset < 0
-        after.close()
-        consumer.close()
+        with Consumer(options) as consumer:
+            consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+            reset(cluster)
+            with Consumer(options) as after:
+                assert after.get_watermark_offsets(TopicPartition("t", 0), timeout=10) == (0, 0)
+                assert after.committed([TopicPartition("t", 0)], timeout=10)[0].offset < 0
 
 
 def test_connections_are_closed_and_what_they_were_counted_for_is_free(tmp_path):

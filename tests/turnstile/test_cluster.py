@@ -56,13 +56,12 @@ def test_a_client_produces_and_consumes(cluster):
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     producer.produce("orders", b"one")
     assert producer.flush(10) == 0
-    consumer = Consumer(
+    with Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
-    )
-    consumer.subscribe(["orders"])
-    message = consumer.poll(20)
-    assert message is not None and message.value() == b"one"
-    consumer.close()
+    ) as consumer:
+        consumer.subscribe(["orders"])
+        message = consumer.poll(20)
+        assert message is not None and message.value() == b"one"
 
 
 def test_a_limit_holds_when_set_returns_and_refusals_say_why(cluster):
