@@ -15,6 +15,9 @@ from broker.journal import spool
 ROLL_EVENTS = 65_536
 ROLL_NS = 1_000_000_000
 RETRY_NS = 250_000_000
+_SHARE = 100
+"""A process looks at the whole spool again when it has written this part of what is left: a spool that nobody converts has a file
+for each second and process, and reading its folder each second would hold up everything else."""
 
 
 class LiveSegment:
@@ -34,6 +37,7 @@ class LiveSegment:
         self._size = 0
         self._opened_ns = 0
         self._retry_ns = 0
+        self._room = 0  # bytes that it may write before it looks at the spool again
 
     def open(self, first_seq: int, now_ns: int) -> bool:
         """Starts a segment whose first event is `first_seq`; False while the disk refuses it, which is tried every RETRY_NS."""
@@ -43,7 +47,7 @@ class LiveSegment:
         header = spool.Header(*self._place, first_seq, time.time_ns() - time.monotonic_ns())
         try:
             spool.spool_folder(self._folder).mkdir(parents=True, exist_ok=True)
-            if _bytes_in(spool.spool_folder(self._folder)) > self._spool_bytes:
+            if not self._has_room():
                 return False
             self._descriptor = spool.create_segment(self._folder, header)
         except OSError:
@@ -59,6 +63,7 @@ class LiveSegment:
             written = os.write(self._descriptor, data)
         except OSError:
             written = 0
+        self._room -= written
         if written == len(data):
             self._size += written
             return True
@@ -77,6 +82,14 @@ class LiveSegment:
             spool.finish_segment(self._folder, self._stem)
         os.close(self._descriptor)
         self.is_open = False
+
+    def _has_room(self) -> bool:
+        if self._room <= 0:
+            left = self._spool_bytes - _bytes_in(spool.spool_folder(self._folder))
+            if left < 0:
+                return False
+            self._room = left // _SHARE
+        return True
 
 
 def _bytes_in(folder: Path) -> int:

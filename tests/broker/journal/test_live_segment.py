@@ -46,3 +46,15 @@ def test_no_segment_is_made_while_the_spool_is_full(tmp_path: Path) -> None:
     next(spool.spool_folder(tmp_path).iterdir()).unlink()
     assert live.open(3, 1 + RETRY_NS)
     live.finish()
+
+
+def test_the_spool_is_not_looked_at_for_each_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spool that nobody converts has ever more files."""
+    live = segment(tmp_path, spool_bytes=1000 * len(ROWS))
+    looked: list[object] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: looked.append(folder) or scandir(folder))
+    for number in range(100):
+        assert live.open(3 * number, number) and live.append(ROWS)
+        live.finish()
+    assert 1 < len(looked) <= 15
