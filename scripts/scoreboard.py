@@ -28,6 +28,10 @@ from turnstile.verdict.judged import CannotJudge
 from turnstile.verdict.run import PRIVATE
 from turnstile.verdict.times import Times
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts.suites.table import BEGIN, END
+
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "scripts" / "scoreboard"
 PYTHON = HERE / "python"
@@ -150,9 +154,8 @@ def page() -> str:
 
 def _suites() -> list[str]:
     """The section that scripts/suites makes, as it is."""
-    begin, end = "<!-- suites -->", "<!-- end of suites -->"
-    _, begun, rest = PAGE.read_text().partition(begin)
-    return ["", begin + rest.partition(end)[0] + end] if begun else []
+    _, begun, rest = PAGE.read_text().partition(BEGIN)
+    return ["", BEGIN + rest.partition(END)[0] + END] if begun else []
 
 
 def _section(report: dict[str, Any], sources: dict[str, str]) -> list[str]:

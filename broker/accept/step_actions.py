@@ -19,11 +19,11 @@ from broker.accept.permit import Permit
 from broker.accept.steps import Event, Step
 from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
+from shards.limits.quota_entities import CONNECTION_RATE
 from shards.rates.rates import UNAVAILABLE, Rates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 _LISTENER_RATE: Final = "max.connection.creation.rate"
-_IP_RATE: Final = "connection_creation_rate"
 _LATE_MS: Final = 1000
 """How long a rechecked connection waits for a full pool; as long as any waits for a home that does not answer."""
 
@@ -121,7 +121,7 @@ class StepActions:
     def ip_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
         """The answer to IP_RATE: UNAVAILABLE, 0, or the milliseconds to be held for a violation."""
         if wait_ms == UNAVAILABLE:
-            pending.refusal = self.unavailable(_IP_RATE)
+            pending.refusal = self.unavailable(CONNECTION_RATE)
             return Event.REFUSE
         if wait_ms:
             quota = self._image.quota_for_ip(pending.ip)

@@ -23,7 +23,7 @@ for each second and process, and reading its folder each second would hold up ev
 class LiveSegment:
     """The segment of one (broker, shard, epoch) under `folder`, or none for now. `events`: how many it holds.
 
-    `spool_bytes`: no segment is made while the spool holds more than that.
+    `spool_bytes`: no segment is made while the spool holds more than that, as far as this process has looked.
     """
 
     def __init__(self, folder: Path, place: tuple[int, int, int], spool_bytes: int) -> None:
@@ -46,8 +46,9 @@ class LiveSegment:
         self._retry_ns = now_ns + RETRY_NS
         header = spool.Header(*self._place, first_seq, time.time_ns() - time.monotonic_ns())
         try:
-            spool.spool_folder(self._folder).mkdir(parents=True, exist_ok=True)
-            if not self._has_room():
+            folder = spool.spool_folder(self._folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            if not self._has_room(folder):
                 return False
             self._descriptor = spool.create_segment(self._folder, header)
         except OSError:
@@ -83,9 +84,9 @@ class LiveSegment:
         os.close(self._descriptor)
         self.is_open = False
 
-    def _has_room(self) -> bool:
+    def _has_room(self, spooled: Path) -> bool:
         if self._room <= 0:
-            left = self._spool_bytes - _bytes_in(spool.spool_folder(self._folder))
+            left = self._spool_bytes - _bytes_in(spooled)
             if left < 0:
                 return False
             self._room = left // _SHARE

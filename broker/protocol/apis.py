@@ -14,8 +14,8 @@ class Api(NamedTuple):
 
 
 METADATA = 3
-ALTER_USER_SCRAM_CREDENTIALS = 51
 API_VERSIONS = 18
+ALTER_USER_SCRAM_CREDENTIALS = 51
 APIS = {
     0: Api("produce", 3, 13, 9),
     1: Api("fetch", 4, 18, 12),

@@ -50,8 +50,13 @@ def kfake(brokers: int = 1, *, partitions: int = 10) -> Iterator[Server]:
         process.stdout.close()
 
 
+def find_go() -> str | None:
+    """The go command, also where its installer has put it and the PATH does not say so."""
+    return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+
+
 def _kfake_binary() -> str:
-    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    go = find_go()
     if go is None:
         raise Missing("Go is not installed, so kfake can't be built")
     binary, source = BUILD / "kfake", HERE / "kfake"

@@ -10,6 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
+from scripts.peers.servers import find_go
 from scripts.suites.suite import BUILD, CannotRun, Outcome, Results, Suite, Target, built, limited
 
 HERE = Path(__file__).resolve().parent / "franz-go"
@@ -26,7 +27,7 @@ def prepare() -> None:
     """Raises CannotRun."""
     if _BINARY.exists():
         return
-    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    go = find_go()
     if go is None:
         raise CannotRun("Go is not installed")
     found = json.loads(built([go, "mod", "download", "-json", MODULE], HERE))

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.peers import jars
-from scripts.suites.suite import CannotRun, Results, Suite, Target
+from scripts.suites.sources import kafka_jars
+from scripts.suites.suite import Results, Suite, Target
 
 LIST = Path(__file__).resolve().parent / "kafka_tools.toml"
 COMMAND_LIMIT_S = 120.0
@@ -45,10 +46,7 @@ def commands() -> list[Command]:
 
 def prepare() -> None:
     """Raises CannotRun."""
-    try:
-        jars.classpath()
-    except jars.Missing as missing:
-        raise CannotRun(str(missing)) from None
+    kafka_jars()
 
 
 def run(target: Target, only: str, limit_s: float) -> Results:

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from scripts.peers import jars
-from scripts.suites.sources import npm_package
-from scripts.suites.suite import BUILD, CannotRun, Outcome, Results, Suite, Target, built, end_all, limited
+from scripts.suites.sources import kafka_jars, npm_package
+from scripts.suites.suite import BUILD, Outcome, Results, Suite, Target, built, end_all, limited
 
 PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
 SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
@@ -48,10 +48,7 @@ def prepare() -> None:
 
 
 def _write_scripts() -> None:
-    try:
-        path = jars.classpath()
-    except jars.Missing as missing:
-        raise CannotRun(str(missing)) from None
+    path = kafka_jars()
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
     for tool, main in jars.MAINS.items():
         script = _SCRIPTS / f"{tool}.sh"

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import turnstile
 from scripts.peers import jars, servers
-from scripts.suites.suite import CannotRun, Target
+from scripts.suites.sources import kafka_jars
+from scripts.suites.suite import Target
 
 SETTINGS = {
     "num.partitions": "4",
@@ -41,10 +42,7 @@ def _turnstile(brokers: int, shards: int) -> Iterator[Target]:
 
 @contextmanager
 def _kafka() -> Iterator[Target]:
-    try:
-        jars.classpath()
-    except jars.Missing as missing:
-        raise CannotRun(str(missing)) from None
+    kafka_jars()
     with tempfile.TemporaryDirectory(prefix="suite-") as folder, servers.kafka(SETTINGS) as server:
         yield Target(server.bootstrap, 1, Path(folder))
 

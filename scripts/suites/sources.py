@@ -8,7 +8,16 @@ import sys
 import tarfile
 from pathlib import Path
 
+from scripts.peers import jars
 from scripts.suites.suite import BUILD, CannotRun, built
+
+
+def kafka_jars() -> str:
+    """The class path of Kafka and its tools. Raises CannotRun."""
+    try:
+        return jars.classpath()
+    except jars.Missing as missing:
+        raise CannotRun(str(missing)) from None
 
 
 def npm_package(name: str, version: str, sha512: str) -> Path:

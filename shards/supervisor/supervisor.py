@@ -13,7 +13,6 @@ S4  The process that watches the others is watched itself (watchdog.py).
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import time
@@ -21,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
+from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
 from shards.supervisor.watchdog import LOOK_S, Watchdog
 
-_PR_SET_PDEATHSIG = 1
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _WATCHED = {signal.SIGCHLD, *ENDING}
 _STOP_S = 8.0
@@ -200,13 +199,6 @@ def next_epoch(path: Path) -> int:
     aside.write_text(f"{epoch}\n")
     aside.rename(path)
     return epoch
-
-
-def die_with_parent(parent: int) -> None:
-    """Has the kernel kill this process when its parent ends; ends at once if that has already happened."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _how(status: int) -> str:

@@ -100,12 +100,10 @@ class Pipeline:
                     raise
 
     def run(self) -> None:
-        try:
-            self._run()
-        finally:
-            self.consumer.close()
+        with self.consumer:
+            self._move_all()
 
-    def _run(self) -> None:
+    def _move_all(self) -> None:
         while self._committed() < self.records:
             self._check_time()
             messages = [each for each in self.consumer.consume(BATCH, timeout=0.2) if not each.error()]

@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -143,7 +143,7 @@ def test_members_share_and_come_and_go_and_commit(quick, member, topic):
 def test_an_expression_finds_topics_that_come_later(quick, topic):
     create(quick.bootstrap, f"{topic}-a", 2)
     settings = {"bootstrap.servers": quick.bootstrap, "group.id": topic, "topic.metadata.refresh.interval.ms": 300}
-    with closing(Consumer({**settings, "group.protocol": "consumer"})) as consumer:
+    with Consumer({**settings, "group.protocol": "consumer"}) as consumer:
         consumer.subscribe([f"^{topic}-[ab]$"])
 
         def owned() -> set[str]:

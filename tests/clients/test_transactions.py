@@ -29,17 +29,14 @@ def producer(bootstrap: str, name: str, **settings: object) -> Producer:
 
 @contextmanager
 def consumer(bootstrap: str, group: str, topic: str, isolation: str = "read_committed") -> Iterator[Consumer]:
-    made = Consumer(
+    with Consumer(
         {
             "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
             "isolation.level": isolation, "enable.auto.commit": False, "enable.partition.eof": True,
         }
-    )  # fmt: skip
-    made.subscribe([topic])
-    try:
+    ) as made:  # fmt: skip
+        made.subscribe([topic])
         yield made
-    finally:
-        made.close()
 
 
 def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[bytes]:

@@ -7,19 +7,18 @@ R2  A program does not outlive the thread that started it, even if that is kille
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from shards.supervisor.parent_death import die_with_parent
 from turnstile.verdict.judged import CannotJudge
 
-_prctl = ctypes.CDLL(None).prctl  # found here: a child that was forked beside other threads loads nothing
-_PR_SET_PDEATHSIG = 1
 _MARK = "TURNSTILE_VERDICT_PROGRAM"
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 _LOOK_S = 0.01
@@ -36,7 +35,7 @@ class Program:
         try:
             self._popen = subprocess.Popen(
                 words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=partial(die_with_parent, os.getpid()),
             )  # fmt: skip
         except OSError as fault:
             raise CannotJudge(f"{words[0]} can't be run: {fault.strerror}") from None
@@ -81,10 +80,6 @@ class Program:
                 state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(session) == self._popen.pid and state not in "ZX":
                     yield process
-
-
-def _end_with_parent() -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_all(mark: str) -> None:

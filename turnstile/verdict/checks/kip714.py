@@ -59,9 +59,8 @@ def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:
     found = 0
     for step in steps:
         most_ms = _STALLED * step.detail["interval_ms"]
-        pushes = sorted(
-            _of(timeline.within(step, "request"), PUSHED), key=lambda event: event.conn
-        )  # and by time in each
+        # Sorting is stable: those of a connection stay in the order of time.
+        pushes = sorted(_of(timeline.within(step, "request"), PUSHED), key=lambda event: event.conn)
         found += sum(
             before.conn == after.conn and not before.reason and after.reason != EARLY
             and timeline.machine.stalled_ms(before.at_ns, after.at_ns) <= most_ms
