@@ -21,6 +21,8 @@ from turnstile.verdict.times import Times
 
 pytestmark = pytest.mark.timed  # it judges when bytes arrive
 
+TRIES = 5
+"""Beside other tests too little may be seen of a bad client: that is a warning, or not judged, and never a pass."""
 OVERRIDES = "kafka_connections_max_overrides"
 CLIENT = str(Path(__file__).parent / "clients" / "client.py")
 TIMES = replace(Times().quick(), baseline_s=0.6, short_s=0.5, long_s=1.0, refuse_s=1.2, alone_s=1.2, herd_s=0, copies=1)
@@ -54,7 +56,7 @@ def test_a_client_that_behaves_passes(cluster):
 
 
 def test_a_client_that_ignores_throttling_fails_that_alone(cluster):
-    for _ in range(3):  # beside other tests too little may be seen: that is a warning, and never a pass
+    for _ in range(TRIES):
         verdicts, found = told(cluster, client("ignores-throttle", "producer"), "kip219", "not-failure")
         assert verdicts["kip219"] != "pass" and verdicts["not-failure"] == "pass", found.as_json()
         if verdicts["kip219"] == "fail":
@@ -71,14 +73,17 @@ def test_a_program_that_asks_nothing_cannot_be_judged(cluster):
 
 def test_a_client_of_a_running_cluster_is_judged_among_others(cluster):
     environment = {**os.environ, "TURNSTILE_BOOTSTRAP": cluster.bootstrap}
+    options = ["--quick", "--json", "--checks", "kip219,shutdown", "--admin", cluster.admin.url]
     with subprocess.Popen(client("ignores-throttle", "producer"), env=environment) as one:
         try:
-            options = ["--quick", "--json", "--checks", "kip219,shutdown", "--admin", cluster.admin.url]
-            done = CliRunner().invoke(command, ["--attach", f"client-id=client-{one.pid}", *options])
+            for _ in range(TRIES):
+                done = CliRunner().invoke(command, ["--attach", f"client-id=client-{one.pid}", *options])
+                checks = {each["id"]: each["verdict"] for each in json.loads(done.output)["checks"]}
+                if checks["kip219"] == "fail":
+                    break
         finally:
             one.kill()
-    checks = {each["id"]: each["verdict"] for each in json.loads(done.output)["checks"]}
-    assert checks == {"kip219": "fail", "shutdown": "unjudged"} and done.exit_code == 1
+    assert checks == {"kip219": "fail", "shutdown": "unjudged"} and done.exit_code == 1, done.output
 
 
 def test_a_client_of_a_running_cluster_that_goes_away_is_not_blamed(cluster):

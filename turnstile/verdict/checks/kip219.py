@@ -71,6 +71,8 @@ def judge(timeline: Timeline) -> Finding:
         )
     if len(mutes) < ENOUGH:
         return Finding(UNJUDGED, f"too few to tell: {told}", SOURCE)
+    if len(idle := [mute for mute in mutes if _had_no_cpu(timeline, mute)]) > len(mutes) - ENOUGH:
+        return Finding(UNJUDGED, f"this machine stalled after {len(idle)} of {told}", SOURCE)
     return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
 
 
@@ -90,6 +92,12 @@ def _mutes(timeline: Timeline) -> list[_Mute]:
             is_excused = after_ms > AT_ONCE_MS and after_ms <= AT_ONCE_MS + 2 * stalled_ms
             (mute.excused if is_excused else mute.early if after_ms > AT_ONCE_MS else mute.at_once).append(after_ms)
     return found
+
+
+def _had_no_cpu(timeline: Timeline, mute: _Mute) -> bool:
+    """Whether the machine stalled for most of a throttle time: a client that would have sent something could not."""
+    told_ns = mute.told.at_ns + int(mute.told.took_ms * MS)
+    return 2 * timeline.machine.stalled_ms(told_ns, told_ns + mute.told.throttle_ms * MS) > mute.told.throttle_ms
 
 
 def _broken(group: Sequence[_Mute]) -> list[_Mute]:

@@ -79,6 +79,14 @@ def test_what_arrives_early_while_the_machine_stalls_is_not_the_clients():
     assert verdict(kip219, seen) == "fail", "by more than that"
 
 
+@pytest.mark.parametrize(("stalled", "told"), [(7, "pass"), (8, "unjudged")])
+def test_nothing_arrives_of_a_client_that_got_no_cpu(stalled, told):
+    seen = throttled()
+    for number in range(stalled):
+        seen.stalled((4.1 + number / 2, 4.4 + number / 2))
+    assert verdict(kip219, seen) == told
+
+
 def test_what_arrives_early_once_in_a_while_is_said_and_no_more():
     seen = throttled(20)
     seen.event("early", 4.2, took_ms=200)
