@@ -45,6 +45,7 @@ class Member:
         self.values: Counter[bytes] = Counter()
         self.faults: list[KafkaError] = []
         self.told_s: list[float] = []
+        self.rebalances = 0  # partitions were given to it or taken from it so often
         self._stop = threading.Event()
         self.consumer = Consumer(
             {
@@ -53,7 +54,7 @@ class Member:
                 "throttle_cb": lambda event: self.told_s.append(event.throttle_time), **settings,
             }
         )  # fmt: skip
-        self.consumer.subscribe([topic])
+        self.consumer.subscribe([topic], on_assign=self._rebalanced, on_revoke=self._rebalanced)
         self._thread = threading.Thread(target=self._poll, daemon=True)
         self._thread.start()
 
@@ -65,6 +66,9 @@ class Member:
                 else:
                     self.values[message.value()] += 1
             self.owned = {each.partition for each in self.consumer.assignment()}
+
+    def _rebalanced(self, *_: object) -> None:
+        self.rebalances += 1
 
     def __enter__(self) -> Member:
         return self
@@ -230,6 +234,7 @@ def test_limits_hold_for_members(tmp_path, topic):
         assert one.values.total() < 60
         cluster.turnstile("quota", "set", "client-id=slow", "consumer_byte_rate=10000000")
         until(lambda: len(one.values) == 60, within_s=60, what="all has come")
+        assert one.rebalances == 1, "throttling moves no partition"
         cluster.set("max.connections.per.ip", 1)
         refused = cluster.metric("turnstile_connections_refused_total")
         two = members.enter_context(Member(cluster, topic))
