@@ -1,9 +1,9 @@
 """Consume, transform, produce in transactions while processes are killed: is each record's effect there exactly once, by key?
 
-    python tests/clients/exactly_once.py --records 100000 --brokers 1 --shards 6 --kill-every 2
+    python tests/clients/exactly_once.py --client java --records 100000 --brokers 1 --shards 6 --kill-every 2
 
-One librdkafka client reads `in` and writes `out`, with its offsets in the same transactions (KIP-447). The shards are killed
-by SIGKILL in turn, one every so many seconds, and the coordinator process once. A shard that is killed again within ten
+One client, librdkafka's or Java's, reads `in` and writes `out`, with its offsets in the same transactions (KIP-447). The shards
+are killed by SIGKILL in turn, one every so many seconds, and the coordinator process once. A shard that is killed again within ten
 seconds is started after delays that double (shards/supervisor/restarts.py): six shards killed every two seconds live longer.
 Prints what it found; exit code 1 if a key is missing, doubled or wrong, or if a transaction is still open when all is done.
 """
@@ -15,6 +15,7 @@ import contextlib
 import math
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
@@ -34,6 +36,7 @@ BATCH = 200
 # While its only broker is away, librdkafka 2.16 bootstraps anew, drops that broker, and keeps it as the group's coordinator:
 # send_offsets_to_transaction then waits for it for ever, and asks nobody.
 QUIET = {"log_level": 0, "metadata.recovery.strategy": "none"}
+JAVA = Path(__file__).parent / "java" / "ExactlyOnce.java"
 PATIENCE_S = 45.0
 """How long a step of a transaction is tried again before its producer is given up."""
 
@@ -157,6 +160,26 @@ class Pipeline:
             raise AssertionError(f"only {self._committed()} of {self.records} records in {self._within_s} s")
 
 
+class JavaPipeline:
+    """The same by Java's client, java/ExactlyOnce.java."""
+
+    def __init__(self, bootstrap: str, records: int, within_s: float) -> None:
+        from scripts.peers.jars import JVM_FLAGS, classpath
+
+        self._command = [
+            "java", *JVM_FLAGS, "-cp", classpath(), str(JAVA), bootstrap, str(records), str(PARTITIONS),
+        ]  # fmt: skip
+        self._within_s = within_s
+        self.transactions = self.aborted = self.producers = 0
+
+    def run(self) -> None:
+        done = subprocess.run(self._command, stdout=subprocess.PIPE, text=True, timeout=self._within_s, check=True)
+        self.transactions, self.aborted, self.producers = map(int, done.stdout.split()[-3:])
+
+
+PIPELINES = {"librdkafka": Pipeline, "java": JavaPipeline}
+
+
 def _retried(step) -> None:
     until = time.monotonic() + PATIENCE_S
     while True:
@@ -169,8 +192,9 @@ def _retried(step) -> None:
 
 
 def run(
-    cluster: Cluster, records: int, *, kill_every_s: float, kills: float = math.inf, within_s: float = 3600
-) -> Outcome:
+    cluster: Cluster, records: int, *, client: str = "librdkafka", kill_every_s: float, kills: float = math.inf,
+    within_s: float = 3600,
+) -> Outcome:  # fmt: skip
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("in", "out")]).values():
         made.result(timeout=30)
@@ -183,7 +207,7 @@ def run(
     killer.start()
     began_s = time.monotonic()
     try:
-        pipeline = Pipeline(cluster.bootstrap, records, within_s)
+        pipeline = PIPELINES[client](cluster.bootstrap, records, within_s)
         pipeline.run()
     finally:
         killer.over.set()
@@ -230,6 +254,7 @@ def _effects(bootstrap: str) -> Counter[bytes]:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--client", choices=PIPELINES, default="librdkafka")
     options.add_argument("--records", type=int, default=100_000)
     options.add_argument("--brokers", type=int, default=1)
     options.add_argument("--shards", type=int, default=6)
@@ -239,7 +264,7 @@ def main() -> int:
         tempfile.TemporaryDirectory() as directory,
         running(Path(directory) / "data", brokers=given.brokers, shards=given.shards) as cluster,
     ):
-        outcome = run(cluster, given.records, kill_every_s=given.kill_every)
+        outcome = run(cluster, given.records, client=given.client, kill_every_s=given.kill_every)
     print(outcome._replace(wrong=dict([*outcome.wrong.items()][:20])))
     print("every key exactly once" if not outcome.wrong else f"{len(outcome.wrong)} keys are not there exactly once")
     return bool(outcome.wrong)
