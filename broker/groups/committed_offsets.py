@@ -31,11 +31,11 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgpack
-import structlog
 
 from broker.groups.kept_group import KeptGroup
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.groups.pending_offsets import PendingOffsets
+from broker.runtime.logger import Logger
 from shards.tokens.homes import home_of_partition
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
@@ -46,7 +46,7 @@ MAX_WASTE = 4
 
 TopicPartition = tuple[str, int]
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class OffsetAndMetadata(NamedTuple):

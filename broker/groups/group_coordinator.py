@@ -26,7 +26,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-import structlog
 import trio
 
 from broker.groups.committed_offsets import CommittedOffsets
@@ -41,6 +40,7 @@ from broker.groups.rebalance import GroupState
 from broker.groups.share_coordinator import ShareCoordinator
 from broker.groups.share_groups import ShareGroups
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 
@@ -63,7 +63,7 @@ _MINUTE_MS = 60_000
 Verify = Callable[[Sequence[Any], str], MaybeDeferred[int]]
 """([transactional id, producer id, epoch, whether by the second version], group) -> a code."""
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class GroupCalls(Protocol):

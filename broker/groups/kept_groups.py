@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-import structlog
-
 from broker.groups.committed_offsets import CommittedOffsets
 from broker.groups.consumer.member import HeartbeatResult
 from broker.groups.deadlines import Deadlines
 from broker.groups.kept_group import KeptGroup
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class MemberGroup(Protocol):

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from zlib import crc32
 
-import structlog
-
+from broker.runtime.logger import Logger
 from broker.runtime.set_aside import set_aside
 
 MAGIC = b"\xc1ofs"
@@ -29,7 +28,7 @@ _HEADER = struct.Struct(">4sII")
 _CHECKED_FROM = 8
 _U32 = struct.Struct(">I")
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class OffsetsLog:

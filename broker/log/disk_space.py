@@ -12,17 +12,16 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-import structlog
-
 from broker.log.records import Rejected
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 
 SETTING = "storage_min_free_bytes"
 LOOK_EVERY_S = 0.25
 _LEAST_FREE_BYTES = 1 << 30
 _LEAST_SHARE = 20  # of a small volume, a twentieth: /dev/shm of a container may have 64 MB
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class Volume(NamedTuple):

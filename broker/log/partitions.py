@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-import structlog
-
 from broker.log.control_records import EndTransactionMarker
 from broker.log.manager import LogManager
 from broker.log.partition_log import LEADER_EPOCH, OutOfRange
 from broker.log.records import Rejected
 from broker.log.shared_log import BITS
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.mesh.turns import Turns
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 GROWN = "partitions.grown"
 MOST_AT_ONCE = 500

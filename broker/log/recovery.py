@@ -18,17 +18,16 @@ from collections.abc import Callable
 from mmap import ACCESS_READ, mmap
 from typing import NamedTuple
 
-import structlog
-
 from broker.log import scanning
 from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.producer_state import ProducerStateManager
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
 from broker.log.transaction_index import TransactionIndex
+from broker.runtime.logger import Logger
 from broker.runtime.set_aside import keep_copy, set_aside
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class Recovered(NamedTuple):

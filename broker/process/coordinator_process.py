@@ -13,6 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
 from broker.process.start_reports import is_starting
-from broker.runtime.logger import RateLimitedLogger, configure
+from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.changes import Change, limits_in_force, shadowed
@@ -57,7 +58,6 @@ FIRST_SHARD = 2
 
 def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
-    configure()
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
     try:
@@ -85,6 +85,10 @@ def convert_journal(plan: ClusterPlan, report_to: int, epoch: int) -> int:
 
     converter.run(plan.journal_dir, stop=stop, parts=plan.journal_parts, log=log)
     return 0
+
+
+def _member_of(hello: Hello) -> Member:
+    return hello.broker, hello.shard
 
 
 class CoordinatorProcess:
@@ -172,7 +176,7 @@ class CoordinatorProcess:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
                 async with trio.open_nursery() as meshing:
-                    self.mesh = Mesh(self.hello, self.poller, meshing, key_of=lambda hello: (hello.broker, hello.shard))
+                    self.mesh = Mesh(self.hello, self.poller, meshing, self.log.call_mistaken, key_of=_member_of)
                     self.poller.at_end_of_pass(self._end_of_pass)
                     self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
                     self.mesh.on_down = self._shard_down
@@ -207,7 +211,9 @@ class CoordinatorProcess:
         state = self.coordinator.state
         report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")
-        # Not above: a web server takes longer to import than a cluster to start, and no other process needs it.
+        # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
+        # In a thread: the shards that join meanwhile do not wait for it.
+        await trio.to_thread.run_sync(import_module, "broker.admin.http")
         from broker.admin.describe import Admin
         from broker.admin.http import serve
 

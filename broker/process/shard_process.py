@@ -30,7 +30,7 @@ from broker.metrics.top_talkers import TopTalkers
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready, tune_collector
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
-from broker.runtime.logger import RateLimitedLogger, configure
+from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication
 from broker.serve.credential_shapes import CredentialShapes
@@ -68,7 +68,6 @@ _RESERVED_DESCRIPTORS = 512
 
 def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, broker: int, shard: int, ready: int, epoch: int) -> int:
     """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
-    configure()
     keep_own_sockets(plan, (broker, shard))
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
@@ -240,7 +239,9 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._meshing = nursery
         spawn = Spawn(nursery.start_soon)
-        mesh = self.mesh = Mesh(self.hello, self.context.poller, nursery, key_of=self._key_of)
+        mesh = self.mesh = Mesh(
+            self.hello, self.context.poller, nursery, self.context.log.call_mistaken, key_of=self._key_of
+        )
         self.context.poller.at_end_of_pass(self._end_of_pass)
         mesh.on_message = self.acceptors.receive
         mesh.on_up = self._peer_up

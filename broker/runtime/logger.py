@@ -3,29 +3,49 @@
 L1  A storm is one line a second for each event text, with the count of the lines it stands for.
 L2  What clients chose (user names, client ids) reaches a terminal only with its escape codes made visible.
 L3  A reader of stderr that has gone ends nothing: the line is lost, and the process goes on.
+
+structlog is imported before the fork, so that the first line of a shard does not hold up its connections; but without rich,
+which takes nearly twice as long as structlog itself, and which lines never need: a traceback is text before its line is rendered.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 from broker.runtime.printable import printable
 
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
 
-    from structlog.typing import WrappedLogger
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """What is imported meanwhile finds that `package` is not installed, unless it is imported already."""
+    hidden = package not in sys.modules
+    if hidden:
+        sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules[package]
+
+
+with _without("rich"):
+    import structlog
 
 _EVERY_S = 1.0
 
 
-def configure() -> None:
-    """Sets structlog up for this process."""
-    import structlog
+def _get_logger() -> Any:
+    """structlog's logger, set up for this process unless it is set up already."""
+    if not structlog.is_configured():
+        _configure()
+    return structlog.get_logger()
 
+
+def _configure() -> None:
     terminal = sys.stderr.isatty()
     structlog.configure(
         processors=[
@@ -39,12 +59,13 @@ def configure() -> None:
                 else [structlog.processors.JSONRenderer()]
             ),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
 
 
-def escape_controls(logger: WrappedLogger, level: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def escape_controls(
+    logger: structlog.typing.WrappedLogger, level: str, fields: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
     """A processor of structlog for lines that a terminal shows (L2). JSON escapes control characters by itself."""
     return {
         name: printable(value, newlines=name == "exception") if isinstance(value, str) else value
@@ -59,29 +80,50 @@ class _Said(NamedTuple):
     withheld: int
 
 
-class RateLimitedLogger:
-    """A log in which a storm is one line a second for each kind of event (L1).
-
-    structlog is imported with the first line: a shard that has nothing to say starts without it.
-    """
+class Logger:
+    """A log whose lines carry `context`."""
 
     def __init__(self, **context: Any) -> None:
         self._context = context
-        self._logger: Any = None
-        self._kinds: dict[str, _Said] = {}  # by event text, which is a constant of the code
 
     def info(self, event: str, **fields: Any) -> None:
-        """Writes the line, however many there are."""
-        with contextlib.suppress(OSError):
-            self._get().info(event, **fields)
+        """Writes a line."""
+        self._write("info", event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """At most one line a second for each event text, with `count`, how many it stands for."""
+        """Writes a line for what an operator should look at."""
+        self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Writes a line for what did not work, or for a mistake in Turnstile."""
+        self._write("error", event, fields)
+
+    def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        with suppress(OSError):
+            getattr(_get_logger().bind(**self._context), level)(event, **fields)
+
+
+class RateLimitedLogger(Logger):
+    """A log in which a storm of warnings or errors is one line a second for each kind of event (L1).
+
+    Such a line has `count`, how many it stands for.
+    """
+
+    def __init__(self, **context: Any) -> None:
+        super().__init__(**context)
+        self._kinds: dict[str, _Said] = {}  # by event text, which is a constant of the code
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """At most one line a second for each event text."""
         self._limited("warning", event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """The same as `warning`, for a mistake in Turnstile."""
+        """At most one line a second for each event text."""
         self._limited("error", event, fields)
+
+    def call_mistaken(self, fault: Exception) -> None:
+        """An error for a call of another process that failed by a mistake here (shards/mesh/calls.py, M6)."""
+        self.error("a mistake in serving a call", exc_info=fault)
 
     def _limited(self, level: str, event: str, fields: dict[str, Any]) -> None:
         now_s = time.monotonic()
@@ -90,13 +132,4 @@ class RateLimitedLogger:
             self._kinds[event] = _Said(said.at_s, said.withheld + 1)
             return
         self._kinds[event] = _Said(now_s, 0)
-        with contextlib.suppress(OSError):
-            getattr(self._get(), level)(event, **fields, count=1 + (said.withheld if said is not None else 0))
-
-    def _get(self) -> Any:
-        if self._logger is None:
-            configure()
-            import structlog
-
-            self._logger = structlog.get_logger().bind(**self._context)
-        return self._logger
+        self._write(level, event, {**fields, "count": 1 + (said.withheld if said is not None else 0)})

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import structlog
+from broker.runtime.logger import Logger
 
 MARK = ".damaged-"
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class SetAside(NamedTuple):

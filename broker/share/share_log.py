@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgpack
-import structlog
 
 from broker.groups.committed_offsets import OFFSETS_PARTITIONS, bucket_of
 from broker.groups.offsets_log import OffsetsLog, frame
+from broker.runtime.logger import Logger
 from broker.share.in_flight import RecordState, Run
 from broker.share.share_partition import SharePartition
 from broker.share.share_session import Place
@@ -38,7 +38,7 @@ SHARE_PARTITIONS = OFFSETS_PARTITIONS
 COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 Kept: TypeAlias = tuple[int, Sequence[Run]]
 """A start offset, and the runs in flight."""

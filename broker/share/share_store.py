@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-import structlog
 import trio
 
 from broker.groups.deadlines import Deadlines
 from broker.log.partitions import Partitions
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 from broker.share.share_log import ShareKey, ShareLog
 from broker.share.share_partition import Lock, SharePartition
 from broker.share.share_session import Place
@@ -27,7 +27,7 @@ TRY_AGAIN_MS = 1000
 
 T = TypeVar("T")
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class Waiter(Protocol):

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import structlog
 import trio
 
 from broker.protocol import codes
+from broker.runtime.logger import Logger
 from broker.transactions.homes import OFFSETS_TOPIC, ClusterHomes, Shard
 from broker.transactions.transaction_state import TopicPartition, TransactionMetadata, TransactionState
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -30,7 +30,7 @@ COORDINATOR_EPOCH = 0
 FIRST_RETRY_S, LAST_RETRY_S = 0.02, 1.0
 _WRITTEN = (codes.NONE, codes.INVALID_PRODUCER_EPOCH, codes.TRANSACTION_COORDINATOR_FENCED)
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class Markers:

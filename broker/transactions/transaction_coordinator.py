@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import structlog
 import trio
 
 from broker.protocol import codes
 from broker.runtime import patterns
+from broker.runtime.logger import Logger
 from broker.transactions import transaction_state as steps
 from broker.transactions.homes import ClusterHomes
 from broker.transactions.markers import Markers
@@ -40,7 +40,7 @@ TIMEOUT_CHECK = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 EXPIRY_CHECK = "transaction.remove.expired.transaction.cleanup.interval.ms"
 _NO_PRODUCER = [-1, -1]
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 class TransactionCoordinator:

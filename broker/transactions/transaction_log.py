@@ -24,9 +24,9 @@ from typing import Any
 from zlib import crc32
 
 import msgpack
-import structlog
 
 from broker.groups.offsets_log import OffsetsLog, frame
+from broker.runtime.logger import Logger
 from broker.runtime.places import by_topic
 from broker.transactions.transaction_state import TransactionMetadata, TransactionState
 from shards.tokens.homes import home_of_partition
@@ -37,7 +37,7 @@ TRANSACTIONS_PARTITIONS = 50
 COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
 
-log = structlog.get_logger(__name__)
+log = Logger()
 
 
 def bucket_of(transactional_id: str) -> int:

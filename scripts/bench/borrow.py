@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 import trio
 
@@ -87,13 +87,17 @@ class TimedPoller(Poller):
         self.longest_ns = max(self.longest_ns, self.clock_ns() - self.now_ns)
 
 
+def _raise(mistake: Exception) -> NoReturn:
+    raise mistake
+
+
 class Member:
     """One process: its poller, mesh and tokens, joined as the broker joins them."""
 
     def __init__(self, me: int, nursery: trio.Nursery) -> None:
         self.poller = TimedPoller()
         self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=self._rule_of)
-        self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery)
+        self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery, _raise)
         self.poller.at_end_of_pass(self.tokens.flush)
         self.poller.at_end_of_pass(self.mesh.flush)
         self.mesh.on_message = self.tokens.receive  # type: ignore[assignment]

@@ -3,7 +3,6 @@
 The rows are data: broker_settings.py and topic_settings.py. Source: ConfigDef, DynamicBrokerConfig (Apache Kafka).
 """
 
-import difflib
 from collections.abc import Iterable
 
 from shards.limits import kafka_configs
@@ -65,6 +64,8 @@ def not_emulated(names: Iterable[str]) -> list[str]:
 
 
 def _unknown(name: str, table: dict[str, ConfigKey]) -> ConfigInvalid:
+    import difflib  # for a mistake alone: it would take a hundredth of the start
+
     near = difflib.get_close_matches(name, table, n=1, cutoff=0.7)
     near = near or difflib.get_close_matches(name.replace("_", ".").lower(), table, n=1, cutoff=0.7)
     return ConfigInvalid(name, None, f"is not a setting; did you mean {near[0]}?" if near else "is not a setting")

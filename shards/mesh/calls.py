@@ -6,7 +6,7 @@ M4  What waits for a peer is bounded by its links (link.py, K3): while a link ha
     first out, and the bound is looked at after each. Answers do not wait, because the process that waits for an answer may
     be the one that has to make room; a peer that reads none of them is lost.
 M5  A call or an answer that is too long for a frame fails that call alone.
-M6  A mistake in a served method is logged and fails that call, not the process: what a client sent may have led to it.
+M6  A mistake in a served method is reported and fails that call, not the process: what a client sent may have led to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import structlog
 import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -26,8 +25,8 @@ from shards.mesh.link import MAX_FRAME, Link
 from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PendingCall
 
 Served = Callable[..., Any]
-
-log = structlog.get_logger(__name__)
+Mistaken = Callable[[Exception], None]
+"""What is told of an error that no served method means to raise."""
 
 
 class Calls:
@@ -37,11 +36,16 @@ class Calls:
     """
 
     def __init__(
-        self, peers: Mapping[Any, Peer], queue: Callable[[Link, tuple[Any, ...]], None], nursery: trio.Nursery
+        self,
+        peers: Mapping[Any, Peer],
+        queue: Callable[[Link, tuple[Any, ...]], None],
+        nursery: trio.Nursery,
+        mistaken: Mistaken,
     ) -> None:
         self._peers = peers
         self._queue = queue
         self._nursery = nursery
+        self._mistaken = mistaken
         self._served: dict[str, Served] = {}
         self._ids = itertools.count(1)
 
@@ -125,7 +129,7 @@ class Calls:
         try:
             value = function(key, *args)
         except Exception as fault:
-            self._queue(link, _failure(call_id, fault))
+            self._queue(link, self._failure(call_id, fault))
             return
         if type(value) is Deferred or inspect.iscoroutine(value):
             self._nursery.start_soon(self._answer_slowly, link, call_id, value)
@@ -136,14 +140,13 @@ class Calls:
         try:
             value = await answer
         except Exception as fault:
-            self._queue(link, _failure(call_id, fault))
+            self._queue(link, self._failure(call_id, fault))
         else:
             self._queue(link, (RESULT, call_id, value))
 
-
-def _failure(call_id: int, fault: Exception) -> tuple[int, int, str, str]:
-    """What tells an error to another process: named by its class, as it was first raised."""
-    if not isinstance(fault, TurnstileError):
-        log.error("a mistake in serving a call", exc_info=fault)
-    code = fault.code if isinstance(fault, RemoteError) else type(fault).__name__
-    return FAILURE, call_id, code, str(fault)
+    def _failure(self, call_id: int, fault: Exception) -> tuple[int, int, str, str]:
+        """What tells an error to another process: named by its class, as it was first raised (M6)."""
+        if not isinstance(fault, TurnstileError):
+            self._mistaken(fault)
+        code = fault.code if isinstance(fault, RemoteError) else type(fault).__name__
+        return FAILURE, call_id, code, str(fault)

@@ -26,7 +26,7 @@ from typing import Any
 import trio
 
 from shards.errors import DeadlineExceeded
-from shards.mesh.calls import Calls, Served
+from shards.mesh.calls import Calls, Mistaken, Served
 from shards.mesh.deferred import Deferred
 from shards.mesh.link import Link
 from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
@@ -43,6 +43,7 @@ class Mesh:
 
     `on_up(key, peer)`, `on_down(key, peer)` and `on_dead(key, peer)` tell of incarnations: linked, not linked any more,
     ended. `on_message(key, message)` gets one-way messages.
+    `mistaken(fault)` is told of mistakes in what this process serves (M6).
     `channels` is how many links make a peer complete: two between shards, one to the coordinator.
     """
 
@@ -51,6 +52,7 @@ class Mesh:
         me: Hello,
         poller: Poller,
         nursery: trio.Nursery,
+        mistaken: Mistaken,
         *,
         key_of: Callable[[Hello], Any] = lambda hello: hello.shard,
     ) -> None:
@@ -60,7 +62,7 @@ class Mesh:
         self._dirty: set[Link] = set()
         self._links: set[Link] = set()
         self.peers: dict[Any, Peer] = {}
-        self._calls = Calls(self.peers, self._queue, nursery)
+        self._calls = Calls(self.peers, self._queue, nursery, mistaken)
         self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_dead: Callable[[Any, Peer], None] = lambda key, peer: None

@@ -1,6 +1,8 @@
 """A storm of events is one line a second for each kind, and no field can steer a terminal."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -14,6 +16,7 @@ def lines(monkeypatch, capsys):
     """A logger under a clock that the test moves, and a reader of what it wrote."""
     now = [100.0]
     monkeypatch.setattr(logging.time, "monotonic", lambda: now[0])
+    structlog.reset_defaults()
     yield RateLimitedLogger(shard=3), now, lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     structlog.reset_defaults()
 
@@ -46,6 +49,22 @@ def test_info_is_written_every_time(lines):
 def test_what_a_terminal_would_obey_is_shown_instead():
     said = escape_controls(None, "warning", {"event": "login failed", "user": "\x1b[2Jeve\x9b31m", "count": 2})
     assert said == {"event": "login failed", "user": "\\x1b[2Jeve\\x9b31m", "count": 2}
+
+
+def test_a_terminal_is_shown_a_mistake_as_python_shows_it(lines, monkeypatch, capsys):
+    logger, _, _ = lines
+    monkeypatch.setattr(logging.sys.stderr, "isatty", lambda: True)
+    logger.error("a mistake", exc_info=KeyError("missing"))
+    assert "KeyError: 'missing'" in capsys.readouterr().err
+
+
+def test_what_is_forked_has_not_imported_what_no_shard_needs():
+    program = "import broker.process.launch, broker.process.coordinator_process, sys; print(*sys.modules)"
+    imported = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "broker.runtime.logger" in imported
+    assert not {"rich", "hypercorn", "starlette"} & set(imported)
 
 
 def test_a_reader_that_has_gone_ends_nothing(lines, monkeypatch):
