@@ -24,8 +24,6 @@ from shards.rates.rates import UNAVAILABLE, Rates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 _LISTENER_RATE: Final = "max.connection.creation.rate"
-_LATE_MS: Final = 1000
-"""How long a rechecked connection waits for a full pool; as long as any waits for a home that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +168,12 @@ class StepActions:
 
     def late_tokens(self, pending: PendingConnection) -> Event | None:
         """LATE_TOKENS: a token of every pool, without stopping the listener and without waiting for other connections to
-        close, as Kafka's acceptor has gone on by now."""
-        event = self.all_tokens(pending)
-        if event is None:
-            self._alarm(pending, _LATE_MS, partial(self._too_late, pending))
-        return event
+        close, as Kafka's acceptor has gone on by now. The homes refuse it, by a proof, or its tokens do when one does not
+        answer; nothing here does."""
+        return self._take(pending, self._but_forced(pending), at_once=True)
 
-    def _too_late(self, pending: PendingConnection) -> None:
-        """A pool that lets others wait refuses it. Any other is not known to be full: its home refuses, or its tokens do when
-        it does not answer; and a pool that lets wait may follow."""
-        if not pending.rule.wait:
-            self._alarm(pending, _LATE_MS, partial(self._too_late, pending))
-            return
-        pending.refusal = refusal_by_pool(Refused(pending.pool, pending.rule, self._tokens.version))
-        self._advance(pending, Event.REFUSE)
-
-    def _take(self, pending: PendingConnection, pools: tuple[str, ...]) -> Event | None:
-        return self._taken(pending, pools, self._tokens.take(pools, pending))
+    def _take(self, pending: PendingConnection, pools: tuple[str, ...], *, at_once: bool = False) -> Event | None:
+        return self._taken(pending, pools, self._tokens.take(pools, pending, at_once=at_once))
 
     def _taken(
         self, pending: PendingConnection, pools: tuple[str, ...], decision: Admitted | Refused | None
@@ -235,10 +222,8 @@ class StepActions:
     # Parts
 
     def _wake(self, pending: PendingConnection, delay_ms: int, event: Event) -> None:
-        self._alarm(pending, delay_ms, partial(self._advance, pending, event))
-
-    def _alarm(self, pending: PendingConnection, delay_ms: int, function: Callable[[], None]) -> None:
-        pending.hold(Permit(self._timers.cancel, self._timers.after(delay_ms, function)))
+        alarm = self._timers.after(delay_ms, partial(self._advance, pending, event))
+        pending.hold(Permit(self._timers.cancel, alarm))
 
     def stop(self, pending: PendingConnection) -> None:
         """Its listener accepts nothing until it leaves the step."""

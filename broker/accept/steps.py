@@ -9,7 +9,7 @@
     TOKENS         the tokens of SLOT and IP_TOKENS in one request: nothing has to be asked in between
     HELD           the delay of an address over its rate; the socket is not read
     IP_RATE_AGAIN  the same unit after that delay, with turnstile.ip.rate.recheck
-    LATE_TOKENS    the tokens of TOKENS, but the listener goes on and a full pool refuses
+    LATE_TOKENS    the tokens of TOKENS, but the listener goes on and a full pool refuses at once, also where others wait
     ADMITTED       nothing: the connection is open
     REFUSED        nothing: the connection is closed
 

@@ -2,7 +2,8 @@
 
 A1  An attempt waits in one pool at a time, the first of its pools of which it holds no token, and is in that pool's
     queue just as long. Tickets rise along a queue.
-A2  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them known as one borrow.
+A2  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them known as one borrow, or as
+    more where some of them do not wait for others to close.
 """
 
 from collections import deque
@@ -15,11 +16,13 @@ class Attempt:
     """A connection in flight: it holds a token of each of pools[:index] and waits for one of pools[index].
 
     A decided attempt (`decision` not None) is in no queue; `Tokens.flush` still has to tell its waiter.
+    `at_once`: it is refused by a full pool also under a rule that lets others wait (KIP-402).
     """
 
-    __slots__ = ("asked", "deadline_s", "decision", "index", "pools", "ticket", "waiter")
+    __slots__ = ("asked", "at_once", "deadline_s", "decision", "index", "pools", "ticket", "waiter")
 
-    def __init__(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
+    def __init__(self, pools: tuple[str, ...], waiter: TokenWaiter, *, at_once: bool = False) -> None:
+        self.at_once = at_once
         self.pools = pools
         self.waiter = waiter
         self.index = 0
@@ -73,15 +76,25 @@ class Queues:
         if not queue:
             del self._queues[attempt.key]
 
-    def pop(self, key: str, up_to_ticket: int | None = None) -> Attempt | None:
-        """Takes the first attempt out of a queue; None if the queue is empty, or its first ticket is later."""
+    def pop(self, key: str) -> Attempt | None:
+        """Takes the first attempt out of a queue; None if the queue is empty."""
         queue = self._queues.get(key)
-        if queue is None or (up_to_ticket is not None and queue[0].ticket > up_to_ticket):
+        if queue is None:
             return None
         attempt = queue.popleft()
         if not queue:
             del self._queues[key]
         return attempt
+
+    def pop_up_to(self, key: str, ticket: int, *, at_once: bool) -> list[Attempt]:
+        """Takes the attempts up to a ticket out of a queue; `at_once`: those alone that are marked so."""
+        found: list[Attempt] = []
+        kept: deque[Attempt] = deque()
+        for attempt in self._queues.pop(key, ()):
+            (found if attempt.ticket <= ticket and (attempt.at_once or not at_once) else kept).append(attempt)
+        if kept:
+            self._queues[key] = kept
+        return found
 
     def take_unasked(self) -> list[str]:
         """The pools with attempts that their home may not know of; each is returned once."""
@@ -89,18 +102,21 @@ class Queues:
         self._unasked.clear()
         return keys
 
-    def ask(self, key: str) -> tuple[int, int, int]:
-        """The attempts that the home did not know of: how many, their first and last ticket. They count as known from now
-        on; the caller sends the borrow."""
-        count = first = last = 0
+    def ask(self, key: str) -> list[tuple[int, int, int, bool]]:
+        """The attempts that the home did not know of, in order, as runs of equal `at_once`: how many, their first and last
+        ticket, and the mark. They count as known from now on; the caller sends a borrow for each."""
+        runs: list[tuple[int, int, int, bool]] = []
         for attempt in reversed(self._queues.get(key, ())):
             if attempt.asked:
                 break
             attempt.asked = True
-            count += 1
-            first = attempt.ticket
-            last = last or first
-        return count, first, last
+            if runs and runs[-1][3] == attempt.at_once:
+                count, _, last, _ = runs.pop()
+                runs.append((count + 1, attempt.ticket, last, attempt.at_once))
+            else:
+                runs.append((1, attempt.ticket, attempt.ticket, attempt.at_once))
+        runs.reverse()
+        return runs
 
     def forget(self, keys: Iterable[str]) -> None:
         """The home of these pools died: no attempt is known to it any more, and each deadline begins anew."""

@@ -70,15 +70,19 @@ class HomePool(Pool):
 
 
 class PendingBorrow:
-    """A borrow that was not served in full: `count` connections of `peer` wait, with tickets from `first` to `last`."""
+    """A borrow that was not served in full: `count` connections of `peer` wait, with tickets from `first` to `last`.
 
-    __slots__ = ("arrival", "count", "first", "last", "peer")
+    `at_once`: they do not wait for others to close, whatever the rule.
+    """
 
-    def __init__(self, peer: int, count: int, first: int, last: int, arrival: int) -> None:
+    __slots__ = ("arrival", "at_once", "count", "first", "last", "peer")
+
+    def __init__(self, peer: int, count: int, first: int, last: int, arrival: int, at_once: bool) -> None:
         self.peer = peer
         self.count = count
         self.first = first
         self.last = last
+        self.at_once = at_once
         self.arrival = arrival  # rises with every PendingBorrow of this ledger
 
 
@@ -96,6 +100,10 @@ class Contention:
         self.borrows: deque[PendingBorrow] = deque()
         self.awaiting: dict[int, int] = {}
         self.covered = 0
+
+    def refusable(self, rule: CapRule) -> bool:
+        """Whether connections wait that a full pool refuses under this rule."""
+        return not rule.wait or any(borrow.at_once for borrow in self.borrows)
 
 
 class Grants:

@@ -73,9 +73,9 @@ class Ledger:
 
     # From holders
 
-    def borrow(self, peer: int, key: str, waiting: int, up_to: int, first: int, last: int) -> None:
+    def borrow(self, peer: int, key: str, waiting: int, up_to: int, first: int, last: int, at_once: bool) -> None:
         """`waiting` connections of a shard, with tickets from `first` to `last`, need a token each; up to `up_to` tokens
-        are welcome."""
+        are welcome. `at_once`: they are refused by a full pool also under a rule that lets others wait."""
         pool = self.pool_of(key)
         contention = self._contended.get(key)
         cap = pool.rule.cap
@@ -86,7 +86,7 @@ class Ledger:
         if contention is None:
             contention = self._contended[key] = Contention()
         self._arrivals += 1
-        contention.borrows.append(PendingBorrow(peer, waiting, first, last, self._arrivals))
+        contention.borrows.append(PendingBorrow(peer, waiting, first, last, self._arrivals, at_once))
         self._settle(pool)
 
     def withdraw(self, peer: int, key: str, ticket: int) -> None:

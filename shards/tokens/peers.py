@@ -2,9 +2,9 @@
 
 A message is (session, items); an item is (kind, arguments...). All items of a pass go out in one message per peer.
 
-    holder -> home   borrow key waiting up_to first last | withdraw key ticket | give key n
+    holder -> home   borrow key waiting up_to first last at_once | withdraw key ticket | give key n
                      report key n | reclaimed key n | probed number
-    home -> holder   grant key n loose last | refuse key last cap name version | reclaim key revoke | probe number
+    home -> holder   grant key n loose last | refuse key last cap name version wait | reclaim key revoke | probe number
     both             sync version | synced version
 
 E1  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair are the same,

@@ -10,12 +10,14 @@ R1  A connection is refused only after a probe: every holder with tokens was tig
     refusal is cheap in a storm.
 R2  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own connections that
     leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
+R4  Under a rule that lets connections wait (KIP-402) those that asked at once (`PendingBorrow.at_once`) are refused by the
+    same proof, and nobody else. The others keep their places: they had used nothing, so they prove nothing.
 R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
 """
 
 from collections.abc import Callable, Container, MutableMapping
 
-from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode
+from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.probes import Probes
 
@@ -47,7 +49,7 @@ class Refusals:
 
     def consider(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait for this pool and no token is free: has them refused or probed for at the end of the pass."""
-        if self._may_refuse(pool):
+        if self._may_refuse(pool, contention):
             if pool.granted:
                 self.probes.want(pool.key)
             else:
@@ -68,14 +70,14 @@ class Refusals:
     def confirmed(self, pool: HomePool, contention: Contention) -> None:
         """All shards that the probe asked have answered: at the end of the pass, refuses the connections that it covers."""
         covered, contention.covered = contention.covered, 0
-        if covered and self._may_refuse(pool):
+        if covered and self._may_refuse(pool, contention):
             self._refuse(pool, contention, covered)
 
     def _cover(self, key: str) -> list[int]:
         """Covers all waiting connections of a pool by the probe that begins now; returns the shards to be asked. Where
         there is no holder, the connections are refused at once (R2)."""
         contention = self._contended.get(key)
-        if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key)):
+        if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key), contention):
             return []
         holders = self._grants.holders(key)
         last = contention.borrows[-1].arrival
@@ -85,20 +87,24 @@ class Refusals:
         contention.covered = last
         return [*holders, *(borrow.peer for borrow in contention.borrows if borrow.peer != self._peers.me)]
 
-    def _may_refuse(self, pool: HomePool) -> bool:
-        if pool.mode is not HomePoolMode.TIGHT or pool.rule.wait or pool.key in self._blocked:
+    def _may_refuse(self, pool: HomePool, contention: Contention) -> bool:
+        if pool.mode is not HomePoolMode.TIGHT or not contention.refusable(pool.rule) or pool.key in self._blocked:
             return False
         return not self._grants.is_unsure(pool.key)
 
     def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
         """Refuses the waiting connections that arrived no later than `covered`: no token is free (L3)."""
         last: dict[int, int] = {}
-        borrows = contention.borrows
+        kept: list[PendingBorrow] = []
+        borrows, rule = contention.borrows, pool.rule
         while borrows and borrows[0].arrival <= covered:
             borrow = borrows.popleft()
-            last[borrow.peer] = borrow.last
-        rule = pool.rule
+            if rule.wait and not borrow.at_once:
+                kept.append(borrow)
+            else:
+                last[borrow.peer] = borrow.last
+        borrows.extendleft(reversed(kept))
         for peer, ticket in last.items():
-            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version))
+            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait))
         if not borrows and not contention.awaiting:
             self._contended.pop(pool.key, None)

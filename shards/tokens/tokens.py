@@ -12,7 +12,8 @@ T3  A version is done here when every peer that is not dead has applied it, and 
     link; so when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted
     beyond it. What a home that died can't revoke any more, its holders discard.
 T4  A connection that waits for a home which does not answer within the deadline is refused as `unavailable`. Under a
-    rule that lets connections wait (KIP-402) there is no deadline while the home is up.
+    rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for one that asked `at_once`:
+    it is never refused as by a cap without the proof of refusals.py.
 """
 
 from collections import deque
@@ -142,12 +143,15 @@ class Tokens:
             table.away_in_use += away
         return taken
 
-    def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush()."""
+    def take(self, pools: tuple[str, ...], waiter: TokenWaiter, *, at_once: bool = False) -> Admitted | Refused | None:
+        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush().
+        `at_once`: a full pool refuses it, also under a rule that lets others wait."""
         taken = self.take_at_hand(pools)
-        return ADMITTED if taken == len(pools) else self.take_rest(pools, taken, waiter)
+        return ADMITTED if taken == len(pools) else self.take_rest(pools, taken, waiter, at_once)
 
-    def take_rest(self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter) -> Admitted | Refused | None:
+    def take_rest(
+        self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter, at_once: bool = False
+    ) -> Admitted | Refused | None:
         """A connection that has just taken a token of each of pools[:taken], and has not waited since, takes the others. As
         take(); admitted it holds a token of each of its pools, refused it holds none."""
         index, refused = self._waiting.climb(pools, taken)
@@ -155,7 +159,7 @@ class Tokens:
             self._waiting.give_back(pools[:index])
             self.refused += 1
         elif index < len(pools):
-            self._waiting.wait(pools, index, waiter)
+            self._waiting.wait(pools, index, waiter, at_once)
             return None
         self.decided_home += 1
         return refused or ADMITTED

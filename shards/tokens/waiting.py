@@ -9,6 +9,8 @@ W3  When a cap was cut, the home also revokes tokens of connections in flight: a
     starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is admitted after a
     change was done has all its tokens under that change.
 W4  A connection waits at most the deadline for one home's answer, in each of its pools anew.
+W5  A connection that asked `at_once` is answered as if no rule let it wait: refused by the home as soon as that has proven
+    that all of the cap is in use (R1), or as unavailable after the deadline. Those that wait keep their places.
 """
 
 from collections import deque
@@ -61,9 +63,9 @@ class Waiting:
                 return index, self._refused_here(pool)
         return len(pools), None
 
-    def wait(self, pools: tuple[str, ...], index: int, waiter: TokenWaiter) -> None:
+    def wait(self, pools: tuple[str, ...], index: int, waiter: TokenWaiter, at_once: bool = False) -> None:
         """A connection that holds pools[:index] waits for the next."""
-        attempt = self._attempts[waiter] = Attempt(pools, waiter)
+        attempt = self._attempts[waiter] = Attempt(pools, waiter, at_once=at_once)
         self._join(attempt, index)
 
     def cancel(self, waiter: TokenWaiter) -> Attempt | None:
@@ -113,8 +115,8 @@ class Waiting:
                 self._ledger.freed(pool)
 
     def expire(self, now_s: float, deadline_s: float) -> None:
-        """Refuses as unavailable the connections that have waited for the deadline, but for those whose rule lets them wait
-        while the home is up (T4)."""
+        """Refuses as unavailable the connections that have waited for the deadline, but for those that wait for others to
+        close while the home is up (T4)."""
         late = []
         for attempt in self.queues:
             if attempt.deadline_s is None:
@@ -123,7 +125,8 @@ class Waiting:
                 late.append(attempt)
         for attempt in late:
             pool = self.pool(attempt.key)
-            if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):
+            waits = pool.rule.wait and not attempt.at_once
+            if not (waits and self._peers.is_up(self._home(attempt.key))):
                 refused = Refused(attempt.key, pool.rule, self.version, True)
                 self._withdraw(attempt)
                 self._decide(attempt, refused)
@@ -146,11 +149,12 @@ class Waiting:
             self.settle(pool)
         self._go_on(served, last)
 
-    def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
-        """The home refuses the attempts with tickets up to `last`: no token was free."""
+    def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int, wait: bool) -> None:
+        """The home refuses the attempts with tickets up to `last`: no token was free. Under a rule that lets `wait`, those
+        that asked at once."""
         self.serve(self.pool(key), last)
-        refused = Refused(key, CapRule(cap, name), version)
-        while (attempt := self.queues.pop(key, last)) is not None:
+        refused = Refused(key, CapRule(cap, name, wait), version)
+        for attempt in self.queues.pop_up_to(key, last, at_once=wait):
             self._decide(attempt, refused)
 
     def reclaim(self, peer: int, key: str, revoke: bool) -> None:
@@ -185,20 +189,18 @@ class Waiting:
     # At the end of a pass
 
     def ask(self) -> None:
-        """Sends one borrow per pool for all attempts that joined its queue; homes that are not up are asked when they are."""
+        """Sends a borrow per pool for all attempts that joined its queue; homes that are not up are asked when they are."""
         for key in self.queues.take_unasked():
             self.serve(self.pool(key))
             home = self._home(key)
             if not self._peers.is_up(home):
                 continue
-            waiting, first, last = self.queues.ask(key)
-            if not waiting:
-                continue
-            self.borrows += 1
-            if home == self._me:
-                self._ledger.borrow(home, key, waiting, waiting, first, last)
-            else:
-                self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last))
+            for waiting, first, last, at_once in self.queues.ask(key):
+                self.borrows += 1
+                if home == self._me:
+                    self._ledger.borrow(home, key, waiting, waiting, first, last, at_once)
+                else:
+                    self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last, at_once))
 
     def revoke(self) -> None:
         """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew (W3)."""
@@ -235,7 +237,7 @@ class Waiting:
         """The refusal, if no shard needs to be asked: the cap is 0, or this shard is the home, no other shard has tokens,
         and no grant to itself is unread (its waiter may be gone)."""
         if pool.rule.wait:
-            return None
+            return None  # or in the queue, if it asked at once
         alone = isinstance(pool, HomePool) and not pool.granted and pool.key not in self._ledger.blocked
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
         return Refused(pool.key, pool.rule, self.version) if sure else None

@@ -97,8 +97,8 @@ class Tokens(Answers):
         self.take(pools, None)
         return len(pools)
 
-    def take(self, pools, waiter):
-        decision = self.ask("take", " ".join(pools), waiter, ADMITTED)
+    def take(self, pools, waiter, *, at_once=False):
+        decision = self.ask("take at once" if at_once else "take", " ".join(pools), waiter, ADMITTED)
         if decision is ADMITTED:
             self.held += pools
         elif decision is None:
@@ -384,7 +384,7 @@ def rechecked(again_ms, tokens=ADMITTED):
 
 
 def test_within_its_rate_again_it_is_recorded_and_gets_in():
-    assert rechecked(0).since("after 250") == [f"record {IP}", "count EXTERNAL 1", f"take {' '.join(ALL)}", *IN]
+    assert rechecked(0).since("after 250") == [f"record {IP}", "count EXTERNAL 1", f"take at once {' '.join(ALL)}", *IN]
 
 
 @pytest.mark.parametrize(
@@ -395,24 +395,13 @@ def test_still_over_its_rate_it_is_refused(again_ms, refused):
     assert rechecked(again_ms).since("after 250") == [f"record {IP}", f"refused {refused}"]
 
 
-def test_it_does_not_stop_its_listener_for_a_slot_and_is_refused_when_none_comes():
+def test_it_does_not_stop_its_listener_for_a_slot_and_is_refused_by_its_home_alone():
     desk = rechecked(0, tokens=None)
     assert desk.acceptor.accepting and "pause" not in desk.log
-    desk.timers.fire()
+    assert not desk.timers.alarms and len(desk.pending) == 1
+    desk.tokens.waiters[" ".join(ALL)].decided(Refused(LISTENER, WAITS, 7))
     assert desk.log[-1] == "refused listener_cap max.connections 9"
-    assert len(desk.tokens.cancelled) == 1 and not desk.tokens.held
-
-
-def test_for_a_pool_that_lets_nobody_wait_it_is_not_refused_before_its_home_has_answered():
-    desk = rechecked(0, tokens=None)
-    waiter = desk.tokens.waiters[" ".join(ALL)]
-    waiter.waits(IP, FULL.rule)
-    desk.timers.fire()
-    assert desk.log[-1] == "after 1000" and len(desk.pending) == 1
-    waiter.waits(LISTENER, WAITS)
-    desk.timers.fire()
-    assert desk.log[-1] == "refused listener_cap max.connections 9"
-    assert not desk.timers.alarms and not desk.tokens.held
+    assert not desk.pending and not desk.tokens.held
 
 
 # Tokens

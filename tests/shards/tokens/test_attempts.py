@@ -9,8 +9,8 @@ class Nobody:
         raise AssertionError("nobody asked")
 
 
-def join(queues: Queues, *pools: str, index: int = 0) -> Attempt:
-    attempt = Attempt(pools, Nobody())
+def join(queues: Queues, *pools: str, index: int = 0, at_once: bool = False) -> Attempt:
+    attempt = Attempt(pools, Nobody(), at_once=at_once)
     queues.join(attempt, index)
     return attempt
 
@@ -30,21 +30,35 @@ def test_first_come_first_served() -> None:
 def test_a_ticket_that_was_not_spoken_for_stays() -> None:
     queues = Queues()
     first, second = join(queues, "broker"), join(queues, "broker")
-    assert queues.pop("broker", first.ticket) is first
-    assert queues.pop("broker", first.ticket) is None
-    assert queues.pop("broker", second.ticket) is second
+    assert queues.pop_up_to("broker", first.ticket, at_once=False) == [first]
+    assert queues.pop_up_to("broker", first.ticket, at_once=False) == []
+    assert queues.pop_up_to("broker", second.ticket, at_once=False) == [second]
+    assert "broker" not in queues
+
+
+def test_who_waits_keeps_its_place_where_others_are_refused_at_once() -> None:
+    queues = Queues()
+    waiting = [join(queues, "broker"), join(queues, "broker")]
+    late = join(queues, "broker", at_once=True)
+    waiting.append(join(queues, "broker"))
+    later = join(queues, "broker", at_once=True)
+    assert queues.ask("broker") == [(2, 1, 2, False), (1, 3, 3, True), (1, 4, 4, False), (1, 5, 5, True)]
+    queues.check()
+    assert queues.pop_up_to("broker", 4, at_once=True) == [late]
+    queues.check()
+    assert list(queues) == [*waiting, later]
 
 
 def test_everybody_new_is_asked_for_at_once_and_only_once() -> None:
     queues = Queues()
     join(queues, "broker")
     assert queues.take_unasked() == ["broker"] and not queues.unasked
-    assert queues.ask("broker") == (1, 1, 1)
+    assert queues.ask("broker") == [(1, 1, 1, False)]
     join(queues, "ip:10.0.0.1")
     join(queues, "broker")
     join(queues, "broker")
-    assert queues.ask("broker") == (2, 3, 4)
-    assert queues.ask("broker") == (0, 0, 0)
+    assert queues.ask("broker") == [(2, 3, 4, False)]
+    assert queues.ask("broker") == []
     queues.check()
 
 
@@ -56,7 +70,7 @@ def test_a_home_that_died_is_asked_again_for_everybody() -> None:
     attempts[0].deadline_s = 5.0
     queues.forget(["broker"])
     assert queues.take_unasked() == ["broker"]
-    assert queues.ask("broker") == (2, 1, 2)
+    assert queues.ask("broker") == [(2, 1, 2, False)]
     assert attempts[0].deadline_s is None
 
 
@@ -64,5 +78,5 @@ def test_who_leaves_is_not_asked_for() -> None:
     queues = Queues()
     queues.leave(join(queues, "broker"))
     assert queues.take_unasked() == ["broker"]
-    assert queues.ask("broker") == (0, 0, 0)
+    assert queues.ask("broker") == []
     assert list(queues) == [] and queues.pools() == []

@@ -20,7 +20,7 @@ def make_tokens(cap: int | None = 10) -> Tokens:
     rule = UNLIMITED if cap is None else CapRule(cap, NAME)
     tokens = Tokens(0, 2, epoch=1, send=lambda peer, message: None, rule_of=lambda pool: rule)
     tokens.peer_up(1, 2)
-    tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 1, 1, 1]]))
+    tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 1, 1, 1, False]]))
     tokens.take((HERE,), Nobody())
     tokens.take((AWAY,), Nobody())
     tokens.flush()

@@ -51,10 +51,10 @@ class Home:
     def pool(self) -> HomePool:
         return self.ledger.pool_of(POOL)
 
-    def borrow(self, peer: int, waiting: int = 1, up_to: int = 0) -> None:
+    def borrow(self, peer: int, waiting: int = 1, up_to: int = 0, *, at_once: bool = False) -> None:
         first = self.ticket + 1
         self.ticket += waiting
-        self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket)
+        self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket, at_once)
 
     def probed(self, number: int, *peers: int) -> None:
         for peer in peers:
@@ -115,7 +115,7 @@ def test_what_only_the_home_uses_needs_no_question() -> None:
     home = Home(cap=2)
     home.open(2)
     home.borrow(1, 3)
-    assert home.said() == {1: [("refuse", POOL, 3, 2, NAME, 0)]}
+    assert home.said() == {1: [("refuse", POOL, 3, 2, NAME, 0, False)]}
     assert home.ledger.waiting(POOL) == 0
 
 
@@ -150,7 +150,7 @@ def test_a_refusal_takes_an_answer_from_every_shard_that_has_tokens_or_waits() -
     home.probed(1, 1)
     assert home.said() == {}
     home.probed(1, 2, 3)
-    assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0)]}
+    assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0, False)]}
 
 
 def make_full(home: Home) -> None:
@@ -161,7 +161,33 @@ def make_full(home: Home) -> None:
     home.ledger.reclaimed(1, POOL, 0)
     home.said()
     home.probed(1, 1, 2)
-    assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0)]}
+    assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0, False)]}
+
+
+def test_where_connections_wait_only_who_asked_at_once_is_refused_and_by_the_same_proof() -> None:
+    home = Home(cap=1, wait=True)
+    home.borrow(1)
+    home.said()
+    home.borrow(2)
+    home.borrow(2, at_once=True)
+    home.borrow(3)
+    assert home.said() == {1: [("reclaim", POOL, False)]}
+    home.ledger.reclaimed(1, POOL, 0)
+    assert home.said() == {peer: [("probe", 1)] for peer in (1, 2, 3)}
+    home.probed(1, 1, 2, 3)
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, True)]}
+    home.ledger.give(1, POOL, 1)
+    assert home.said() == {2: [("grant", POOL, 1, False, 2)]}
+    assert home.ledger.waiting(POOL) == 1
+
+
+def test_nobody_is_probed_for_while_all_wait() -> None:
+    home = Home(cap=1, wait=True)
+    home.borrow(1)
+    home.borrow(2)
+    home.said()
+    home.ledger.reclaimed(1, POOL, 0)
+    assert home.said() == {}
 
 
 def test_what_arrives_before_the_answer_serves_those_who_wait() -> None:
@@ -181,7 +207,7 @@ def test_who_came_after_the_question_gets_the_next() -> None:
     home.said()
     home.borrow(3)
     home.probed(2, 1, 2)
-    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0)], 1: [("probe", 3)], 3: [("probe", 3)]}
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, False)], 1: [("probe", 3)], 3: [("probe", 3)]}
 
 
 def test_a_report_during_a_fence_makes_it_worthless() -> None:
@@ -239,7 +265,7 @@ def test_a_rule_that_does_not_let_wait_any_more_refuses_who_waited() -> None:
     home.open()
     home.borrow(1)
     home.change(CapRule(1, NAME))
-    assert home.said() == {1: [("refuse", POOL, 1, 1, NAME, 0)]}
+    assert home.said() == {1: [("refuse", POOL, 1, 1, NAME, 0, False)]}
 
 
 @pytest.mark.parametrize("rule", [UNLIMITED, CapRule(3, NAME)])

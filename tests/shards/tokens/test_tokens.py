@@ -73,10 +73,25 @@ def test_a_lone_shard_decides_everything_at_once() -> None:
     assert (tokens.decided_home, tokens.refused) == (4, 1)
 
 
+def test_at_home_who_waits_for_nobody_is_refused_by_the_end_of_the_pass() -> None:
+    rule = CapRule(1, "max.connections", True)
+    shard = Shard(**{HERE: rule})
+    waiting, late = RecordingTokenWaiter(), RecordingTokenWaiter()
+    shard.tokens.peer_down(1)
+    assert shard.tokens.take((HERE,), RecordingTokenWaiter()) is ADMITTED
+    assert shard.tokens.take((HERE,), waiting) is None
+    assert shard.tokens.take((HERE,), late, at_once=True) is None
+    shard.said()
+    assert waiting.decision is None and late.decision == Refused(HERE, rule, 0)
+    shard.tokens.release((HERE,))
+    shard.said()
+    assert waiting.decision is ADMITTED
+
+
 def test_a_pool_that_is_at_home_elsewhere_is_borrowed_from(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     assert shard.tokens.take(("broker", AWAY), waiter) is None
-    assert shard.said() == [("borrow", AWAY, 1, 17, 1, 1)]
+    assert shard.said() == [("borrow", AWAY, 1, 17, 1, 1, False)]
     shard.hears(["grant", AWAY, 2, True, 1])
     assert waiter.decision is None  # decisions are told at the end of a pass
     shard.said()
@@ -90,7 +105,7 @@ def test_a_refusal_by_the_home_gives_back_what_was_taken(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     shard.tokens.take((HERE, AWAY), waiter)
     shard.said()
-    shard.hears(("refuse", AWAY, 1, 2, NAME, 7))
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 7, False))
     shard.said()
     assert waiter.decision == Refused(AWAY, CAP, 7)
     assert shard.tokens.totals().in_use == 0
@@ -105,8 +120,8 @@ def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
     again = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), Stubborn())
     shard.said()
-    shard.hears(("refuse", AWAY, 1, 2, NAME, 0))
-    assert shard.said() == [("borrow", AWAY, 1, 17, 2, 2)]
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 0, False))
+    assert shard.said() == [("borrow", AWAY, 1, 17, 2, 2, False)]
 
 
 def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
@@ -133,7 +148,7 @@ def test_who_cancels_between_decision_and_callback_gives_everything_back(shard: 
 
 
 def test_a_message_of_another_session_is_dropped(shard: Shard) -> None:
-    shard.tokens.receive(1, (1, [("borrow", HERE, 1, 1, 1, 1)]))
+    shard.tokens.receive(1, (1, [("borrow", HERE, 1, 1, 1, 1, False)]))
     assert shard.said() == []
 
 
@@ -252,7 +267,7 @@ def test_hooks_hear_what_a_home_grants_and_reclaims() -> None:
         on_grant=lambda *words: heard.append(words),
     )
     tokens.peer_up(1, 2)
-    tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 9, 1, 1]]))
+    tokens.receive(1, (2, [["sync", 0], ["borrow", HERE, 1, 9, 1, 1, False]]))
     tokens.flush()
     assert heard == [(HERE, 1, 1, False)]
 
@@ -354,7 +369,7 @@ def test_a_change_of_something_else_makes_no_new_pool_wait(shard: Shard) -> None
     shard.tokens.apply(1, lambda: None, ())
     shard.said()
     assert shard.tokens.take((HERE,), RecordingTokenWaiter()) is ADMITTED
-    shard.hears(("borrow", next_home(), 1, 1, 1, 1))
+    shard.hears(("borrow", next_home(), 1, 1, 1, 1, False))
     assert ("grant", next_home(), 1, False, 1) in shard.said()
 
 

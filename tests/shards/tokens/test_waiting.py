@@ -38,9 +38,9 @@ class Shard:
         self.tokens.peer_up(1, 2)
         self.hears(("sync", 0))
 
-    def arrive(self, *pools: str) -> RecordingTokenWaiter:
+    def arrive(self, *pools: str, at_once: bool = False) -> RecordingTokenWaiter:
         waiter = RecordingTokenWaiter()
-        assert self.tokens.take(pools, waiter) is None
+        assert self.tokens.take(pools, waiter, at_once=at_once) is None
         return waiter
 
     def hears(self, *items: tuple[Any, ...]) -> list[Any]:
@@ -61,8 +61,8 @@ def shard() -> Shard:
 
 def test_a_connection_asks_for_one_pool_after_the_other(shard: Shard) -> None:
     waiter = shard.arrive(FIRST, SECOND)
-    assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1)]
-    assert shard.hears(("grant", FIRST, 1, False, 1)) == [("borrow", SECOND, 1, 17, 2, 2)]
+    assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1, False)]
+    assert shard.hears(("grant", FIRST, 1, False, 1)) == [("borrow", SECOND, 1, 17, 2, 2, False)]
     assert shard.hears(("grant", SECOND, 1, False, 2)) == []
     assert waiter.decision is ADMITTED
 
@@ -81,8 +81,39 @@ def test_who_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) 
     early = shard.arrive(FIRST)
     shard.says()
     late = shard.arrive(FIRST)
-    assert shard.hears(("refuse", FIRST, 1, 50, NAME, 0)) == [("borrow", FIRST, 1, 17, 2, 2)]
+    assert shard.hears(("refuse", FIRST, 1, 50, NAME, 0, False)) == [("borrow", FIRST, 1, 17, 2, 2, False)]
     assert isinstance(early.decision, Refused) and late.decision is None
+
+
+def test_where_connections_wait_only_who_asked_at_once_is_refused(shard: Shard) -> None:
+    shard.rules[FIRST] = CapRule(50, NAME, True)
+    first, late, last = shard.arrive(FIRST), shard.arrive(FIRST, at_once=True), shard.arrive(FIRST)
+    assert shard.says() == [("borrow", FIRST, 1, 17, n, n, n == 2) for n in (1, 2, 3)]
+    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, True)) == []
+    assert late.decision == Refused(FIRST, CapRule(50, NAME, True), 0)
+    assert shard.hears(("grant", FIRST, 2, False, 3)) == []
+    assert first.decision is ADMITTED and last.decision is ADMITTED
+
+
+def test_who_asked_at_once_is_not_refused_as_by_a_cap_while_its_home_says_nothing(shard: Shard) -> None:
+    shard.rules[FIRST] = CapRule(50, NAME, True)
+    waiting, late = shard.arrive(FIRST), shard.arrive(FIRST, at_once=True)
+    shard.says()
+    for now_s in (0.0, 0.9):
+        shard.tokens.tick(now_s)
+    assert shard.says() == [] and late.decision is None
+    shard.tokens.tick(1.0)
+    assert shard.says() == [("withdraw", FIRST, 2)]
+    assert late.decision == Refused(FIRST, CapRule(50, NAME, True), 0, True) and waiting.decision is None
+
+
+def test_who_asked_at_once_says_so_of_each_of_its_pools(shard: Shard) -> None:
+    shard.rules[SECOND] = CapRule(0, NAME, True)
+    late = shard.arrive(FIRST, SECOND, at_once=True)
+    assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1, True)]
+    assert shard.hears(("grant", FIRST, 1, False, 1)) == [("borrow", SECOND, 1, 17, 2, 2, True)]
+    assert shard.hears(("refuse", SECOND, 2, 0, NAME, 0, True)) == [("give", FIRST, 1)]
+    assert late.decision == Refused(SECOND, CapRule(0, NAME, True), 0)
 
 
 def test_a_token_that_is_here_by_now_serves_before_a_refusal(shard: Shard) -> None:
@@ -93,7 +124,7 @@ def test_a_token_that_is_here_by_now_serves_before_a_refusal(shard: Shard) -> No
     waiting = shard.arrive(FIRST)
     shard.says()
     shard.tokens.release((FIRST,))
-    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0)) == []
+    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, False)) == []
     assert waiting.decision is ADMITTED
 
 
@@ -102,7 +133,7 @@ def test_the_home_hears_of_a_ticket_that_a_token_for_another_served(shard: Shard
     shard.says()
     shard.tokens.cancel(gone)
     third = shard.arrive(FIRST)
-    assert shard.says() == [("withdraw", FIRST, 1), ("borrow", FIRST, 1, 17, 3, 3)]
+    assert shard.says() == [("withdraw", FIRST, 1), ("borrow", FIRST, 1, 17, 3, 3, False)]
     assert shard.hears(("grant", FIRST, 2, False, 2)) == [
         ("withdraw", FIRST, 3)
     ]  # both were granted before it cancelled
@@ -118,9 +149,9 @@ def test_a_revoked_token_is_given_back_by_who_still_waits_for_another_pool(shard
         ("withdraw", SECOND, 2),
         ("give", FIRST, 1),
         ("reclaimed", FIRST, 0),
-        ("borrow", FIRST, 1, 17, 3, 3),
+        ("borrow", FIRST, 1, 17, 3, 3, False),
     ]
-    shard.hears(("refuse", FIRST, 3, 4, NAME, 1))
+    shard.hears(("refuse", FIRST, 3, 4, NAME, 1, False))
     assert waiter.decision == Refused(FIRST, CapRule(4, NAME), 1)
 
 
@@ -138,7 +169,7 @@ def test_a_home_that_comes_back_is_asked_for_everybody_anew(shard: Shard) -> Non
     shard.tokens.peer_down(1)
     assert shard.says() == []
     shard.tokens.peer_up(1, 9)
-    assert shard.says() == [("sync", 0), ("borrow", FIRST, 2, 18, 1, 2)]
+    assert shard.says() == [("sync", 0), ("borrow", FIRST, 2, 18, 1, 2, False)]
 
 
 def test_a_home_that_comes_back_gets_no_answer_to_what_it_asked_before(shard: Shard) -> None:
@@ -159,5 +190,5 @@ def test_rules_that_change_together_decide_together(shard: Shard) -> None:
     shard.tokens._cache.pool_of(SECOND)
     shard.rules.update({FIRST: UNLIMITED, SECOND: CapRule(7, NAME)})
     shard.tokens.apply(1, lambda: None)
-    assert ("borrow", SECOND, 1, 17, 2, 2) in shard.says()
+    assert ("borrow", SECOND, 1, 17, 2, 2, False) in shard.says()
     assert waiter.decision is None

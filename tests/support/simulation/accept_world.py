@@ -30,12 +30,12 @@ from broker.metrics.outcomes import Outcomes
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
-from shards.limits.caps import CapRule
+from shards.limits.caps import UNLIMITED
 from shards.limits.errors import TurnstileError
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
 from shards.mesh.timers import Timers
-from shards.tokens.tokens import ADMITTED, Refused, Tokens, TokensSnapshot
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
 LISTENERS = ("A", "B")
 Records = dict[tuple[str, str], Any]
@@ -218,6 +218,20 @@ class Counters(Ignore):
         return self._counts[name, listener]
 
 
+class LateTokens(Tokens):
+    """Notes which connections do not wait (LATE_TOKENS): what refuses one has to be so from then on, not since it arrived."""
+
+    def __init__(self, world: AcceptWorld, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._world = world
+
+    def take(self, pools: tuple[str, ...], waiter: Any, *, at_once: bool = False) -> Admitted | Refused | None:
+        if at_once:
+            connection = self._world.everybody[waiter.port]
+            connection.at_once, connection.arrived = True, self._world.instant
+        return super().take(pools, waiter, at_once=at_once)
+
+
 class AcceptWorld(World):
     """`configure` pushes a configuration; `connect` puts a client into a backlog. `ips` are the addresses of clients."""
 
@@ -243,7 +257,7 @@ class AcceptWorld(World):
         self.let_in: Counter[str] = Counter()
         self.longest_s = 0.0  # that a connection was in a backlog
         self._replays: dict[tuple[int, int], RateReplay] = {}
-        super().__init__(shards, Tokens, log)
+        super().__init__(shards, partial(LateTokens, self), log)
 
     # Shards
 
@@ -361,8 +375,7 @@ class AcceptWorld(World):
     def _cause(
         self, connection: SimulatedConnection, reason: str, limit: str, value: float, version: int
     ) -> Refused | None:
-        """The decision of the tokens, as far as it can be told from the journal; None: it was a rate's, or a cap that
-        was waited for after a delay (LATE_TOKENS)."""
+        """The decision of the tokens, as far as it can be told from the journal; None: it was a rate's."""
         if reason == "shard_unavailable":
             pool = next(iter(connection.asked), None)
             if pool is None or connection.node.rule_of(pool).name != limit:
@@ -370,13 +383,12 @@ class AcceptWorld(World):
             return Refused(pool, connection.node.rule_of(pool), version, True)
         if reason not in _CAPS:
             return None
-        rule = CapRule(int(value), limit)
         rules = self.versions[version]
         for pool in connection.pools:
-            if pool.partition(":")[0] == reason.removesuffix("_cap") and rules.get(pool) == rule:
+            rule = rules.get(pool, UNLIMITED)
+            if pool.partition(":")[0] == reason.removesuffix("_cap") and rule[:2] == (value, limit):
                 return Refused(pool, rule, version)
-        late = any(rules.get(pool) == rule._replace(wait=True) for pool in connection.pools)
-        require(late, "7", reason, limit, value, "is no rule of version", version)
+        require(False, "7", reason, limit, value, "is no rule of version", version)
         return None
 
     def _end(self, connection: SimulatedConnection, state: str) -> None:

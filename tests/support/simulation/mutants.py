@@ -69,7 +69,7 @@ def refuses_as_soon_as_it_is_dry(ledger: Ledger, pool: HomePool, contention: Con
 
 
 def refuses_without_a_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
-    if refusals._may_refuse(pool):
+    if refusals._may_refuse(pool, contention):
         refusals._refuse(pool, contention, contention.borrows[-1].arrival)
 
 
@@ -78,8 +78,8 @@ def refuses_as_soon_as_the_probe_is_answered(ledger: Ledger, peer: int, number: 
     ledger.confirm()
 
 
-def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
-    original_refuse(waiting, peer, key, 1 << 60, cap, name, version)
+def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, *rule: Any) -> None:
+    original_refuse(waiting, peer, key, 1 << 60, *rule)
 
 
 def covers_latecomers_with_an_old_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
@@ -126,8 +126,8 @@ def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: 
     original_reclaim(waiting, peer, key, False)
 
 
-def blames_another_value(waiting: Waiting, peer: int, key: str, last: int, cap: int, name: str, version: int) -> None:
-    original_refuse(waiting, peer, key, last, cap + 1, name, version)
+def blames_another_value(waiting: Waiting, peer: int, key: str, last: int, cap: int, *rest: Any) -> None:
+    original_refuse(waiting, peer, key, last, cap + 1, *rest)
 
 
 def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
@@ -206,9 +206,14 @@ MUTANTS = [
     _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
     _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
     _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
-    _line(
-        Waiting, "expire", "if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"
-    ),
+    _line(Waiting, "expire", "if not (waits and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"),
+    _line(Waiting, "expire", "self.version, True)", "self.version, not attempt.at_once)", "3"),
+    _line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3"),
+    _line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
+    _line(Queues, "ask", "if runs and runs[-1][3] == attempt.at_once:", "if runs:", "3"),
+    _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "3"),
+    _line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3"),
+    _line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
     _line(Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8"),
     _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
     _line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),

@@ -8,6 +8,7 @@ what became of every connection; `nothing_left` checks 8 on a world that is at r
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import cast
 
 from simulation.world import DEADLINE_S, Node, SimulatedConnection, World
 
@@ -62,7 +63,8 @@ class Oracle:
         rule = world.versions[decision.version].get(decision.pool)
         require(rule == decision.rule and rule is not None, "7", decision, "but the rule was", rule)
         assert rule is not None
-        require(rule.cap is not None and not rule.wait, "7", "refused by a rule that does not refuse:", decision)
+        refuses = rule.cap is not None and (connection.at_once or not rule.wait)
+        require(refuses, "7", "refused by a rule that does not refuse:", decision)
         self.open_at_refusal.append(connection)
 
     def _unavailable(self, connection: SimulatedConnection, decision: Refused) -> None:
@@ -74,7 +76,8 @@ class Oracle:
         waited_s = self.world.now_s - since_s
         require(waited_s > DEADLINE_S - 1e-6, "3", f"unavailable after {waited_s} s")
         is_up = home == node.shard or (home in node.known and home not in node.changing)
-        require(not (decision.rule.wait and is_up), "3", "unavailable, but the rule lets it wait and its home is up")
+        waits = decision.rule.wait and not connection.at_once
+        require(not (waits and is_up), "3", "unavailable, but the rule lets it wait and its home is up")
 
     # After every pass
 
@@ -263,12 +266,13 @@ class Oracle:
     def nobody_waits_in_vain(self) -> None:
         """3: on a world without anything under way, connections wait only for a cap that lets wait and is in use."""
         for node in self.world.nodes:
-            for _, pool in node.tokens.snapshot().in_flight.values():
+            for connection, (_, pool) in node.tokens.snapshot().in_flight.items():
                 if pool is None:
                     continue
                 rule = self.world.versions[-1].get(pool)
                 full = rule is not None and rule.cap is not None and self._in_use(pool) >= rule.cap
-                require(full and rule is not None and rule.wait, "3", f"a connection waits for {pool} in vain")
+                waits = rule is not None and rule.wait and not cast(SimulatedConnection, connection).at_once
+                require(full and waits, "3", f"a connection waits for {pool} in vain")
 
     def _in_use(self, key: str) -> int:
         return sum(node.tokens.snapshot().in_use.get(key, 0) for node in self.world.nodes)

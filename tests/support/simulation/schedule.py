@@ -52,6 +52,8 @@ class Schedule:
         self.patience_s = draw.choice(
             [0.5, 2.0, 1000.0]
         )  # of the coordinator, before it kills who has not acknowledged
+        self.hurry = random.Random(f"at once {seed}")  # of its own, as an answer that comes sooner changes little else
+        self.at_once = self.hurry.choice([0.0, 0.0, 0.3])  # of the arrivals, how many wait for no other to close
         kind = draw.choice(["any", "calm", "scarce", "changes", "links", "homes die"])
         if kind in ("calm", "scarce", "changes", "links"):  # only connections and changes
             self.crashes = self.cuts = self.stalls = self.again = 0.0
@@ -212,7 +214,8 @@ class Schedule:
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):
                 pools = draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])])
-                world.arrive(shard, pools, rated=draw.random() < self.rated)
+                rated = draw.random() < self.rated
+                world.arrive(shard, pools, rated=rated, at_once=not rated and self.hurry.random() < self.at_once)
         if draw.random() < self.forced:
             world.force(shard, draw.choice(self._pools()))
 

@@ -50,6 +50,7 @@ class SimulatedConnection:
         self.late: tuple[int, float] | None = None  # which answer it waits for, and the first tick since
         self.overdue: int | None = None  # the answer that a tick was to end
         self.started_anew = False  # it may have lost its place in a queue
+        self.at_once = False  # a full pool refuses it, also under a rule that lets others wait
 
     def decided(self, decision: Admitted | Refused) -> None:
         self.world.settle(self, decision)
@@ -473,16 +474,20 @@ class World:
 
     # Connections
 
-    def arrive(self, shard: int, pools: tuple[str, ...], *, rated: bool = False) -> SimulatedConnection:
-        """A connection is accepted by a shard. `rated`: before its last pool it waits for a rate (see resume)."""
+    def arrive(
+        self, shard: int, pools: tuple[str, ...], *, rated: bool = False, at_once: bool = False
+    ) -> SimulatedConnection:
+        """A connection is accepted by a shard. `rated`: before its last pool it waits for a rate (see resume). `at_once`: it
+        waits for no other to close."""
         self.instant += 1
         node = self.nodes[shard]
         first = len(pools) - 1 if rated and len(pools) > 1 else len(pools)
         connection = SimulatedConnection(self, len(self.everybody), node, pools, first)
         self.everybody.append(connection)
         node.connections[connection] = None
-        decision = node.tokens.take(pools[:first], connection)
-        self.tell("arrive", shard, "connection", connection.number, pools[:first], decision)
+        connection.at_once = at_once
+        decision = node.tokens.take(pools[:first], connection, at_once=at_once)
+        self.tell("arrive", shard, "connection", connection.number, pools[:first], "at once" * at_once, decision)
         self._go_on(connection, decision)
         return connection
 
@@ -602,7 +607,9 @@ class World:
             for pool, (_, until, _) in connection.asked.items():
                 if connection.late is None or connection.late[0] != until:
                     connection.late = until, self.now_s
-                elif self.now_s >= connection.late[1] + DEADLINE_S and not node.rule_of(pool).wait:
+                elif self.now_s >= connection.late[1] + DEADLINE_S and (
+                    connection.at_once or not node.rule_of(pool).wait
+                ):
                     connection.overdue = until
         waited = self.snapshot_of(node).in_flight if any(each.asked for each in node.connections) else {}
         node.tokens.tick(self.now_s)

@@ -11,6 +11,7 @@ import pytest
 from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.audit.refusal_names import misnamed
 from turnstile.pipeline.audit.verdict import AuditResult
 from turnstile.pipeline.events import spark_sweep, sweep
 from turnstile.pipeline.events.journal import here
@@ -33,6 +34,24 @@ def test_an_honest_storm_with_kills_and_changes_holds(tmp_path: Path, seed: int)
     result = audit(here([Storm(seed).run(300).end().write(tmp_path)]))
     assert result.verdict == "held", result.checks
     assert result.as_json()["events"] == result.events > 300
+
+
+@pytest.mark.parametrize("rechecked", [False, True])
+def test_only_who_was_held_and_checked_again_is_refused_where_others_wait(rechecked: bool) -> None:
+    changes = [["setting", "/listener.name.a.max.connections", "3"], ["setting", "/max.connections", "5"]]
+    changes += [["setting", "/turnstile.ip.rate.recheck", "true"]] if rechecked else []
+    detail = json.dumps({"changes": changes, "full": True, "acknowledged": False})
+    row = {"broker": 0, "shard": 0, "epoch": 1, "ip": "10.0.0.1", "version": 1, "mono_ns": 200, "held_ms": 0.0}
+    said = [
+        ("A", "listener_cap", "listener.name.a.max.connections", 3.0),
+        ("B", "listener_cap", "listener.name.a.max.connections", 3.0),
+        ("B", "broker_cap", "max.connections", 5.0),
+        ("A", "broker_cap", "max.connections", 3.0),
+    ]
+    names = "listener", "reason", "limit", "limit_value"
+    rows = [row | {"conn": number} | dict(zip(names, each, strict=True)) for number, each in enumerate(said)]
+    found = misnamed(Timeline([ConfigEvent(1, 10, -1, detail)], {}, ["A", "B"]), pyarrow.Table.from_pylist(rows))
+    assert sorted(found["conn"].to_pylist()) == ([1, 3] if rechecked else [0, 1, 2, 3])
 
 
 # ---- planted violations

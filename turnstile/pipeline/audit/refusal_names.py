@@ -6,12 +6,14 @@ from typing import Any
 import numpy
 import pyarrow
 
+from shards.limits.caps import UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.timeline import Timeline, VersionLimits
 
 CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
-"""Reason -> kind of pool. No setting refuses by a listener's cap: `max.connections` lets wait (KIP-402)."""
+"""Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by
+`turnstile.ip.rate.recheck` alone."""
 BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "ip_rate", "core_rate")
 FOUND = pyarrow.schema(
     [
@@ -47,7 +49,7 @@ def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
         lambda key: min((at for at, each in timeline.acknowledged if each > key[0] > 0), default=sweep.NEVER),
     )
     early, late = at_ns < stored, at_ns - held_ns(table) > passed
-    names = [arrays.codes(table, name)[0] for name in ("ip", "reason", "limit")]
+    names = [arrays.codes(table, name)[0] for name in ("ip", "listener", "reason", "limit")]
     value = arrays.numbers(table, "limit_value", null=-1)
     order, starts = arrays.grouped(arrays.numbers(table, "broker"), *names, value, version, early, late, at_ns)
     # `at_ns` only orders those that are alike.
@@ -55,7 +57,7 @@ def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
         *(key[order] for key in (arrays.numbers(table, "broker"), *names, value, version, early, late))
     )
     sizes = numpy.diff(numpy.append(starts, len(order)))
-    columns = [*INCARNATION, "conn", "ip", "reason", "limit", "limit_value", "version"]
+    columns = [*INCARNATION, "conn", "ip", "listener", "reason", "limit", "limit_value", "version"]
     rows = table.take(pyarrow.array(order[starts])).select(columns).to_pylist()
     found = []
     for row, place, refusals in zip(rows, order[starts], sizes, strict=True):
@@ -79,7 +81,11 @@ def _misnamed(row: dict[str, Any], timeline: Timeline, *, early: bool, late: boo
     limits = timeline.limits(version, row["broker"])
     said = row["limit"], row["limit_value"]
     expected = refusing(limits, row["reason"], row["ip"])
-    if said == expected or (expected is None and row["reason"] in ("ip_rate", "core_rate") and not row["limit_value"]):
+    if said == expected:
+        return ""
+    if said == late_refusing(limits, row["reason"], row["listener"]) and _rechecked(timeline, version, row["broker"]):
+        return ""
+    if expected is None and row["reason"] in ("ip_rate", "core_rate") and not row["limit_value"]:
         return ""  # the rate of a connection that was held, or waited, may have been removed meanwhile
     if expected is None:
         return "that version sets no such limit"
@@ -98,3 +104,15 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> tuple[str, float] |
         core = limits.limits.core_rate_of(ip)
         return None if core.rate is None else (core.name, core.rate)
     return None
+
+
+def late_refusing(limits: VersionLimits, reason: str, listener: str | None) -> tuple[str, float] | None:
+    """The same of connections that do not wait where others do (KIP-402): those that were held and checked again."""
+    pool = {"broker_cap": "broker", "listener_cap": f"listener:{listener}"}.get(reason)
+    rule = UNLIMITED if pool is None else limits.limits.rule_of(pool)
+    return (rule.name, float(rule.cap)) if rule.wait and rule.cap is not None else None
+
+
+def _rechecked(timeline: Timeline, version: int, broker: int) -> bool:
+    """Whether a connection that was held may have been checked again, under this version or an earlier one."""
+    return any(timeline.limits(each, broker).limits.recheck for each in timeline.versions if each <= version)
