@@ -10,6 +10,7 @@ from simulation.crossing import (
     late_report,
     left_after_the_answer,
     left_at_home,
+    nobody_to_wait_for,
     vanished_client,
 )
 from simulation.world import SimulatedConnection
@@ -458,3 +459,7 @@ def test_a_change_of_something_else_visits_no_pool(cluster: SimulatedCluster) ->
     cluster.world.versions.append(cluster.world.versions[-1])
     for node in cluster.world.nodes:
         node.done = 2
+
+
+def test_a_late_connection_waits_for_nobody_and_those_that_wait_keep_their_places() -> None:
+    nobody_to_wait_for()

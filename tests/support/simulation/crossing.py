@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulation.cluster import PER_IP, SimulatedCluster
+from simulation.cluster import PER_IP, WAITING, SimulatedCluster, pending, refused
 from simulation.world import DEADLINE_S, SimulatedConnection
 
 from shards.limits.caps import CapRule
@@ -154,4 +154,19 @@ def late_report() -> None:
     cluster.run()
     world.resume(late)
     cluster.run()
+    cluster.finish()
+
+
+def nobody_to_wait_for() -> None:
+    """Of two connections that a full pool lets wait one asks at once. Raises Violation unless that one alone is refused."""
+    cluster = SimulatedCluster(3)
+    world = cluster.world
+    cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
+    opened = cluster.open(1, on=cluster.elsewhere)
+    waiting, late = (world.arrive(cluster.home, (cluster.pool,), at_once=at_once) for at_once in (False, True))
+    cluster.run()
+    cluster.oracle.nobody_waits_in_vain()
+    assert pending(waiting) and refused(late)
+    cluster.close([*opened])
+    cluster.close([waiting])
     cluster.finish()

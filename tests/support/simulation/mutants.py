@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from simulation.crossing import late_report, left_at_home, vanished_client
+from simulation.crossing import late_report, left_at_home, nobody_to_wait_for, vanished_client
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
@@ -211,8 +211,10 @@ MUTANTS = [
     _line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3"),
     _line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
     _line(Queues, "ask", "if runs and runs[-1][3] == attempt.at_once:", "if runs:", "3"),
-    _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "3"),
-    _line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3"),
+    _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
+    _line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3")._replace(
+        script=nobody_to_wait_for
+    ),
     _line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
     _line(Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8"),
     _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
@@ -271,7 +273,13 @@ SEEN = {
     "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 15,
     "Queues.forget: pass for attempt.deadline_s = None": 16,
     "Queues.join: pass for attempt.deadline_s = None": 0,
-    "Waiting.expire: if True: for if not (pool.rule.wait and self._peers.is_up(self._home(attempt.key))):": 92,
+    "Waiting.expire: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 92,
+    "Waiting.expire: self.version, not attempt.at_once) for self.version, True)": 458,
+    "Waiting.expire: pool.rule.wait for pool.rule.wait and not attempt.at_once": 103,
+    "Waiting.refuse: at_once=False for at_once=wait": 103,
+    "Queues.ask: if runs: for if runs and runs[-1][3] == attempt.at_once:": 56,
+    "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 89,
+    "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 103,
     "Ledger._settle: pass for pool.enter(HomePoolMode.OPEN)": 0,
     "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 12,
