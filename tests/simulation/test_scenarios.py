@@ -11,6 +11,7 @@ from simulation.crossing import (
     left_after_the_answer,
     left_at_home,
     nobody_to_wait_for,
+    restarted_unseen,
     vanished_client,
 )
 from simulation.world import SimulatedConnection
@@ -463,3 +464,7 @@ def test_a_change_of_something_else_visits_no_pool(cluster: SimulatedCluster) ->
 
 def test_a_late_connection_waits_for_nobody_and_those_that_wait_keep_their_places() -> None:
     nobody_to_wait_for()
+
+
+def test_a_shard_that_starts_again_unseen_is_heard_before_a_change_is_done() -> None:
+    restarted_unseen()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulation.cluster import PER_IP, WAITING, SimulatedCluster, pending, refused
+from simulation.cluster import PER_IP, WAITING, SimulatedCluster, admitted, pending, refused
 from simulation.world import DEADLINE_S, SimulatedConnection
 
 from shards.limits.caps import CapRule
@@ -169,4 +169,41 @@ def nobody_to_wait_for() -> None:
     assert pending(waiting) and refused(late)
     cluster.close([*opened])
     cluster.close([waiting])
+    cluster.finish()
+
+
+def restarted_unseen() -> None:
+    """A cap appears while a shard starts again, still without it. Its home reads that the shard is up after another's `sync`
+    and before it applies the change itself. Raises Violation if a connection in flight is let in when all are done."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+
+    def drain(*ways: tuple[int, int], most: int = 1000) -> None:
+        for source, target in ways:
+            for _ in range(min(most, len(world.links[source, target].events))):
+                world.deliver(source, target)
+            world.end_pass(target)
+
+    cluster.kill(third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    world.start(third)
+    drain((home, third), (away, third), (third, away))
+    for _ in range(2):
+        assert admitted(world.arrive(third, (cluster.pool,)))
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    world.apply(away)
+    world.end_pass(away)
+    drain((away, home))
+    drain((third, home), most=1)
+    world.apply(home)
+    world.end_pass(home)
+    drain((home, away), (away, home))
+    world.apply(third)
+    world.end_pass(third)
+    for _ in range(2):  # all but what the home tells in the end
+        drain((home, third), (away, third), (third, away), (third, home), (home, third), (away, third), (away, home))
+    world.resume(late)
+    cluster.run()
     cluster.finish()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from simulation.crossing import late_report, left_at_home, nobody_to_wait_for, vanished_client
+from simulation.crossing import late_report, left_at_home, nobody_to_wait_for, restarted_unseen, vanished_client
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
@@ -203,6 +203,7 @@ MUTANTS = [
     _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
     _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
     _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
+    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5")._replace(script=restarted_unseen),
     _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
     _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
     _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
