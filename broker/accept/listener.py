@@ -71,12 +71,13 @@ class Listener:
     def _look(self) -> None:
         accepting = self._wanted and not self._exhausted
         if accepting and not self._accepting:
-            self._poller.watch(self._sock.fileno(), self._ready, EPOLLIN)
+            self._poller.watch(self._sock.fileno(), self, EPOLLIN)
         elif self._accepting and not accepting:
             self._poller.unwatch(self._sock.fileno())
         self._accepting = accepting
 
-    def _ready(self, events: int) -> None:
+    def ready(self, events: int) -> None:
+        """The poller's: connections have arrived."""
         accept, arrived = self._accept, self._arrived
         if self._poller.round_ns > _SLOW_NS:
             self._accepts = max(self._accepts // 2, _LEAST_ACCEPTS)

@@ -55,7 +55,7 @@ class ClientSocket:
         self.bytes_moved = 0
         self.gathered: list[bytes] | None = None
         self.unsent: memoryview | None = None
-        serving.poller.watch(fd, self.ready, self._idle_events())
+        serving.poller.watch(fd, self, self._idle_events())
 
     def ready(self, events: int) -> None:
         """The poller's callback."""

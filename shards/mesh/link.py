@@ -55,7 +55,7 @@ class Link:
         self.on_too_long: Callable[[tuple[Any, ...]], None] = lambda message: None
         self.one_way = False
         self.closed = False
-        poller.watch(sock.fileno(), self._ready, EPOLLIN)
+        poller.watch(sock.fileno(), self, EPOLLIN)
 
     def queue(self, message: tuple[Any, ...]) -> None:
         self._queued.append(message)
@@ -126,7 +126,8 @@ class Link:
             self.lose()
             return 0
 
-    def _ready(self, events: int) -> None:
+    def ready(self, events: int) -> None:
+        """The poller's."""
         if events & EPOLLOUT and self._unsent:
             self._write_unsent()
         if not self.closed:

@@ -30,7 +30,7 @@ from shards.mesh.calls import Calls, Mistaken, Served
 from shards.mesh.deferred import Deferred
 from shards.mesh.link import Link
 from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
-from shards.mesh.poller import Poller
+from shards.mesh.poller import Calling, Poller
 
 COORDINATOR = -1
 
@@ -145,7 +145,7 @@ class Mesh:
                 raise
             self._adopt(accepted, None, channels_of, lambda: None)
 
-        self._poller.watch(sock.fileno(), ready)
+        self._poller.watch(sock.fileno(), Calling(ready))
 
     def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> Link:
         """Takes a connected socket as the `channel` of the process at its other end."""
@@ -245,7 +245,7 @@ class Mesh:
                 del self._unlinked[key]
                 self.on_dead(key, peer)
 
-        self._poller.watch(peer.process, ended)
+        self._poller.watch(peer.process, Calling(ended))
 
     def _forget_process(self, peer: Peer) -> None:
         process, peer.process = peer.process, None

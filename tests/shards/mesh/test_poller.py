@@ -5,7 +5,7 @@ import os
 import pytest
 import trio
 
-from shards.mesh.poller import Poller
+from shards.mesh.poller import Calling, Poller
 
 
 class Watched:
@@ -49,7 +49,7 @@ async def test_it_does_not_wait_while_a_task_is_to_run(pollers):
         for poller in made:
             poller._epoll = Watched(poller._epoll, lambda: waits.append(busy))
             await nursery.start(poller.run)
-        made[0].watch(readable, begin)
+        made[0].watch(readable, Calling(begin))
         os.write(writable, b"x")
         await ended.wait()
         nursery.cancel_scope.cancel()

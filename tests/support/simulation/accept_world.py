@@ -34,6 +34,7 @@ from shards.limits.caps import UNLIMITED
 from shards.limits.errors import TurnstileError
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
+from shards.mesh.poller import Watcher
 from shards.mesh.timers import Timers
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
@@ -55,15 +56,15 @@ class SimulatedPoller(Ignore):
     round_ns = 0  # no pass is slow
 
     def __init__(self, now_s: float) -> None:
-        self.watched: dict[int, Callable[[int], None]] = {}
+        self.watched: dict[int, Watcher] = {}
         self.now_ns = 0
         self.look(now_s)
 
     def look(self, now_s: float) -> None:
         self.now_ns = int(now_s * 1e9)
 
-    def watch(self, fd: int, callback: Callable[[int], None], events: int = 0) -> None:
-        self.watched[fd] = callback
+    def watch(self, fd: int, watcher: Watcher, events: int = 0) -> None:
+        self.watched[fd] = watcher
 
     def unwatch(self, fd: int) -> None:
         del self.watched[fd]
@@ -172,9 +173,9 @@ class AcceptingShard:
         """The listeners that accept find so many connections ready."""
         for sock in self.sockets:
             sock.budget = budget
-            ready = self.poller.watched.get(sock.fileno())
-            if ready is not None:
-                ready(1)
+            listener = self.poller.watched.get(sock.fileno())
+            if listener is not None:
+                listener.ready(1)
 
     # Tasks
 
