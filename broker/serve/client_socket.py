@@ -28,13 +28,18 @@ _LONG_BYTES = 16 << 10
 _AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: closing sends a reset
 
 # The socket objects of descriptors, also of closed ones: making one costs a system call (getsockname), and the kernel gives the
-# same few numbers over and over.
-_sockets: dict[int, RawSocket] = {}
+# same few numbers over and over. By descriptor: a dictionary would take four times the memory for each.
+_sockets: list[RawSocket | None] = []
 _CLOSED: Final = RawSocket()
 _CLOSED.close()
 
 # One buffer for all reads of the process: what does not belong to a whole frame is copied out at once.
 scratch: Final = memoryview(bytearray(READ_SIZE))
+
+
+def _make_socket(family: int, fd: int) -> RawSocket:
+    made = _sockets[fd] = RawSocket(family, 1, 0, fd)
+    return made
 
 
 class ClientSocket:
@@ -50,7 +55,9 @@ class ClientSocket:
         if serving.tls is not None:
             self.sock = TlsSocket(RawSocket(family, 1, 0, fd), serving.tls)
         else:
-            self.sock = _sockets.get(fd) or _sockets.setdefault(fd, RawSocket(family, 1, 0, fd))
+            if fd >= len(_sockets):
+                _sockets.extend([None] * (fd + 1 - len(_sockets)))
+            self.sock = _sockets[fd] or _make_socket(family, fd)
         self.fd = fd
         self.bytes_moved = 0
         self.gathered: list[bytes] | None = None
