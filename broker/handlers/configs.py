@@ -4,17 +4,18 @@ Resource "" of type broker is the default for all brokers. Kafka's codes and mes
 request alone; for a bad value the sentence is Turnstile's own, which names setting, value and rule: INVALID_REQUEST
 for a broker, INVALID_CONFIG for a topic, as Kafka has it, and INVALID_CONFIG for a name that is no setting (Kafka
 keeps unknown broker settings for plugins). A request is one change of the configuration: its valid parts become one
-version. A client metrics resource and the configs of a group are there while they have a config. Broker loggers can't be
-altered.
+version. A client metrics resource and the configs of a group are there while they have a config. The level of a broker's
+logger is a setting of the broker, broker_loggers.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from broker.handlers.broker_loggers import check_node, logger_changes
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.config_edits import APPEND, DELETE, SET, SUBTRACT, Change, Edit
 from broker.handlers.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Resource, broker_id
 from broker.handlers.remote import (
     ChangeFailed,
@@ -37,24 +38,8 @@ from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
 from shards.mesh.deferred import Spawn
 
-SET, DELETE, APPEND, SUBTRACT = range(4)
 KINDS = {CLIENT_METRICS: CLIENT_METRICS_KIND, GROUP: GROUP_KIND}
 """Of resources that are records by themselves: the kind of record."""
-
-
-class Change(NamedTuple):
-    """One setting as the coordinator is asked to change it; `value` None: back to the inherited value."""
-
-    resource: str
-    """A broker id as text, "" for all brokers; or a topic."""
-    name: str
-    value: str | None
-
-
-class Edit(NamedTuple):
-    name: str
-    operation: int
-    value: str | None
 
 
 def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
@@ -84,7 +69,7 @@ class _Configs:
             named = {canonical_name(edit.name) for edit in edits}
             others = [name for name in self._own(r.resource_type, r.resource_name) if name not in named]
             asked.append(((r.resource_type, r.resource_name), edits + [Edit(name, DELETE, None) for name in others]))
-        faults = await self._change(asked, call, request.validate_only)
+        faults = await self._change(asked, call, request.validate_only, unknown=BROKER_LOGGER)
         return call.types.AlterConfigsResponse(responses=_responses(call, asked, faults))
 
     def _own(self, kind: int, name: str) -> list[str]:
@@ -98,8 +83,9 @@ class _Configs:
         return [key[len(prefix) :] for key in self._image.dynamic if kind == BROKER and key.startswith(prefix)]
 
     async def _change(
-        self, asked: Sequence[tuple[Resource, list[Edit]]], call: Call, validate_only: bool
+        self, asked: Sequence[tuple[Resource, list[Edit]]], call: Call, validate_only: bool, unknown: int | None = None
     ) -> dict[Resource, RequestRefused]:
+        """`unknown`: a type of resource that the request does not have."""
         faults: dict[Resource, RequestRefused] = {}
         wanted: dict[Resource, list[Change]] = {}
         times = Counter(resource for resource, _ in asked)
@@ -107,10 +93,16 @@ class _Configs:
             try:
                 if times[resource] > 1:
                     raise RequestRefused(codes.INVALID_REQUEST, "Each resource must appear at most once.")
+                if resource[0] == unknown:
+                    raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {unknown}")
                 wanted[resource] = self._changes(resource, edits)
             except RequestRefused as refused:
                 faults[resource] = refused
-        methods: list[tuple[int, tuple[str, ...]]] = [(BROKER, ("alter_settings",)), (TOPIC, ("alter_topic_configs",))]
+        methods: list[tuple[int, tuple[str, ...]]] = [
+            (BROKER, ("alter_settings",)),
+            (BROKER_LOGGER, ("alter_settings",)),
+        ]
+        methods += [(TOPIC, ("alter_topic_configs",))]
         methods += [(kind, ("alter_resource_configs", record)) for kind, record in KINDS.items()]
         for kind, method in methods:
             of_kind = {resource: changes for resource, changes in wanted.items() if resource[0] == kind}
@@ -147,6 +139,8 @@ class _Configs:
         nulls = [edit.name for edit in edits if edit.value is None and edit.operation != DELETE]
         if nulls:
             raise RequestRefused(codes.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        if kind == BROKER_LOGGER:
+            return logger_changes(name, edits)
         changes = []
         for edit in edits:
             if edit.operation not in (SET, DELETE, APPEND, SUBTRACT):
@@ -188,7 +182,7 @@ class _Configs:
                     codes.INVALID_REQUEST, f"Unexpected broker id, expected 0 to {last}, but received {name}"
                 )
         elif kind == BROKER_LOGGER:
-            raise RequestRefused(codes.INVALID_REQUEST, "Broker loggers can't be altered here.")
+            check_node(name, self._cluster.me)
         elif kind not in KINDS:
             raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 

@@ -1,7 +1,7 @@
 """DescribeConfigs 1-4 (KIP-133, KIP-226), ListConfigResources 0-1 (KIP-714, KIP-1142): brokers, topics, client metrics, groups.
 
 Resource "" of type broker is the default for all brokers. Any name of a client metrics resource or of a group can be
-described: what is not set has its default. Broker loggers are described as empty. Codes and messages are Kafka 4.1's
+described: what is not set has its default. Codes and messages are Kafka 4.1's
 (ConfigHelper).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.handlers.broker_loggers import logger_entries
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.config_entries import (
     Entry,
@@ -88,7 +89,7 @@ class _Configs:
                 raise RequestRefused(codes.INVALID_REQUEST, "Group name must not be empty")
             return group_entries(self._image, name)
         if kind == BROKER_LOGGER:
-            return ()
+            return logger_entries(self._image, name, self._cluster.me)
         raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> Message:

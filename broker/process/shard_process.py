@@ -30,7 +30,7 @@ from broker.metrics.top_talkers import TopTalkers
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready, tune_collector
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
-from broker.runtime.logger import RateLimitedLogger
+from broker.runtime.logger import RateLimitedLogger, set_level
 from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication
 from broker.serve.credential_shapes import CredentialShapes
@@ -339,6 +339,7 @@ class ShardProcess:
 
         self.context.poller.touch()
         self._configured.set()
+        set_level(self.context.image.get("turnstile.log.level"))
         self.kafka.image_changed(applied.changed.kinds)
         self.throttling.image_changed()
         if self._faults is not None:

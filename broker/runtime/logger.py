@@ -3,6 +3,7 @@
 L1  A storm is one line a second for each event text, with the count of the lines it stands for.
 L2  What clients chose (user names, client ids) reaches a terminal only with its escape codes made visible.
 L3  A reader of stderr that has gone ends nothing: the line is lost, and the process goes on.
+L4  A line below the level of its process (`set_level`) is not written.
 
 structlog is imported before the fork, so that the first line of a shard does not hold up its connections; but without rich,
 which takes nearly twice as long as structlog itself, and which lines never need: a traceback is text before its line is rendered.
@@ -36,6 +37,15 @@ with _without("rich"):
     import structlog
 
 _EVERY_S = 1.0
+_SILENT = {"FATAL": {"info", "warning", "error"}, "ERROR": {"info", "warning"}, "WARN": {"info"}}
+"""The lines that are not written at a level. There are none of levels below info."""
+_silent: set[str] = set()
+
+
+def set_level(level: str) -> None:
+    """Of all lines of this process from now on: one of Kafka's names of levels (KIP-412)."""
+    global _silent
+    _silent = _SILENT.get(level, set())
 
 
 def _get_logger() -> Any:
@@ -99,6 +109,8 @@ class Logger:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        if level in _silent:
+            return
         with suppress(OSError):
             getattr(_get_logger().bind(**self._context), level)(event, **fields)
 

@@ -11,7 +11,7 @@ from desk import Desk
 from broker.protocol import codes
 from shards.mesh.mesh import COORDINATOR
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -194,7 +194,12 @@ REFUSED = [
     (TOPIC, "nope", [("retention.ms", SET, "1")], "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nope' does not exist."),
     (TOPIC, "", [("retention.ms", SET, "1")], "INVALID_REQUEST", "Default topic resources are not allowed."),
     (77, "x", [], "INVALID_REQUEST", "Unknown resource type 77"),
-    (8, "0", [("root", SET, "INFO")], "INVALID_REQUEST", "Broker loggers can't be altered here."),
+    (LOGGER, "1", [("root", SET, "INFO")], "INVALID_REQUEST", "Unexpected node id. Expected 0, but received 1"),
+    (LOGGER, "", [("root", SET, "INFO")], "INVALID_REQUEST", "Node id must be an integer, but it is: "),
+    (LOGGER, "0", [("kafka", SET, "INFO")], "INVALID_CONFIG", "Logger kafka does not exist!"),
+    (LOGGER, "0", [("root", SET, "loud")], "INVALID_CONFIG", "levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"),
+    (LOGGER, "0", [("root", DELETE, None)], "INVALID_REQUEST", "Removing the log level of the root logger is not"),
+    (LOGGER, "0", [("root", APPEND, "INFO")], "INVALID_REQUEST", "APPEND operation is not allowed for the BROKER_LOG"),
 ]
 
 
@@ -268,6 +273,20 @@ async def test_the_old_alter_replaces_everything(desk: Desk) -> None:
     assert await replace(desk, BROKER, "0", {"max.connections.per.ip": "9"}) == (0, None)
     assert desk.images[0, 0].dynamic == {"/max.connections": "6", "0/max.connections.per.ip": "9"}
     assert (await replace(desk, BROKER, "0", {"max.connections": None}))[0] == codes.INVALID_REQUEST
+
+
+async def test_the_level_of_a_brokers_logger_is_a_setting_of_the_broker(desk: Desk) -> None:
+    assert told((await describe(desk, LOGGER, "0"))["root"]) == ("INFO", 6, [])
+    assert await alter(desk, (LOGGER, "0", [("root", SET, "WARN")])) == [(0, None)]
+    assert (await describe(desk, LOGGER, "0"))["root"].value == "WARN"
+    assert (await describe(desk, LOGGER, "1", at=(1, 0)))["root"].value == "INFO"
+    assert told((await describe(desk, BROKER, "0"))["turnstile.log.level"])[:2] == ("WARN", 2)
+    assert await describe(desk, LOGGER, "1") == (
+        codes.INVALID_REQUEST,
+        "Unexpected broker id, expected 0 but received 1",
+    )
+    assert await describe(desk, LOGGER, "") == (codes.INVALID_REQUEST, "Broker id must not be empty")
+    assert await replace(desk, LOGGER, "0", {"root": "INFO"}) == (codes.INVALID_REQUEST, "Unknown resource type 8")
 
 
 async def test_without_the_coordinator_clients_try_again(desk: Desk) -> None:

@@ -46,6 +46,27 @@ def test_info_is_written_every_time(lines):
     assert len(written()) == 2
 
 
+@pytest.mark.parametrize(
+    ("level", "kept"),
+    [
+        ("TRACE", "info warning error"),
+        ("INFO", "info warning error"),
+        ("WARN", "warning error"),
+        ("ERROR", "error"),
+        ("FATAL", ""),
+    ],
+)
+def test_what_is_below_the_level_is_not_written(lines, level, kept):
+    logger, _, written = lines
+    logging.set_level(level)
+    try:
+        for kind in ("info", "warning", "error"):
+            getattr(logger, kind)(kind)
+    finally:
+        logging.set_level("INFO")
+    assert [line["event"] for line in written()] == kept.split()
+
+
 def test_what_a_terminal_would_obey_is_shown_instead():
     said = escape_controls(None, "warning", {"event": "login failed", "user": "\x1b[2Jeve\x9b31m", "count": 2})
     assert said == {"event": "login failed", "user": "\\x1b[2Jeve\\x9b31m", "count": 2}

@@ -1,0 +1,23 @@
+"""What AlterConfigs and IncrementalAlterConfigs ask for, and what the coordinator is asked for in turn."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""Source: AlterConfigOp.OpType."""
+
+
+class Change(NamedTuple):
+    """One setting as the coordinator is asked to change it; `value` None: back to the inherited value."""
+
+    resource: str
+    """A broker id as text, "" for all brokers; or a topic."""
+    name: str
+    value: str | None
+
+
+class Edit(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
