@@ -11,6 +11,7 @@ from broker.access.acl import CLUSTER_NAME, Operation, ResourceType
 from broker.access.topic_guards import DENIED, TOPIC
 from broker.protocol.wire import Types
 from broker.serve.call import Answer, Call, Handler
+from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
 
 _CLUSTER_OPERATIONS = range(8, 11)
@@ -79,16 +80,16 @@ def _refuse(access: Access, request: Any, call: Call) -> list[Any]:
         elif not (name in access.image.topics or may_create or not creates or illegal_name(name)) and not access.may(
             call, Operation.CREATE, TOPIC, name
         ):
-            refused.append(_unknown(call.types, name, None))
+            refused.append(_unknown(call.types, name, None, is_internal=name in INTERNAL_TOPICS))
         else:
             kept.append(topic)
     request.topics = tuple(kept)
     return refused
 
 
-def _unknown(types: Types, name: str | None, topic_id: Any) -> Any:
+def _unknown(types: Types, name: str | None, topic_id: Any, *, is_internal: bool = False) -> Any:
     return types.MetadataResponseTopic(
-        error_code=DENIED, name=name, topic_id=topic_id, is_internal=False, partitions=()
+        error_code=DENIED, name=name, topic_id=topic_id, is_internal=is_internal, partitions=()
     )
 
 

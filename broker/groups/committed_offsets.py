@@ -1,6 +1,6 @@
-"""Committed offsets and the last generation of each group: all in memory, and in OFFSETS_PARTITIONS files of the broker.
+"""Committed offsets and the last generation of each group: all in memory, and in files of the broker.
 
-A group's records go to the file of its bucket, DIR/<bucket>.offsets, as Kafka's go to one partition of __consumer_offsets.
+A group's records go to the file of its bucket, DIR/<bucket>.offsets. That is its partition of __consumer_offsets.
 A bucket has one home among the broker's shards, so each file has one writer, and the number of shards may change between
 starts. A body is one of these, packed by msgpack:
 
@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import msgpack
 
@@ -36,11 +35,10 @@ from broker.groups.kept_group import KeptGroup
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.groups.pending_offsets import PendingOffsets
 from broker.runtime.logger import Logger
-from shards.tokens.homes import home_of_partition
+from shards.config.internal_topics import PARTITIONS
+from shards.config.internal_topics import partition_of as bucket_of
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
-OFFSETS_PARTITIONS = 50
-"""Kafka's default of offsets.topic.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
 
@@ -59,26 +57,10 @@ class OffsetAndMetadata(NamedTuple):
     topic_id: str
 
 
-def bucket_of(group: str) -> int:
-    """The bucket of a group, 0 to OFFSETS_PARTITIONS - 1.
-
-    Its broker is chosen by the low bits of the same checksum (ClusterMetadata.coordinator), hence the high ones here.
-    """
-    return (crc32(group.encode()) >> 16) % OFFSETS_PARTITIONS
-
-
-def home_of_group(group: str, shards: int) -> int:
-    """The shard, 0 to shards - 1, where a group of this broker is coordinated."""
-    return home_of_bucket(bucket_of(group), shards)
-
-
-def home_of_bucket(bucket: int, shards: int) -> int:
-    """Buckets go round the shards as the partitions of a topic do."""
-    return home_of_partition("__consumer_offsets", bucket, shards)
-
-
 @dataclass(slots=True)
-class _GroupOffsets:
+class GroupOffsets:
+    """What is known of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
+
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
     protocol_type: str | None = None
@@ -94,8 +76,9 @@ class _Bucket:
 
     def __init__(self, path: Path) -> None:
         self.log = OffsetsLog(path)
-        self.groups: dict[str, _GroupOffsets] = {}
+        self.groups: dict[str, GroupOffsets] = {}
         self.pending: PendingOffsets[OffsetAndMetadata] = PendingOffsets()
+        self.version = 0
         self.written = 0
         self.live = 0
         self.log.load(self._load)
@@ -119,6 +102,7 @@ class _Bucket:
 
     def _apply(self, body: list[Any] | tuple[Any, ...]) -> None:
         kind, group = body[0], body[1]
+        self.version += 1
         if kind == END:
             self._end(body[2], commit=body[3])
             return
@@ -131,7 +115,7 @@ class _Bucket:
                 self.live -= known.entries
             return
         if known is None:
-            known = self.groups[group] = _GroupOffsets()
+            known = self.groups[group] = GroupOffsets()
             self.live += 1
         held = known.entries
         if kind == COMMIT:
@@ -186,7 +170,7 @@ class CommittedOffsets:
         directory.mkdir(parents=True, exist_ok=True)
         gc.disable()  # nothing of what is loaded is garbage, and searching it again and again would double the time
         try:
-            self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(OFFSETS_PARTITIONS) if owns(n)}
+            self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(PARTITIONS) if owns(n)}
         finally:
             gc.enable()
 
@@ -221,7 +205,12 @@ class CommittedOffsets:
         found = self._find(group)
         return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
 
-    def _find(self, group: str) -> _GroupOffsets | None:
+    def in_bucket(self, bucket: int) -> tuple[int, Mapping[str, GroupOffsets]]:
+        """(a number that rises with every change, the groups of a bucket); of a bucket whose home is here."""
+        found = self._buckets[bucket]
+        return found.version, found.groups
+
+    def _find(self, group: str) -> GroupOffsets | None:
         return self._buckets[bucket_of(group)].groups.get(group)
 
     # --- changes -----------------------------------------------------------------------------------------------
@@ -299,7 +288,7 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
     return count
 
 
-def _snapshot(group: str, held: _GroupOffsets) -> Iterator[bytes]:
+def _snapshot(group: str, held: GroupOffsets) -> Iterator[bytes]:
     yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
     if held.kept is not None:
         yield frame(msgpack.packb([held.kept.kind, group, held.kept.row, held.kept.members]))

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.groups.committed_offsets import home_of_group
 from broker.groups.group_coordinator import GroupCalls, GroupCoordinator
+from shards.config.internal_topics import home_of_key
 from shards.mesh.deferred import MaybeDeferred
 
 
 class GroupRouter:
-    """`coordinator` is that of this shard, number `me` of `shards`."""
+    """`coordinator` is that of this shard, number `me` of `shards`, on one of `brokers`."""
 
-    def __init__(self, coordinator: GroupCoordinator, mesh: GroupCalls, me: int, shards: int) -> None:
+    def __init__(self, coordinator: GroupCoordinator, mesh: GroupCalls, me: int, brokers: int, shards: int) -> None:
         self._coordinator = coordinator
         self._mesh = mesh
         self._me = me
+        self._brokers = brokers
         self.shards = range(shards)
 
     def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """What GroupCoordinator.operations[operation](group, *args) answers; of another shard it may be PeerLost or
         DeadlineExceeded."""
-        shard = home_of_group(group, len(self.shards))
+        shard = home_of_key(group, self._brokers, len(self.shards))
         return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
 
     def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import NamedTuple
-from zlib import crc32
 
 from shards.config.image import ClusterImage
+from shards.config.internal_topics import leader_of, partition_of
 
 WILDCARDS = ("", "0.0.0.0", "::")
 
@@ -48,7 +48,7 @@ class ClusterMetadata:
 
     def coordinator(self, key: str) -> int:
         """The broker that coordinates a group, or a transactional id."""
-        return crc32(key.encode()) % self.brokers
+        return leader_of(partition_of(key), self.brokers)
 
     def coordinates(self, key: str) -> bool:
         """Whether that is this broker."""

@@ -2,7 +2,8 @@
 
 Version 4 asks for several keys at once (KIP-699). Groups and transactional ids are spread over the brokers by a hash
 of their name, so no broker has to be asked. A key of a share partition (type 2, from version 6), "group:topic id:partition", is
-placed with its group; one that Kafka can't read is INVALID_REQUEST.
+placed with its group; one that Kafka can't read is INVALID_REQUEST. Who first asks for a coordinator of groups or of
+transactional ids makes its internal topic (internal_topics.py).
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.internal_topics import InternalTopics
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import FindCoordinatorRequest
 from broker.serve.call import Call, Route
+from shards.config.internal_topics import GROUP_METADATA, TRANSACTION_STATE
+from shards.mesh.deferred import MaybeDeferred, then
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARE_SINCE = 6
@@ -23,8 +27,17 @@ _ID_BYTES = 16
 _WRONG_KEY = "This is not the key of a group, a transactional id or a share partition."
 
 
-def routes(cluster: ClusterMetadata) -> list[Route]:
-    def find(request: FindCoordinatorRequest, call: Call) -> Message:
+_TOPICS = {GROUP: GROUP_METADATA, TRANSACTION: TRANSACTION_STATE}
+
+
+def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[Route]:
+    def find(request: FindCoordinatorRequest, call: Call) -> MaybeDeferred[Message]:
+        topic = _TOPICS.get(request.key_type)
+        if topic is None or (call.api_version >= 4 and not request.coordinator_keys):
+            return answer(request, call)
+        return then(internal_topics.make(topic, call), lambda _: answer(request, call))
+
+    def answer(request: FindCoordinatorRequest, call: Call) -> Message:
         types = call.types
         kind = request.key_type
         if call.api_version >= 4:

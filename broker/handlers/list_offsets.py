@@ -36,9 +36,9 @@ def routes(partitions: Partitions) -> list[Route]:
         ]
         if any(each[3] < least for each in items):
             asked = [each for each in items if each[3] >= least]
-            answers = then(partitions.ask("offset_at", asked), partial(_with_unsupported, items, least))
+            answers = then(partitions.ask_current("offset_at", asked), partial(_with_unsupported, items, least))
         else:
-            answers = partitions.ask("offset_at", items)
+            answers = partitions.ask_current("offset_at", items)
         return then(answers, partial(_respond, request, call))
 
     return [Route.of(LIST_OFFSETS, list_offsets)]

@@ -5,7 +5,7 @@ and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN
 waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
 do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
 the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated:
-internal topics, racks beyond showing broker.rack.
+racks beyond showing broker.rack.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import DescribeTopicPartitionsRequest, MetadataRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage, Topic
+from shards.config.internal_topics import CONFIGS, INTERNAL_TOPICS, PARTITIONS
 from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
@@ -96,7 +97,8 @@ class _Metadata:
     ) -> Message:
         paid: dict[str, int] = {}
         if self._mutations.in_use:
-            sizes = dict.fromkeys(missing, self._image.get("num.partitions"))
+            default = self._image.get("num.partitions")
+            sizes = {name: PARTITIONS if name in CONFIGS else default for name in missing}
             paid = (await self._mutations.charge(call, sizes, strict=True)).paid
             missing = [*paid]
         failed = await self._ask_for(call, missing) if missing else {}
@@ -107,7 +109,7 @@ class _Metadata:
 
     async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
         """Creates topics; the error codes of the topics that were not created."""
-        wanted = [[name, -1, {}] for name in missing]
+        wanted = [[name, -1, CONFIGS.get(name, {})] for name in missing]
         try:
             results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
         except ChangeFailed:
@@ -149,7 +151,7 @@ class _Metadata:
             error_code=codes.NONE,
             name=topic.name,
             topic_id=topic.id,
-            is_internal=False,
+            is_internal=topic.name in INTERNAL_TOPICS,
             partitions=tuple(partitions),
             topic_authorized_operations=_operations(request),
         )
@@ -159,7 +161,7 @@ class _Metadata:
             error_code=code,
             name=name,
             topic_id=topic_id,
-            is_internal=False,
+            is_internal=name in INTERNAL_TOPICS,
             partitions=(),
             topic_authorized_operations=operations,
         )
@@ -230,7 +232,7 @@ class _Metadata:
                 error_code=code,
                 name=name,
                 topic_id=topic.id if topic is not None else None,
-                is_internal=False,
+                is_internal=name in INTERNAL_TOPICS,
                 partitions=partitions,
                 topic_authorized_operations=ALL_TOPIC_OPERATIONS,
             )

@@ -23,7 +23,8 @@ from broker.protocol.requests import (
 )
 from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
-from broker.transactions.homes import OFFSETS_TOPIC, ClusterHomes
+from broker.transactions.homes import ClusterHomes, offsets_place
+from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.mesh.deferred import MaybeDeferred, gather, then
 
 ADD_PARTITIONS, ADD_OFFSETS, END_TXN = 24, 25, 26
@@ -104,18 +105,23 @@ class _Transactions:
         *,
         verify: bool,
     ) -> MaybeDeferred[list[int]]:
-        """A code per partition: those that do not exist say so, whereupon nothing is attempted for the others."""
+        """A code per partition: those that can't be written to say so, whereupon nothing is attempted for the others."""
         places = [(topic.name, partition) for topic in topics for partition in topic.partitions]
         code = refusal(self._homes, transactional_id)
         if code:
             return [code] * len(places)
-        missing = [self._homes.of_partition(*each) is None for each in places]
-        if any(missing):
-            unknown, other = codes.UNKNOWN_TOPIC_OR_PARTITION, codes.OPERATION_NOT_ATTEMPTED
-            return [unknown if each else other for each in missing]
+        faults = [self._fault(*each) for each in places]
+        if any(faults):
+            return [fault or codes.OPERATION_NOT_ATTEMPTED for fault in faults]
         operation = "verify" if verify else "add_partitions"
         asked = ask_coordinator(self._homes, transactional_id, operation, producer_id, epoch, places)
         return then(asked, partial(_one_each, len(places)))
+
+    def _fault(self, topic: str, partition: int) -> int:
+        if topic in INTERNAL_TOPICS:
+            return codes.TOPIC_AUTHORIZATION_FAILED
+        found = self._homes.of_partition(topic, partition)
+        return codes.UNKNOWN_TOPIC_OR_PARTITION if found is None else codes.NONE
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 
@@ -126,14 +132,13 @@ class _Transactions:
         code = refusal(self._homes, request.transactional_id)
         if code:
             return response(code)
-        place = (OFFSETS_TOPIC, self._homes.offsets_partition(request.group_id))
         asked = ask_coordinator(
             self._homes,
             request.transactional_id,
             "add_partitions",
             request.producer_id,
             request.producer_epoch,
-            [place],
+            [offsets_place(request.group_id)],
         )
         return then(asked, response)
 

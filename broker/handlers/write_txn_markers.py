@@ -15,7 +15,8 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import WritableTxnMarker, WriteTxnMarkersRequest
 from broker.protocol.wire import Types
 from broker.serve.call import Call, Route
-from broker.transactions.homes import OFFSETS_TOPIC, ClusterHomes
+from broker.transactions.homes import ClusterHomes
+from shards.config.internal_topics import GROUP_METADATA
 from shards.mesh.deferred import MaybeDeferred, gather, then
 
 WRITE_TXN_MARKERS = 27
@@ -37,11 +38,11 @@ def routes(homes: ClusterHomes, partitions: Partitions) -> list[Route]:
 
     def end(marker: WritableTxnMarker, topic: str, number: int) -> MaybeDeferred[Sequence[int]]:
         producer = (marker.producer_id, marker.producer_epoch, marker.transaction_result)
-        if topic == OFFSETS_TOPIC:
-            home, bucket = homes.of_offsets(number)
-            if home.broker != homes.me.broker:
+        if topic == GROUP_METADATA:
+            home = homes.of_offsets(number)
+            if home is None or home.broker != homes.me.broker:
                 return [codes.UNKNOWN_TOPIC_OR_PARTITION]
-            return or_lost(homes.call(home, "group.end_transaction", bucket, *producer), _away)
+            return or_lost(homes.call(home, "group.end_transaction", number, *producer), _away)
         answers = partitions.ask("end_transaction", [(topic, number, *producer, marker.coordinator_epoch)])
         return then(answers, _first)
 

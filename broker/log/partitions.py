@@ -7,7 +7,7 @@ P1  An operation answers with a Kafka error code first, and never raises.
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -18,7 +18,8 @@ from broker.log.records import Rejected
 from broker.log.shared_log import BITS
 from broker.protocol import codes
 from broker.runtime.logger import Logger
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
 
 log = Logger()
@@ -29,6 +30,12 @@ OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
 Answer = Sequence[Any]  # an error code, and what the operation answers besides
+
+
+Place = tuple[str, int]
+BringUp = Callable[[Sequence[Place]], MaybeDeferred[Collection[Place]]]
+"""Partitions of internal topics -> those for which it was not possible; LATE is the answer for these."""
+LATE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The coordinator of what is in this partition can't be asked now.")
 
 
 class PartitionCalls(Protocol):
@@ -69,6 +76,8 @@ class Partitions:
         self.turns = turns
         self._now_ms = now_ms
         self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
+        self.bring_up: BringUp = lambda places: ()
+        """Brings logs of internal topics up to date; set by who knows of what (broker/handlers/internal_records.py)."""
         mesh.serve(GROWN, self._grown)
         logs.on_growth = self._tell
 
@@ -78,6 +87,18 @@ class Partitions:
         return found.name if found else ""
 
     # Asking
+
+    def ask_current(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+        """As `ask`, once what was committed by then is in the logs of internal topics that are among the items."""
+        internal = [(item[0], item[1]) for item in items if item[0] in INTERNAL_TOPICS]
+        if not internal:
+            return self.ask(operation, items)
+
+        def answers(late: Collection[Place]) -> MaybeDeferred[list[Answer]]:
+            current = [item for item in items if (item[0], item[1]) not in late]
+            return then(self.ask(operation, current), lambda told: with_late(operation, items, late, told))
+
+        return then(self.bring_up(internal), answers)
 
     def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
         """The answer to each item, in order: as a list if there are at most MOST_AT_ONCE, else later."""
@@ -129,7 +150,10 @@ class Partitions:
         """
         if self._space.full is not None:
             raise self._space.full.with_traceback(None)
-        placed = self._logs.view(topic, partition).append(batch, self._now_ms(), verified_at)
+        log = self._logs.view(topic, partition)
+        if topic in INTERNAL_TOPICS:
+            raise Rejected(codes.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
+        placed = log.append(batch, self._now_ms(), verified_at)
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 
     def _read(
@@ -167,6 +191,8 @@ class Partitions:
 
     def _delete_before(self, topic: str, partition: int, offset: int) -> Answer:
         """(code, low watermark)"""
+        if topic in INTERNAL_TOPICS:
+            raise Rejected(codes.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}")
         log = self.log(topic, partition)
         if "delete" not in self.image.topic_get(topic, "cleanup.policy"):
             raise Rejected(codes.POLICY_VIOLATION, "Records of a topic that is only compacted are not deleted.")
@@ -189,6 +215,12 @@ class Partitions:
     def _producers(self, topic: str, partition: int) -> Answer:
         """(code, message, the fields of a ProducerState for each producer)"""
         return codes.NONE, "", self.log(topic, partition).producers.describe()
+
+
+def with_late(operation: str, items: Sequence[Item], late: Collection[Place], told: Sequence[Answer]) -> list[Answer]:
+    """`told` is of the items that are not late."""
+    answers = iter(told)
+    return [FAILED[operation](LATE) if (item[0], item[1]) in late else next(answers) for item in items]
 
 
 def require_epoch(epoch: int) -> None:

@@ -7,19 +7,20 @@ F1  A Fetch reads no more than the room that is left for answers when it reads, 
 F2  Many partitions are read, and watched, a part at a time, in turns with other work.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import trio
 
 from broker.log.fetch_in_progress import FetchInProgress, PartitionFetch
-from broker.log.partitions import MOST_AT_ONCE, Answer, Partitions
+from broker.log.partitions import MOST_AT_ONCE, Answer, Partitions, Place, with_late
 from broker.log.records import Rejected
 from broker.log.shared_log import SharedLog
-from shards.mesh.deferred import MaybeDeferred, Spawn
+from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.mesh.deferred import MaybeDeferred, Spawn, then
 
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
-
+INTERNAL_WAIT_MS = 500  # what is committed meanwhile comes with the next Fetch
 
 RETRY_S = 0.1
 
@@ -55,6 +56,29 @@ class Reader:
 
         At least one batch comes if there is any, however large.
         """
+        if not INTERNAL_TOPICS.isdisjoint([each.topic for each in wanted]):
+            wait_ms = min(wait_ms, INTERNAL_WAIT_MS)
+            internal = [(each.topic, each.partition) for each in wanted if each.topic in INTERNAL_TOPICS]
+            return then(
+                self._partitions.bring_up(internal),
+                partial(self._fetch_current, wanted, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms),
+            )
+        return self._fetch(wanted, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms)
+
+    def _fetch_current(
+        self, wanted: Sequence[PartitionFetch], late: Collection[Place], *, max_bytes: int, min_bytes: int, wait_ms: int
+    ) -> MaybeDeferred[list[Answer]]:
+        """`late`: partitions of internal topics that can't be read now, which ends the wait for the others."""
+        current = [each for each in wanted if (each.topic, each.partition) not in late]
+        wait_ms = 0 if late else wait_ms
+        answers = self._fetch(current, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms)
+        return then(
+            answers, lambda told: with_late("read", [(each.topic, each.partition) for each in wanted], late, told)
+        )
+
+    def _fetch(
+        self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int
+    ) -> MaybeDeferred[list[Answer]]:
         fetch = FetchInProgress(wanted, max_bytes=max_bytes, min_bytes=min_bytes)
         if len(wanted) > MOST_AT_ONCE:
             return self._spawn(self._fetch_many(fetch, wait_ms), cancellable=True)

@@ -11,7 +11,7 @@ import trio
 from broker.access.access import Access
 from broker.access.acl import Operation, ResourceType
 from broker.access.guards import guarded
-from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
+from broker.groups.committed_offsets import CommittedOffsets
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
 from broker.handlers import (
@@ -50,6 +50,8 @@ from broker.handlers import (
 )
 from broker.handlers.api_versions import SupportedVersions
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.internal_records import InternalRecords
+from broker.handlers.internal_topics import InternalTopics
 from broker.handlers.topic_mutations import TopicMutations
 from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.disk_space import LOOK_EVERY_S
@@ -65,7 +67,6 @@ from broker.share.share_partition_manager import SharePartitionManager
 from broker.share.share_session import ShareSessions
 from broker.share.share_store import ShareStore
 from broker.telemetry.client_metrics_manager import ClientMetricsManager
-from broker.transactions import transaction_log
 from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.producer_ids import ProducerIds
 from broker.transactions.transaction_coordinator import TransactionCoordinator
@@ -73,6 +74,7 @@ from broker.transactions.transaction_log import TransactionLog
 from broker.transactions.verification import TransactionalProducer, Verification
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
+from shards.config.internal_topics import home_of_bucket
 from shards.mesh.mesh import Mesh
 from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
@@ -103,9 +105,11 @@ class Kafka:
         )
         spawn = turns.spawn
         partitions = Partitions(self._logs, mesh, turns)
-        self._offsets = CommittedOffsets(
-            directory / "groups", lambda bucket: home_of_bucket(bucket, plan.shards) == shard
-        )
+
+        def owns(bucket: int) -> bool:
+            return home_of_bucket(bucket, plan.brokers, plan.shards) == shard
+
+        self._offsets = CommittedOffsets(directory / "groups", owns)
         self._groups = GroupCoordinator(self._offsets, image)
         self._sessions = FetchSessionCache(shard, plan.shards)
         self.telemetry = ClientMetricsManager(image)
@@ -115,17 +119,12 @@ class Kafka:
         homes = self._make_homes(shown, plan, shard, mesh, partitions)
         verification = Verification(homes, spawn)
         self._groups.verify = lambda producer, group: verification.group(TransactionalProducer(*producer), group)
-        self._transactions = TransactionCoordinator(
-            TransactionLog(
-                directory / "transactions",
-                lambda bucket: transaction_log.home_of_bucket(bucket, plan.shards) == shard,
-            ),
-            image,
-            ids,
-            homes,
-            spawn,
-        )
-        self._kept_shares = ShareLog(directory / "shares", lambda bucket: home_of_bucket(bucket, plan.shards) == shard)
+        kept_transactions = TransactionLog(directory / "transactions", owns)
+        self._transactions = TransactionCoordinator(kept_transactions, image, ids, homes, spawn)
+        partitions.bring_up = InternalRecords(
+            homes, self._logs, image, self._offsets, self._groups.groups, kept_transactions, turns
+        ).bring_up
+        self._kept_shares = ShareLog(directory / "shares", owns)
         self._shares = SharePartitionManager(
             ShareStore(self._kept_shares, partitions, image),
             ShareSessions(shard, plan.shards),
@@ -136,7 +135,7 @@ class Kafka:
         share_homes = ShareHomes(homes, range(plan.brokers), image)
         share_homes.serve(self._shares)
         self._groups.share.state = share_homes
-        calls = GroupRouter(self._groups, mesh, shard, plan.shards)
+        calls = GroupRouter(self._groups, mesh, shard, plan.brokers, plan.shards)
         mutations = TopicMutations(mesh, meters)
         self.routes: list[Route] = [
             *produce.routes(partitions, TransactionalProduce(partitions, verification)),
@@ -158,7 +157,7 @@ class Kafka:
             *describe_configs.routes(shown, image, turns),
             *features.routes(shown, mesh, spawn),
             *client_quotas.routes(image, mesh, spawn),
-            *find_coordinator.routes(shown),
+            *find_coordinator.routes(shown, InternalTopics(image, mesh, spawn)),
             *classic_groups.routes(shown, calls, turns),
             *consumer_groups.routes(shown, calls, image, turns),
             *share_groups.routes(shown, calls, image, turns),
@@ -201,7 +200,9 @@ class Kafka:
     def _make_homes(
         self, shown: ClusterMetadata, plan: ClusterPlan, shard: int, mesh: Mesh, partitions: Partitions
     ) -> ClusterHomes:
-        homes = ClusterHomes(Shard(shown.me, shard), plan.shards, mesh, shown.coordinator, lambda: self._image.topics)
+        homes = ClusterHomes(
+            Shard(shown.me, shard), plan.brokers, plan.shards, mesh, shown.coordinator, lambda: self._image.topics
+        )
         homes.serve(
             "partitions.end_transaction",
             lambda items: [partitions.do("end_transaction", item)[0] for item in items],

@@ -1,6 +1,6 @@
 """Where share partitions are at home, and how other shards reach them.
 
-The share partition (group, topic, partition) is at home in the shard `home_of_group(group)` of the broker that leads the
+The share partition (group, topic, partition) is at home in the shard `home_of_key(group)` of the broker that leads the
 partition: all shares of a group are decided by one shard of each broker, beside the group itself where that broker coordinates
 it. What is asked of several partitions is asked once of each broker.
 """
@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from broker.groups.committed_offsets import home_of_group
 from broker.protocol import codes
 from broker.share.share_partition_manager import SharePartitionManager
 from broker.transactions.homes import ClusterHomes, Shard
 from shards.config.image import ClusterImage
+from shards.config.internal_topics import home_of_key
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 
@@ -58,7 +58,7 @@ class ShareHomes:
         return self._ask(self.me.broker, group, operation, *args, timeout_s=timeout_s)
 
     def _ask(self, broker: int, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        home = Shard(broker, home_of_group(group, self._homes.shards))
+        home = Shard(broker, home_of_key(group, self._homes.brokers, self._homes.shards))
         return self._homes.call(home, f"share.{operation}", *args, timeout_s=timeout_s)
 
     # What the coordinator of a group asks

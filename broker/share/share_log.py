@@ -25,15 +25,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgpack
 
-from broker.groups.committed_offsets import OFFSETS_PARTITIONS, bucket_of
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.runtime.logger import Logger
 from broker.share.in_flight import RecordState, Run
 from broker.share.share_partition import SharePartition
 from broker.share.share_session import Place
+from shards.config.internal_topics import PARTITIONS, partition_of
 
 WHOLE, CHANGE, FORGET = range(3)
-SHARE_PARTITIONS = OFFSETS_PARTITIONS
+SHARE_PARTITIONS = PARTITIONS
 """Kafka's default of share.coordinator.state.topic.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
@@ -183,7 +183,7 @@ class ShareLog:
             self._count += len(bucket.groups.get(group, {}))
 
     def _of(self, group: str) -> _Bucket:
-        return self._buckets[bucket_of(group)]
+        return self._buckets[partition_of(group)]
 
 
 def _kept_state(state: int) -> RecordState:

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from broker.groups.committed_offsets import OFFSETS_PARTITIONS, bucket_of, home_of_bucket
-from broker.transactions.transaction_log import home_of_transaction
+from shards.config.internal_topics import (
+    GROUP_METADATA,
+    PARTITIONS,
+    home_of_bucket,
+    home_of_key,
+    leader_of,
+    partition_of,
+)
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.tokens.homes import home_of_partition
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Shard(NamedTuple):
@@ -33,9 +37,16 @@ class ClusterHomes:
     """`coordinator(key)` is the broker of a group or a transactional id; `topics` are those of the image."""
 
     def __init__(
-        self, me: Shard, shards: int, mesh: ShardCalls, coordinator: Callable[[str], int], topics: Callable[[], Any]
+        self,
+        me: Shard,
+        brokers: int,
+        shards: int,
+        mesh: ShardCalls,
+        coordinator: Callable[[str], int],
+        topics: Callable[[], Any],
     ) -> None:
         self.me = me
+        self.brokers = brokers
         self.shards = shards
         self._mesh = mesh
         self._coordinator = coordinator
@@ -56,7 +67,7 @@ class ClusterHomes:
         return self._mesh.call(key, method, *args, timeout_s=timeout_s)
 
     def of_transaction(self, transactional_id: str) -> Shard:
-        return Shard(self._coordinator(transactional_id), home_of_transaction(transactional_id, self.shards))
+        return Shard(self._coordinator(transactional_id), home_of_key(transactional_id, self.brokers, self.shards))
 
     def coordinates(self, key: str) -> bool:
         """Whether this broker is the coordinator of a group or a transactional id."""
@@ -69,12 +80,13 @@ class ClusterHomes:
             return None
         return Shard(found.leaders[partition], home_of_partition(topic, partition, self.shards))
 
-    def offsets_partition(self, group: str) -> int:
-        """The number that stands for a group's offsets in a transaction, as if __consumer_offsets had OFFSETS_PARTITIONS
-        partitions of each broker."""
-        return self._coordinator(group) * OFFSETS_PARTITIONS + bucket_of(group)
+    def of_offsets(self, partition: int) -> Shard | None:
+        """The home of the groups of a partition of __consumer_offsets; None if it has no such partition."""
+        if not 0 <= partition < PARTITIONS:
+            return None
+        return Shard(leader_of(partition, self.brokers), home_of_bucket(partition, self.brokers, self.shards))
 
-    def of_offsets(self, number: int) -> tuple[Shard, int]:
-        """(home, bucket) of an `offsets_partition`."""
-        broker, bucket = divmod(number, OFFSETS_PARTITIONS)
-        return Shard(broker, home_of_bucket(bucket, self.shards)), bucket
+
+def offsets_place(group: str) -> tuple[str, int]:
+    """What stands for a group's offsets among the partitions of a transaction."""
+    return GROUP_METADATA, partition_of(group)

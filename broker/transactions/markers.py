@@ -20,8 +20,9 @@ import trio
 
 from broker.protocol import codes
 from broker.runtime.logger import Logger
-from broker.transactions.homes import OFFSETS_TOPIC, ClusterHomes, Shard
+from broker.transactions.homes import ClusterHomes, Shard
 from broker.transactions.transaction_state import TopicPartition, TransactionMetadata, TransactionState
+from shards.config.internal_topics import GROUP_METADATA
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, Spawn
 
@@ -58,12 +59,13 @@ class Markers:
         by_home: dict[Shard, list[TopicPartition]] = {}
         asked: list[tuple[list[TopicPartition], Any]] = []
         for topic, partition in waiting:
-            if topic == OFFSETS_TOPIC:
-                home, bucket = self._homes.of_offsets(partition)
-                there = (bucket, decided.producer_id, decided.producer_epoch, commit)
-                asked.append(([(topic, partition)], self._homes.call(home, "group.end_transaction", *there)))
-            elif (found := self._homes.of_partition(topic, partition)) is None:
+            of_offsets = topic == GROUP_METADATA
+            found = self._homes.of_offsets(partition) if of_offsets else self._homes.of_partition(topic, partition)
+            if found is None:
                 ended.add((topic, partition))
+            elif of_offsets:
+                there = (partition, decided.producer_id, decided.producer_epoch, commit)
+                asked.append(([(topic, partition)], self._homes.call(found, "group.end_transaction", *there)))
             else:
                 by_home.setdefault(found, []).append((topic, partition))
         fields = (decided.producer_id, decided.producer_epoch, commit, COORDINATOR_EPOCH)

@@ -1,4 +1,4 @@
-"""The transactional ids of one shard: all in memory, and in TRANSACTIONS_PARTITIONS files of the broker.
+"""The transactional ids of one shard: all in memory, and in files of the broker.
 
 An id's records go to the file of its bucket, DIR/<bucket>.transactions, as Kafka's go to one partition of
 __transaction_state. A bucket has one home among the broker's shards, so each file has one writer, and the number of shards
@@ -18,10 +18,9 @@ Source: TransactionStateManager, TransactionLog of Kafka 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import msgpack
 
@@ -29,30 +28,14 @@ from broker.groups.offsets_log import OffsetsLog, frame
 from broker.runtime.logger import Logger
 from broker.runtime.places import by_topic
 from broker.transactions.transaction_state import TransactionMetadata, TransactionState
-from shards.tokens.homes import home_of_partition
+from shards.config.internal_topics import PARTITIONS
+from shards.config.internal_topics import partition_of as bucket_of
 
 PUT, FORGET = range(2)
-TRANSACTIONS_PARTITIONS = 50
-"""Kafka's default of transaction.state.log.num.partitions; here it can't be set."""
 COMPACT_BYTES = 1 << 20
 MAX_WASTE = 4
 
 log = Logger()
-
-
-def bucket_of(transactional_id: str) -> int:
-    """The bucket of an id, 0 to TRANSACTIONS_PARTITIONS - 1; its broker is chosen by the low bits (committed_offsets.py)."""
-    return (crc32(transactional_id.encode()) >> 16) % TRANSACTIONS_PARTITIONS
-
-
-def home_of_bucket(bucket: int, shards: int) -> int:
-    """Buckets go round the shards as the partitions of a topic do."""
-    return home_of_partition("__transaction_state", bucket, shards)
-
-
-def home_of_transaction(transactional_id: str, shards: int) -> int:
-    """The shard, 0 to shards - 1, that coordinates an id of this broker."""
-    return home_of_bucket(bucket_of(transactional_id), shards)
 
 
 class _Bucket:
@@ -110,9 +93,7 @@ class TransactionLog:
 
     def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._buckets = {
-            n: _Bucket(directory / f"{n:02d}.transactions") for n in range(TRANSACTIONS_PARTITIONS) if owns(n)
-        }
+        self._buckets = {n: _Bucket(directory / f"{n:02d}.transactions") for n in range(PARTITIONS) if owns(n)}
 
     def close(self) -> None:
         for bucket in self._buckets.values():
@@ -123,6 +104,10 @@ class TransactionLog:
 
     def __len__(self) -> int:
         return sum(len(bucket.known) for bucket in self._buckets.values())
+
+    def in_bucket(self, bucket: int) -> Mapping[str, TransactionMetadata]:
+        """The ids of a bucket whose home is here."""
+        return self._buckets[bucket].known
 
     def get(self, transactional_id: str) -> TransactionMetadata | None:
         return self._buckets[bucket_of(transactional_id)].known.get(transactional_id)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import trio
 
 from broker.protocol import codes
-from broker.transactions.homes import OFFSETS_TOPIC, ClusterHomes
+from broker.transactions.homes import ClusterHomes, offsets_place
 from broker.transactions.transaction_state import TopicPartition
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred, Spawn, then
@@ -44,8 +44,7 @@ class Verification:
 
     def group(self, producer: TransactionalProducer, group: str) -> MaybeDeferred[int]:
         """A code: whether offsets of the group belong to the transaction."""
-        number = self._homes.offsets_partition(group)
-        return then(self.partitions(producer, [(OFFSETS_TOPIC, number)]), lambda answers: answers[0])
+        return then(self.partitions(producer, [offsets_place(group)]), lambda answers: answers[0])
 
     def partitions(self, producer: TransactionalProducer, places: Sequence[TopicPartition]) -> MaybeDeferred[list[int]]:
         """A code for each; NOT_COORDINATOR while the coordinator is away."""

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.limits.broker_config import given
 from shards.limits.config_def import parse, topic_setting
@@ -20,6 +21,10 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _OK: Result = ["", ""]
+_FIXED: Result = [
+    "INVALID_PARTITIONS",
+    f"An internal topic has {internal_topics.PARTITIONS} partitions here, and coordinators as leaders.",
+]
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
 
@@ -29,16 +34,21 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[
     delta: list[Change] = []
     results: list[Result] = []
     collisions = {name.replace(".", "_"): name for name in state.topics}
-    before = placed = sum(len(topic["leaders"]) for topic in state.topics.values())
+    before = placed = _placed(state)
     for name, partitions, configs, *more in wanted:
         leaders = more[0] if more and more[0] else None
+        if name in internal_topics.CONFIGS:
+            if leaders or partitions not in (-1, internal_topics.PARTITIONS):
+                results.append(_FIXED)
+                continue
+            leaders = internal_topics.leaders(state.brokers)
         count = len(leaders) if leaders else int(_default_partitions(state) if partitions == -1 else partitions)
         canonical, problem = _problem(collisions, name, count, placed - before + count, configs)
         if problem:
             results.append(problem)
             continue
         leaders = leaders or [(placed + n) % state.brokers for n in range(count)]
-        placed += count
+        placed += 0 if name in internal_topics.CONFIGS else count
         collisions[name.replace(".", "_")] = name
         delta.append(("topic", name, {"id": uuid.uuid4().hex, "leaders": leaders, "configs": canonical}))
         results.append(_OK)
@@ -99,12 +109,14 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
-    placed = sum(len(topic["leaders"]) for topic in state.topics.values())
+    placed = _placed(state)
     for name, total, *more in wanted:
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
         if topic is None:
             results.append(_UNKNOWN)
+        elif name in internal_topics.CONFIGS:
+            results.append(_FIXED)
         elif total == now:
             results.append(["INVALID_PARTITIONS", f"Topic already has {now} partition(s)."])
         elif total < now:
@@ -147,6 +159,12 @@ def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) ->
         for topic, configs in wanted.items()
         if configs != state.topics[topic]["configs"]
     ])  # fmt: skip
+
+
+def _placed(state: ConfigState) -> int:
+    """Partitions that were spread over the brokers; those of internal topics have leaders of their own."""
+    topics = state.topics.items()
+    return sum(len(topic["leaders"]) for name, topic in topics if name not in internal_topics.CONFIGS)
 
 
 def _default_partitions(state: ConfigState) -> Any:

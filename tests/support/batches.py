@@ -120,8 +120,8 @@ def records_of(data: bytes) -> list[Record]:
             key = None if size < 0 else data[at : at + size]
             at += max(size, 0)
             size, at = read_zigzag(data, at)
-            value = data[at : at + size]
-            _, at = read_zigzag(data, at + size)
+            value = data[at : at + max(size, 0)]
+            _, at = read_zigzag(data, at + max(size, 0))
             found.append(Record(base_offset + delta, base_timestamp + timestamp, key, value))
     return found
 

@@ -16,7 +16,7 @@ import msgpack
 import trio
 
 from broker.access.access import Access
-from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket, home_of_group
+from broker.groups.committed_offsets import CommittedOffsets
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
 from broker.handlers import (
@@ -37,6 +37,7 @@ from broker.handlers import (
     share_groups,
 )
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.internal_topics import InternalTopics
 from broker.handlers.topic_mutations import TopicMutations
 from broker.protocol import apis, wire
 from broker.serve.call import Call, Route
@@ -44,6 +45,7 @@ from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
+from shards.config.internal_topics import home_of_bucket, home_of_key
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import PeerLost, RemoteError
@@ -135,7 +137,8 @@ class Desk:
         image, mesh = self.images[member], self.meshes[member]
         shown = ClusterMetadata(image, broker, self.brokers, "desk-cluster")
         files = CommittedOffsets(
-            self.directory / f"b{broker}" / "groups", lambda bucket: home_of_bucket(bucket, self.shards) == shard
+            self.directory / f"b{broker}" / "groups",
+            lambda bucket: home_of_bucket(bucket, self.brokers, self.shards) == shard,
         )
         home = self.homes[member] = GroupCoordinator(files, image)
         home.serve_on(mesh)
@@ -148,7 +151,7 @@ class Desk:
         meters.serve_on(mesh.serve)
         meters.image_changed()
         self.meters[member] = meters
-        calls = GroupRouter(home, mesh, shard, self.shards)
+        calls = GroupRouter(home, mesh, shard, self.brokers, self.shards)
         mutations = TopicMutations(mesh, meters)
         routes = [
             *metadata.routes(shown, image, mesh, meters, turns),
@@ -161,7 +164,7 @@ class Desk:
             *configs.routes(shown, image, mesh, SPAWN),
             *describe_configs.routes(shown, image, turns),
             *client_quotas.routes(image, mesh, SPAWN),
-            *find_coordinator.routes(shown),
+            *find_coordinator.routes(shown, InternalTopics(image, mesh, SPAWN)),
             *classic_groups.routes(shown, calls, turns),
             *consumer_groups.routes(shown, calls, image, turns),
             *share_groups.routes(shown, calls, image, turns),
@@ -215,4 +218,6 @@ class Desk:
         """A group id whose home is this shard."""
         shown = ClusterMetadata(ClusterImage(0), 0, self.brokers, "")
         names = (f"group{n}" for n in range(10_000))
-        return next(g for g in names if shown.coordinator(g) == broker and home_of_group(g, self.shards) == shard)
+        return next(
+            g for g in names if shown.coordinator(g) == broker and home_of_key(g, self.brokers, self.shards) == shard
+        )

@@ -105,7 +105,7 @@ class Broker:
         mesh = self.peers[shard]
         if mesh not in self._homes:
             self._homes[mesh] = ClusterHomes(
-                Shard(0, shard), self.shards, mesh, lambda key: 0, lambda: self.image.topics
+                Shard(0, shard), 1, self.shards, mesh, lambda key: 0, lambda: self.image.topics
             )
         return self._homes[mesh]
 

@@ -10,7 +10,6 @@ from uuid import UUID
 import trio
 from shards_in_process import SPAWN, Broker
 
-from broker.groups.committed_offsets import home_of_bucket, home_of_group
 from broker.handlers import share_fetch
 from broker.serve.call import Route
 from broker.share.share_homes import ShareHomes
@@ -18,6 +17,7 @@ from broker.share.share_log import ShareLog
 from broker.share.share_partition_manager import SharePartitionManager
 from broker.share.share_session import ShareSessions
 from broker.share.share_store import ShareStore
+from shards.config.internal_topics import home_of_bucket, home_of_key
 from shards.mesh.deferred import Deferred
 
 TOPIC_ID = UUID(int=1)
@@ -30,7 +30,7 @@ class SharingBroker(Broker):
         self.managers: list[SharePartitionManager] = [None] * shards  # type: ignore[list-item]
         self.share_homes: list[ShareHomes] = [None] * shards  # type: ignore[list-item]
         super().__init__(directory, shards)
-        self.home = home_of_group("g", shards)
+        self.home = home_of_key("g", 1, shards)
         self.configure("g", share_auto_offset_reset="earliest")
 
     def configure(self, group: str, **configs: str) -> None:
@@ -40,7 +40,7 @@ class SharingBroker(Broker):
         self._apply(("static", f"/{name}", value))
 
     def _routes(self, shard: int) -> dict[int, Route]:
-        owns = lambda bucket: home_of_bucket(bucket, self.shards) == shard  # noqa: E731
+        owns = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
         partitions = self.partitions[shard]
         store = ShareStore(ShareLog(self.directory / "shares", owns), partitions, self.image)
         sessions = ShareSessions(shard, self.shards)

@@ -7,7 +7,7 @@ import trio
 from batches import batch
 from shards_in_process import SPAWN, Broker, DirectMesh
 
-from broker.groups.committed_offsets import CommittedOffsets, home_of_bucket
+from broker.groups.committed_offsets import CommittedOffsets
 from broker.groups.group_coordinator import GroupCoordinator
 from broker.groups.group_router import GroupRouter
 from broker.handlers import (
@@ -19,13 +19,14 @@ from broker.handlers import (
     write_txn_markers,
 )
 from broker.handlers.cluster_metadata import ClusterMetadata
+from broker.handlers.internal_records import InternalRecords
 from broker.log.records import TRANSACTIONAL
 from broker.serve.call import Route
-from broker.transactions import transaction_log
 from broker.transactions.producer_ids import ProducerIds
 from broker.transactions.transaction_coordinator import TransactionCoordinator
 from broker.transactions.transaction_log import TransactionLog
 from broker.transactions.verification import TransactionalProducer, Verification
+from shards.config.internal_topics import home_of_bucket
 from shards.mesh.deferred import Deferred
 from shards.mesh.mesh import COORDINATOR
 from shards.mesh.turns import Turns
@@ -38,6 +39,7 @@ class TransactionalBroker(Broker):
         self.now_ms = 1_700_000_000_000
         self.given = 0
         self.coordinators: list[TransactionCoordinator] = [None] * shards  # type: ignore[list-item]
+        self.kept_transactions: list[TransactionLog] = [None] * shards  # type: ignore[list-item]
         self.groups: list[GroupCoordinator] = [None] * shards  # type: ignore[list-item]
         self.scopes: list[trio.CancelScope] = []
         super().__init__(directory, shards)
@@ -53,7 +55,7 @@ class TransactionalBroker(Broker):
         homes.serve(
             "partitions.end_transaction", lambda items: [partitions.do("end_transaction", item)[0] for item in items]
         )
-        owned = lambda bucket: home_of_bucket(bucket, self.shards) == shard  # noqa: E731
+        owned = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
         groups = self.groups[shard] = GroupCoordinator(CommittedOffsets(self.directory / "groups", owned), self.image)
         groups.serve_on(mesh)
         groups._open.resolve(None)
@@ -61,12 +63,15 @@ class TransactionalBroker(Broker):
         verification = Verification(homes, SPAWN)
         groups.verify = lambda producer, group: verification.group(TransactionalProducer(*producer), group)
         ids = ProducerIds(mesh)
-        owns = lambda bucket: transaction_log.home_of_bucket(bucket, self.shards) == shard  # noqa: E731
+        owns = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
+        kept = self.kept_transactions[shard] = TransactionLog(self.directory / "transactions", owns)
         self.coordinators[shard] = TransactionCoordinator(
-            TransactionLog(self.directory / "transactions", owns),
-            self.image, ids, homes, SPAWN, wall_ms=lambda: self.now_ms,
-        )  # fmt: skip
-        shown, router = ClusterMetadata(self.image, 0, 1, "cluster"), GroupRouter(groups, mesh, shard, self.shards)
+            kept, self.image, ids, homes, SPAWN, wall_ms=lambda: self.now_ms
+        )
+        partitions.bring_up = InternalRecords(
+            homes, self.logs[shard], self.image, groups.offsets, groups.groups, kept, turns
+        ).bring_up
+        shown, router = ClusterMetadata(self.image, 0, 1, "cluster"), GroupRouter(groups, mesh, shard, 1, self.shards)
         added = [
             *init_producer_id.routes(ids, homes, SPAWN),
             *transactions.routes(homes),

@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 from broker.groups import committed_offsets
 from broker.groups.committed_offsets import (
     MAX_WASTE,
-    OFFSETS_PARTITIONS,
     CommittedOffsets,
     OffsetAndMetadata,
-    bucket_of,
-    home_of_bucket,
-    home_of_group,
 )
 from broker.groups.offsets_log import OffsetsLog
 from broker.runtime.set_aside import set_aside_in
+from shards.config.internal_topics import PARTITIONS, home_of_bucket, home_of_key, partition_of
 
 A, B = "a" * 32, "b" * 32
 
@@ -109,39 +106,23 @@ def test_a_thousand_groups_share_a_few_files(tmp_path: Path) -> None:
     offsets = CommittedOffsets(tmp_path)
     for n in range(1000):
         commit(offsets, f"g{n}", 0, n)
-    assert len(list(tmp_path.iterdir())) == OFFSETS_PARTITIONS
-    assert 0 < open_below(tmp_path) <= OFFSETS_PARTITIONS
+    assert len(list(tmp_path.iterdir())) == PARTITIONS
+    assert 0 < open_below(tmp_path) <= PARTITIONS
     offsets.close()
     assert open_below(tmp_path) == 0
     found = CommittedOffsets(tmp_path)
     assert {g: found.of(g)[("t", 0)].offset for g in found} == {f"g{n}": n for n in range(1000)}
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 7])
-def test_each_group_has_one_home_and_homes_have_as_many(tmp_path: Path, shards: int) -> None:
-    groups = [f"group-{n:04}" for n in range(2000)]
-    homes = [home_of_group(group, shards) for group in groups]
-    assert all(home == home_of_bucket(bucket_of(g), shards) for home, g in zip(homes, groups, strict=True))
-    assert all(homes.count(home) >= 0.7 * len(groups) / shards for home in range(shards))
-
-
-def test_the_groups_of_one_broker_are_spread_over_its_shards() -> None:
-    """The broker of a group is chosen by the same checksum, modulo the number of brokers."""
-    from zlib import crc32
-
-    mine = [g for g in (f"group-{n:04}" for n in range(2000)) if crc32(g.encode()) % 2 == 0]
-    assert 0.3 < sum(home_of_group(g, 2) for g in mine) / len(mine) < 0.7
-
-
 def test_another_number_of_shards_finds_the_same_groups(tmp_path: Path) -> None:
     for shard in range(2):
-        offsets = CommittedOffsets(tmp_path, lambda bucket, shard=shard: home_of_bucket(bucket, 2) == shard)
+        offsets = CommittedOffsets(tmp_path, lambda bucket, shard=shard: home_of_bucket(bucket, 1, 2) == shard)
         for n in range(100):
-            if home_of_group(f"g{n}", 2) == shard:
+            if home_of_key(f"g{n}", 1, 2) == shard:
                 commit(offsets, f"g{n}", 0, n)
     found: set[str] = set()
     for shard in range(3):
-        mine = set(CommittedOffsets(tmp_path, lambda bucket, shard=shard: home_of_bucket(bucket, 3) == shard))
+        mine = set(CommittedOffsets(tmp_path, lambda bucket, shard=shard: home_of_bucket(bucket, 1, 3) == shard))
         assert not mine & found
         found |= mine
     assert found == {f"g{n}" for n in range(100)}
@@ -153,7 +134,7 @@ def test_another_number_of_shards_finds_the_same_groups(tmp_path: Path) -> None:
 def test_a_file_stays_within_a_multiple_of_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_offsets, "COMPACT_BYTES", 10_000)
     offsets = CommittedOffsets(tmp_path)
-    file = tmp_path / f"{bucket_of('g'):02d}.offsets"
+    file = tmp_path / f"{partition_of('g'):02d}.offsets"
     most = 0
     for n in range(4000):
         commit(offsets, "g", n % 8, n, metadata="x" * 50)
@@ -216,7 +197,7 @@ def test_a_damaged_commit_leaves_the_ones_before_and_behind_it(tmp_path: Path) -
     offsets = CommittedOffsets(tmp_path)
     for n in range(3):
         commit(offsets, "g", n, n)
-    file = tmp_path / f"{bucket_of('g'):02d}.offsets"
+    file = tmp_path / f"{partition_of('g'):02d}.offsets"
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
@@ -228,7 +209,7 @@ def test_a_damaged_commit_leaves_the_ones_before_and_behind_it(tmp_path: Path) -
 def test_a_sound_record_of_another_kind_is_stepped_over(tmp_path: Path, body: object) -> None:
     offsets = CommittedOffsets(tmp_path)
     commit(offsets, "g", 0, 1)
-    log = OffsetsLog(tmp_path / f"{bucket_of('g'):02d}.offsets")
+    log = OffsetsLog(tmp_path / f"{partition_of('g'):02d}.offsets")
     log.append(body if isinstance(body, bytes) else msgpack.packb(body))
     commit(offsets, "g", 1, 2)
     assert list(CommittedOffsets(tmp_path).of("g")) == [("t", 0), ("t", 1)]

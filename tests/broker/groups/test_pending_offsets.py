@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from broker.groups import committed_offsets
-from broker.groups.committed_offsets import CommittedOffsets, bucket_of
+from broker.groups.committed_offsets import CommittedOffsets
+from shards.config.internal_topics import partition_of
 
 TOPIC = "t", "0" * 32
 
@@ -15,7 +16,7 @@ def place(offset: int) -> tuple[str, str, int, int, int, str]:
 
 
 def end(offsets: CommittedOffsets, producer_id: int, *, commit: bool, group: str = "g") -> None:
-    offsets.end_transaction(bucket_of(group), producer_id, commit=commit)
+    offsets.end_transaction(partition_of(group), producer_id, commit=commit)
 
 
 def offset(offsets: CommittedOffsets) -> int | None:

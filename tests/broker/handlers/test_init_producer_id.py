@@ -28,7 +28,7 @@ class Coordinator:
 
 
 async def init(ids: ProducerIds, version: int = 4, transactional_id: str | None = None, **known: int) -> Any:
-    homes = ClusterHomes(Shard(0, 0), 1, DirectMesh(0, {}), lambda key: 0 if key != "elsewhere" else 1, dict)
+    homes = ClusterHomes(Shard(0, 0), 1, 1, DirectMesh(0, {}), lambda key: 0 if key != "elsewhere" else 1, dict)
     (route,) = init_producer_id.routes(ids, homes, Spawn(trio.lowlevel.spawn_system_task))
     types = wire.request_types(22, version)
     request = types.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=0, **known)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.groups.committed_offsets import bucket_of
 from broker.share import share_log
 from broker.share.acknowledgement import AcknowledgementBatch
 from broker.share.in_flight import RecordState, Run
 from broker.share.share_log import ShareKey, ShareLog
 from broker.share.share_partition import Lock, SharePartition, Span, Wanted
 from broker.share.share_session import Place
+from shards.config.internal_topics import partition_of
 
 KEY = ShareKey("g", Place("0" * 32, 3))
 LOCK = Lock("m", 100, 5)
@@ -60,7 +60,7 @@ def test_a_start_that_was_set_anew_stays_so(tmp_path: Path) -> None:
 
 def test_only_the_buckets_at_home_are_read(tmp_path: Path) -> None:
     changed(ShareLog(tmp_path))
-    assert len(ShareLog(tmp_path, lambda bucket: bucket != bucket_of("g"))) == 0
+    assert len(ShareLog(tmp_path, lambda bucket: bucket != partition_of("g"))) == 0
 
 
 def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

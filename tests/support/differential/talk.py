@@ -135,6 +135,10 @@ class Talk:
         self.until(lambda: self._is_there(name, partitions), f"{name} is there")
         return Topic(name, created.topics[0].topic_id)
 
+    def internal_topic(self, name: str) -> Topic:
+        found = self.quietly("metadata", 12, topics=[{"name": name}], allow_auto_topic_creation=False)
+        return Topic(name, found.topics[0].topic_id)
+
     def _is_there(self, name: str, partitions: int) -> bool:
         asked = [{"partition_index": number, "timestamp": -1} for number in range(partitions)]
         found = self.quietly("list_offsets", 7, replica_id=-1, topics=[{"name": name, "partitions": asked}])

@@ -31,6 +31,15 @@ WRONG_RESOURCES = {
 }
 
 
+INTERNAL_KEYS = (
+    "cleanup.policy",
+    "segment.bytes",
+    "compression.type",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+
+
 @about("describe_configs")
 def described(talk: Talk) -> None:
     topic = talk.topic(retention_ms="1000", cleanup_policy="compact").name
@@ -46,6 +55,8 @@ def described(talk: Talk) -> None:
     describe("all of a topic", TOPIC, topic, every=True, include_synonyms=True)
     describe("none of a topic", TOPIC, topic)
     describe("one that is not there", TOPIC, topic, "no.such.config")
+    for internal in ("__consumer_offsets", "__transaction_state"):
+        describe(f"of {internal}", TOPIC, internal, *INTERNAL_KEYS, include_synonyms=True)
     describe("of a broker", BROKER, "0", *BROKER_KEYS, include_synonyms=True)
     describe("of all brokers", BROKER, "", *BROKER_KEYS, include_synonyms=True)
     describe("all of all brokers", BROKER, "", every=True)

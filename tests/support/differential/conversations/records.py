@@ -38,6 +38,9 @@ def records(talk: Talk) -> None:
     talk.ask("two partitions, one of them wrong", acks=-1, timeout=5000, topic_data=_produced(
         topic, {"index": 1, "records": batch(b"a")}, {"index": 7, "records": batch(b"a")},
     ))  # fmt: skip
+    internal = talk.internal_topic("__consumer_offsets")
+    produce("an internal topic", batch(b"a", keys=[b"k"]), to=internal)
+    produce("no partition of an internal topic", batch(b"a", keys=[b"k"]), to=internal, partition=50)
     talk.ask("no topics", acks=-1, timeout=5000, topic_data=[])
     talk.ask("no partitions", acks=-1, timeout=5000, topic_data=_produced(topic))
 

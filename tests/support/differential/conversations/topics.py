@@ -71,6 +71,7 @@ def partitions(talk: Talk) -> None:
 
     described("one", topic.name)
     described("two, out of order", other.name, topic.name)
+    described("an internal one", INTERNAL, most=3)
     described("the same twice", topic.name, topic.name)
     described("none there", talk.named("none"))
     described("no name", "")

@@ -1,0 +1,181 @@
+"""What can be read of __consumer_offsets and __transaction_state: the coordinators' records, as Kafka's.
+
+Groups and transactions are kept in files of their own (committed_offsets.py, transaction_log.py) and need no topic. Before a
+Fetch or a ListOffsets of a partition the shard that is home to it brings its log up to date (broker/log/compacted_view.py), so
+who does not read pays nothing. What a log lacks when a shard dies comes with the next read.
+
+R1  A read that begins after a commit was acknowledged finds it, or something later of the same key.
+R2  One task at a time brings a partition up: that of the home of its groups or transactional ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import trio
+
+from broker.groups.committed_offsets import MEMBERS, CommittedOffsets
+from broker.groups.group import ClassicGroup
+from broker.groups.group_records import GROUP, OFFSET, GroupMember, GroupMetadata, consumer_group
+from broker.groups.group_records import key_of as group_key
+from broker.groups.group_records import value_of as group_value
+from broker.groups.group_table import GroupTable
+from broker.groups.rebalance import GroupState
+from broker.handlers.remote import or_lost
+from broker.log.compacted_view import CompactedView
+from broker.log.manager import LogManager
+from broker.log.partitions import Place
+from broker.log.record_batches import Record
+from broker.log.records import Rejected
+from broker.runtime.logger import Logger
+from broker.transactions.homes import ClusterHomes, Shard
+from broker.transactions.transaction_log import TransactionLog
+from broker.transactions.transaction_records import key_of as transaction_key
+from broker.transactions.transaction_records import value_of as transaction_value
+from shards.config.image import ClusterImage
+from shards.config.internal_topics import CONFIGS, GROUP_METADATA, PARTITIONS, home_of_bucket, leader_of, partition_of
+from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.mesh.turns import Turns
+
+BRING_UP = "internal.bring_up"
+
+log = Logger()
+
+
+class InternalRecords:
+    """Those of one shard: of the groups and transactional ids that are at home here."""
+
+    def __init__(
+        self,
+        homes: ClusterHomes,
+        logs: LogManager,
+        image: ClusterImage,
+        offsets: CommittedOffsets,
+        groups: GroupTable,
+        transactions: TransactionLog,
+        turns: Turns,
+    ) -> None:
+        self._homes = homes
+        self._logs = logs
+        self._image = image
+        self._offsets = offsets
+        self._groups = groups
+        self._transactions = transactions
+        self._turns = turns
+        self._views: dict[Place, CompactedView] = {}
+        self._locks: defaultdict[Place, trio.Lock] = defaultdict(trio.Lock)
+        self._since_start_ms: int | None = None
+        homes.serve(BRING_UP, lambda places: turns.spawn(self._bring_up([(topic, number) for topic, number in places])))
+
+    def bring_up(self, places: Sequence[Place]) -> MaybeDeferred[Collection[Place]]:
+        """Partitions.bring_up: asks the homes of the partitions that this broker leads."""
+        by_home: defaultdict[int, list[Place]] = defaultdict(list)
+        me, brokers, shards = self._homes.me.broker, self._homes.brokers, self._homes.shards
+        for topic, number in dict.fromkeys(places):
+            if topic in CONFIGS and 0 <= number < PARTITIONS and leader_of(number, brokers) == me:
+                by_home[home_of_bucket(number, brokers, shards)].append((topic, number))
+        asked = [
+            or_lost(self._homes.call(Shard(me, home), BRING_UP, there), lambda there=there: there)  # type: ignore[misc]
+            for home, there in by_home.items()
+        ]
+        return then(gather(asked), lambda late: {(topic, number) for there in late for topic, number in there})
+
+    # --- at home -----------------------------------------------------------------------------------------------------
+
+    async def _bring_up(self, places: Iterable[Place]) -> list[Place]:
+        """Those that could not be brought up to date."""
+        late = []
+        live = self._live_groups(places)
+        for topic, number in places:
+            try:
+                async with self._locks[topic, number]:
+                    await self._bring_up_one(topic, number, live)
+            except (Rejected, OSError) as fault:
+                log.warning("an internal topic can't be read", topic=topic, partition=number, error=str(fault))
+                late.append((topic, number))
+            except Exception as fault:
+                log.error("a mistake in showing an internal topic", topic=topic, partition=number, exc_info=fault)
+                late.append((topic, number))
+        return late
+
+    async def _bring_up_one(self, topic: str, number: int, live: Mapping[int, list[ClassicGroup]]) -> None:
+        if topic not in self._image.topics:
+            self._views.pop((topic, number), None)
+            return
+        partition = self._logs.log(topic, number)
+        view = self._views.get((topic, number))
+        if view is None or view.log is not partition:
+            encode = _group_record if topic == GROUP_METADATA else _transaction_record
+            view = self._views[topic, number] = CompactedView(partition, encode, self._turns)
+        now_ms = time.time_ns() // 1_000_000
+        if topic != GROUP_METADATA:
+            await view.bring_up(dict(self._transactions.in_bucket(number)), now_ms)
+            return
+        groups = live.get(number, ())
+        seen = (
+            self._image.version,
+            self._offsets.in_bucket(number)[0],
+            [(g.id, g.generation, g.state) for g in groups],
+        )
+        if view.seen != seen:
+            await view.bring_up(self._state_of(number, groups, view, now_ms), now_ms)
+            view.seen = seen
+
+    def _live_groups(self, places: Iterable[Place]) -> dict[int, list[ClassicGroup]]:
+        """The groups of the classic protocol by partition."""
+        found: dict[int, list[ClassicGroup]] = {}
+        if any(topic == GROUP_METADATA for topic, _ in places):
+            for group in self._groups:
+                found.setdefault(partition_of(group.id), []).append(group)
+        return found
+
+    def _state_of(self, number: int, live: Iterable[ClassicGroup], view: CompactedView, now_ms: int) -> dict[Any, Any]:
+        ids = {topic.name: topic.id.hex for topic in self._image.topics}
+        state: dict[Any, Any] = {}
+        for name, group in self._offsets.in_bucket(number)[1].items():
+            if group.kept is not None:
+                if group.kept.kind == MEMBERS:
+                    state.update(consumer_group(name, group.kept.row, group.kept.members.items()))
+            elif group.generation:
+                state[GROUP, name] = GroupMetadata(group.protocol_type or "", group.generation)
+            for (topic, partition), committed in group.offsets.items():
+                if ids.get(topic) == committed.topic_id:
+                    state[OFFSET, name, topic, partition] = committed
+        for each in live:
+            if each.state in (GroupState.STABLE, GroupState.EMPTY) and each.generation:
+                state[GROUP, each.id] = self._metadata(each, now_ms)
+            elif (GROUP, each.id) in view.held:  # Kafka writes it again when the rebalance is over
+                state[GROUP, each.id] = view.held[GROUP, each.id]
+        return state
+
+    def _metadata(self, group: ClassicGroup, now_ms: int) -> GroupMetadata:
+        if self._since_start_ms is None:
+            self._since_start_ms = now_ms - int(trio.current_time() * 1000)
+        protocol = group.protocol if group.members else None
+        return GroupMetadata(
+            group.protocol_type or "",
+            group.generation,
+            protocol,
+            group.membership.leader if group.members else None,
+            self._since_start_ms + group.changed_ms,
+            tuple(
+                GroupMember(
+                    each.id, each.instance_id, each.client_id, each.client_host, each.rebalance_ms, each.session_ms,
+                    each.metadata(protocol or ""), each.assignment,
+                )
+                for each in group.members.values()
+            ),
+        )  # fmt: skip
+
+
+def _group_record(key: Any, value: Any) -> Record:
+    return Record(group_key(key), None, -1) if value is None else Record(group_key(key), *group_value(key, value))
+
+
+def _transaction_record(key: str, value: Any) -> Record:
+    if value is None:
+        return Record(transaction_key(key), None, -1)
+    return Record(transaction_key(key), transaction_value(value), value.update_ms)
