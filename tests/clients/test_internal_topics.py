@@ -131,7 +131,8 @@ def test_kafkas_formatters_read_offsets_and_groups(tool, topic):
     found = formatted(tool, OFFSETS, "GroupMetadataMessageFormatter", topic)[-1]
     assert (found["key"], found["value"]["version"]) == ({"type": 2, "data": {"group": topic}}, 3)
     group = found["value"]["data"]
-    assert (group["protocolType"], group["generation"], group["protocol"]) == ("consumer", 1, "range")
+    assert (group["protocolType"], group["protocol"]) == ("consumer", "range")
+    assert group["generation"] >= 1
     (member,) = group["members"]
     assert member["memberId"] == group["leader"]
     assert (member["groupInstanceId"], member["clientHost"]) == (None, "/127.0.0.1")

@@ -312,19 +312,19 @@ async def test_a_config_of_kafkas_that_nothing_obeys_is_described_and_taken(desk
 
 
 async def test_a_group_has_configs_of_its_own(desk: Desk) -> None:
-    interval = "consumer.heartbeat.interval.ms"
+    interval, group = "consumer.heartbeat.interval.ms", desk.group_at(0, 0)
 
     async def told() -> int:
         answer = await desk.ask(
-            "consumer_group_heartbeat", 1, group_id="g", member_id="m", member_epoch=0, rack_id=None, rebalance_timeout=9000,
+            "consumer_group_heartbeat", 1, group_id=group, member_id="m", member_epoch=0, rack_id=None, rebalance_timeout=9000,
             instance_id=None, subscribed_topic_names=("t",), subscribed_topic_regex=None, server_assignor=None, topic_partitions=(),
         )  # fmt: skip
         assert answer.error_code == codes.NONE
         return int(answer.heartbeat_interval.total_seconds() * 1000)
 
     at_first = await told()
-    assert await alter(desk, (32, "g", [(interval, SET, "7000")])) == [(codes.NONE, None)]
+    assert await alter(desk, (32, group, [(interval, SET, "7000")])) == [(codes.NONE, None)]
     assert (at_first, await told()) == (5000, 7000)
-    assert (await describe(desk, 32, "g", interval))[interval].config_source == 8
-    assert await alter(desk, (32, "g", [(interval, DELETE, None)])) == [(codes.NONE, None)]
+    assert (await describe(desk, 32, group, interval))[interval].config_source == 8
+    assert await alter(desk, (32, group, [(interval, DELETE, None)])) == [(codes.NONE, None)]
     assert await told() == 5000
