@@ -7,7 +7,6 @@ Source: KafkaApis.getCoordinator, AutoTopicCreationManager of Kafka 4.1.
 
 from __future__ import annotations
 
-
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by
 from broker.runtime.logger import Logger
 from broker.serve.call import Call
