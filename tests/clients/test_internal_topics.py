@@ -105,9 +105,13 @@ def test_topics_are_listed_and_described(tool, topic):
 
 def formatted(tool: Any, topic: str, formatter: str, group: str) -> list[Any]:
     """What Kafka's formatter makes of the records that name a group or a transactional id."""
+    consumer = KafkaConsumer(bootstrap_servers=tool.bootstrap)
+    place = TopicPartition(topic, java_abs_hash(group) % len(consumer.partitions_for_topic(topic)))
+    count = consumer.end_offsets([place])[place]
+    consumer.close()
     said = tool(
-        "kafka-console-consumer", "--topic", topic, "--from-beginning", "--timeout-ms", "4000",
-        "--formatter", f"{FORMATTERS}.{formatter}",
+        "kafka-console-consumer", "--topic", topic, "--partition", str(place.partition), "--offset", "earliest",
+        "--max-messages", str(count), "--timeout-ms", "20000", "--formatter", f"{FORMATTERS}.{formatter}",
     )  # fmt: skip
     found, at = [], said.find("{")
     while at >= 0:  # one behind the other, in one line
