@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import trio
 
-from broker.groups.committed_offsets import MEMBERS, CommittedOffsets
+from broker.groups.committed_offsets import MEMBERS, CommittedOffsets, GroupOffsets
 from broker.groups.group import ClassicGroup
 from broker.groups.group_records import GROUP, OFFSET, GroupMember, GroupMetadata, consumer_group
 from broker.groups.group_records import key_of as group_key
@@ -36,8 +36,8 @@ from broker.transactions.transaction_log import TransactionLog
 from broker.transactions.transaction_records import key_of as transaction_key
 from broker.transactions.transaction_records import value_of as transaction_value
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import CONFIGS, GROUP_METADATA, PARTITIONS, home_of_bucket, leader_of, partition_of
-from shards.mesh.deferred import MaybeDeferred, gather, then
+from shards.config.internal_topics import CONFIGS, GROUP_METADATA, PARTITIONS, home_of_bucket, leader_of
+from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 from shards.mesh.turns import Turns
 
 BRING_UP = "internal.bring_up"
@@ -88,11 +88,10 @@ class InternalRecords:
     async def _bring_up(self, places: Iterable[Place]) -> list[Place]:
         """Those that could not be brought up to date."""
         late = []
-        live = self._live_groups(places)
         for topic, number in places:
             try:
                 async with self._locks[topic, number]:
-                    await self._bring_up_one(topic, number, live)
+                    await self._bring_up_one(topic, number)
             except (Rejected, OSError) as fault:
                 log.warning("an internal topic can't be read", topic=topic, partition=number, error=str(fault))
                 late.append((topic, number))
@@ -101,7 +100,7 @@ class InternalRecords:
                 late.append((topic, number))
         return late
 
-    async def _bring_up_one(self, topic: str, number: int, live: Mapping[int, list[ClassicGroup]]) -> None:
+    async def _bring_up_one(self, topic: str, number: int) -> None:
         if topic not in self._image.topics:
             self._views.pop((topic, number), None)
             return
@@ -114,42 +113,37 @@ class InternalRecords:
         if topic != GROUP_METADATA:
             await view.bring_up(dict(self._transactions.in_bucket(number)), now_ms)
             return
-        groups = live.get(number, ())
-        seen = (
-            self._image.version,
-            self._offsets.in_bucket(number)[0],
-            [(g.id, g.generation, g.state) for g in groups],
-        )
+        version, known = self._offsets.in_bucket(number)
+        live = [group for name in known if (group := self._groups.get(name)) is not None]
+        seen = (self._image.version, version, [(group.id, group.generation, group.state) for group in live])
         if view.seen != seen:
-            await view.bring_up(self._state_of(number, groups, view, now_ms), now_ms)
+            pairs = self._turns.collect(self._pairs([*known.items()], view, now_ms))
+            state = dict(await pairs if isinstance(pairs, Deferred) else pairs)
+            await view.bring_up(state, now_ms)
             view.seen = seen
 
-    def _live_groups(self, places: Iterable[Place]) -> dict[int, list[ClassicGroup]]:
-        """The groups of the classic protocol by partition."""
-        found: dict[int, list[ClassicGroup]] = {}
-        if any(topic == GROUP_METADATA for topic, _ in places):
-            for group in self._groups:
-                found.setdefault(partition_of(group.id), []).append(group)
-        return found
-
-    def _state_of(self, number: int, live: Iterable[ClassicGroup], view: CompactedView, now_ms: int) -> dict[Any, Any]:
+    def _pairs(
+        self, known: Iterable[tuple[str, GroupOffsets]], view: CompactedView, now_ms: int
+    ) -> Iterator[tuple[Any, Any]]:
+        """Keys and values of group_records.py."""
         ids = {topic.name: topic.id.hex for topic in self._image.topics}
-        state: dict[Any, Any] = {}
-        for name, group in self._offsets.in_bucket(number)[1].items():
+        for name, group in known:
             if group.kept is not None:
                 if group.kept.kind == MEMBERS:
-                    state.update(consumer_group(name, group.kept.row, group.kept.members.items()))
+                    yield from [*consumer_group(name, group.kept.row, [*group.kept.members.items()])]
             elif group.generation:
-                state[GROUP, name] = GroupMetadata(group.protocol_type or "", group.generation)
-            for (topic, partition), committed in group.offsets.items():
+                yield (GROUP, name), self._classic(name, group, view, now_ms)
+            for (topic, partition), committed in [*group.offsets.items()]:
                 if ids.get(topic) == committed.topic_id:
-                    state[OFFSET, name, topic, partition] = committed
-        for each in live:
-            if each.state in (GroupState.STABLE, GroupState.EMPTY) and each.generation:
-                state[GROUP, each.id] = self._metadata(each, now_ms)
-            elif (GROUP, each.id) in view.held:  # Kafka writes it again when the rebalance is over
-                state[GROUP, each.id] = view.held[GROUP, each.id]
-        return state
+                    yield (OFFSET, name, topic, partition), committed
+
+    def _classic(self, name: str, group: GroupOffsets, view: CompactedView, now_ms: int) -> GroupMetadata:
+        live = self._groups.get(name)
+        if live is not None and live.state in (GroupState.STABLE, GroupState.EMPTY):
+            return self._metadata(live, now_ms)
+        # While members rejoin, Kafka's log has the generation before.
+        held: GroupMetadata | None = None if live is None else view.held.get((GROUP, name))
+        return held or GroupMetadata(group.protocol_type or "", group.generation)
 
     def _metadata(self, group: ClassicGroup, now_ms: int) -> GroupMetadata:
         if self._since_start_ms is None:

@@ -21,7 +21,7 @@ from shards.mesh.turns import Turns
 LEAST = 10_000
 MAX_WASTE = 4
 AT_ONCE = 500
-READ_BYTES = 1 << 20
+READ_BYTES = 1 << 17
 MOST_BATCH_BYTES = 1 << 18
 
 State = Mapping[Any, Any]

@@ -101,6 +101,17 @@ async def test_a_committed_offset_is_read_on_every_shard(broker: TransactionalBr
     assert await end(broker, shard, *other) == (0, 0)
 
 
+async def test_a_group_with_many_offsets_is_read_whole(broker: TransactionalBroker) -> None:
+    broker.put_topic("many", 3000, topic_id=9)
+    topic_id = broker.image.topics.get("many").id.hex
+    places = [["many", topic_id, n, n, -1, ""] for n in range(3000)]
+    assert broker.groups[home_of_key("g", 1, broker.shards)].commit("g", "", None, -1, places) == 0
+    place = GROUP_METADATA, partition_of("g")
+    assert await end(broker, 1, *place) == (0, 3000)
+    code, found = await read(broker, 0, *place, offset=2990)
+    assert (code, found[-1][0][-4:]) == (0, pack(">i", 2999))
+
+
 async def test_an_offset_that_is_gone_is_a_tombstone(broker: TransactionalBroker) -> None:
     place = GROUP_METADATA, partition_of("g")
     commit(broker, "g", 5)
