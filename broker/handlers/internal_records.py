@@ -116,7 +116,7 @@ class InternalRecords:
         version, known = self._offsets.in_bucket(number)
         live = [group for name in known if (group := self._groups.get(name)) is not None]
         seen = (self._image.version, version, [(group.id, group.generation, group.state) for group in live])
-        if view.seen != seen:
+        if view.seen != seen or view.is_cut:
             pairs = self._turns.collect(self._pairs([*known.items()], view, now_ms))
             state = dict(await pairs if isinstance(pairs, Deferred) else pairs)
             await view.bring_up(state, now_ms)

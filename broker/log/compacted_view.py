@@ -6,7 +6,8 @@ for each key with another value, a tombstone for each that is gone. What changed
 V1  After `bring_up` the last record of each key in the log is what the state had, and there is no other key but with a tombstone.
 V2  A log of more than LEAST records holds at most MAX_WASTE times as many as the state has keys: then all are written once more,
     and the log begins there.
-V3  A log that somebody else began, a process before this one, is read first; only what differs is appended.
+V3  A log that somebody else began, a process before this one, or of which retention has dropped something, is read first;
+    only what differs is appended.
 """
 
 from __future__ import annotations
@@ -40,16 +41,24 @@ class CompactedView:
         self._encode = encode
         self._turns = turns
         self._loaded = False
+        self._start = -1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether somebody else has deleted records of the log since it was brought up."""
+        return self.log.start_offset != self._start
 
     async def bring_up(self, state: State, now_ms: int) -> None:
         """Nobody else calls this for this log meanwhile. Raises Rejected, and OSError: the log is read anew then."""
         try:
+            if self.is_cut:
+                self._loaded, self.held = False, {}
             first = {} if self._loaded else await self._load()
             self._loaded = False
             await self._append(self._changes(state, first), now_ms)
             if self.log.next_offset - self.log.start_offset > max(LEAST, MAX_WASTE * len(state)):
                 await self._compact(state, now_ms)
-            self.held, self._loaded = state, True
+            self.held, self._loaded, self._start = state, True, self.log.start_offset
         finally:
             if not self._loaded:
                 self.held, self.seen = {}, None

@@ -42,6 +42,7 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[
                 results.append(_FIXED)
                 continue
             leaders = internal_topics.leaders(state.brokers)
+            configs = {**internal_topics.CONFIGS[name], **configs}
         count = len(leaders) if leaders else int(_default_partitions(state) if partitions == -1 else partitions)
         canonical, problem = _problem(collisions, name, count, placed - before + count, configs)
         if problem:

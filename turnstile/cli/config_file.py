@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shards.config.internal_topics import INTERNAL_TOPICS
 from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
 
 _CLUSTER = {
@@ -131,7 +132,7 @@ def write(
             if not each["broker"]
         },
         "limits": {name: value for name, value in settings.items() if value is not None},
-        "topics": about["topics"],
+        "topics": {name: count for name, count in about["topics"].items() if name not in INTERNAL_TOPICS},
     }
     lines = []
     for table, rows in tables.items():

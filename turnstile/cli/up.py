@@ -35,7 +35,11 @@ class _Topic(ParamType[tuple[str, int]]):
     name = "name[:partitions]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        from shards.config.internal_topics import INTERNAL_TOPICS
+
         name, _, partitions = str(value).partition(":")
+        if name in INTERNAL_TOPICS:
+            self.fail(f"{name!r} is an internal topic, which is made when a client asks for a coordinator", param, ctx)
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", ".."):
             self.fail(f"{name!r} is not a topic name: letters, digits, '.', '_' and '-', at most 249", param, ctx)
         if partitions and not (partitions.isdigit() and 1 <= int(partitions) <= 10_000):

@@ -87,6 +87,16 @@ async def test_a_successor_goes_on_where_the_log_ends(shown: Shown) -> None:
     assert shown.log.next_offset == 6
 
 
+async def test_what_retention_has_dropped_is_written_again(shown: Shown) -> None:
+    await shown.show(a=1, b=2)
+    await shown.show(a=1, b=3)
+    shown.log.delete_before(2)
+    assert shown.view.is_cut
+    await shown.show(a=1, b=3)
+    assert shown.records() == [(b"b", b"3"), (b"a", b"1")]
+    assert not shown.view.is_cut
+
+
 async def test_a_log_that_can_not_be_written_is_brought_up_later(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     await shown.show(a=1)
 

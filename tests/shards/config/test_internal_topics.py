@@ -62,11 +62,11 @@ def test_an_internal_topic_has_its_partitions_and_leaders_however_it_is_made(nam
     for partitions in (-1, PARTITIONS):
         now = ConfigState(3, {})
         now.put(create_topics(now, [["t", 2, {}]])[0])
-        delta, results = create_topics(now, [[name, partitions, CONFIGS[name]]])
+        delta, results = create_topics(now, [[name, partitions, {}]])
         assert results == [["", ""]]
         now.put(delta)
         assert now.topics[name]["leaders"] == leaders(3)
-        assert now.topics[name]["configs"]["cleanup.policy"] == "compact"
+        assert now.topics[name]["configs"] == CONFIGS[name]
         now.put(create_topics(now, [["u", 1, {}]])[0])
         assert now.topics["u"]["leaders"] == [2]  # those of others go on where they were
         assert create_partitions(now, [[name, 60]])[1][0][0] == "INVALID_PARTITIONS"

@@ -107,6 +107,7 @@ def test_server_properties_as_far_as_it_goes(tmp_path: Path) -> None:
         ("[[quota]]\nip = 'x'\nconnection_creation_rate = 5\n", "not a valid IP"),
         ("[listeners]\nX = 'nowhere'\n", "is not NAME=host:port"),
         ("[topics]\n'a b' = 1\n", "is not a topic name"),
+        ("[topics]\n__consumer_offsets = 50\n", "is an internal topic"),
         ("[users]\n'' = 'x'\n", "must have a name"),
         ("[listeners]\nX = '127.0.0.1:0,tls,key=a b,file=c'\n", "'file=c' is no option of a listener"),
     ],
@@ -125,10 +126,11 @@ def test_each_option_has_a_variable() -> None:
 
 def test_an_export_reads_back_whatever_clients_chose_as_names_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     names = ['quo"te', "back\\slash", "caf\u00e9 \U0001f600", "tab\t and \x7f", "\x9b31m"]
-    about = {"brokers": 2, "shards": 1, "topics": {}, "listeners": []}
+    about = {"brokers": 2, "shards": 1, "topics": {"orders": 6, "__consumer_offsets": 50}, "listeners": []}
     quotas = [{"entity": {"client-id": name}, "values": {"producer_byte_rate": 5.0}} for name in names]
     exported = write(about, {}, quotas, names, {"1": {"max.connections": 3}})
     again = read(toml(tmp_path, exported))
+    assert again.topics == ["orders:6"], "internal topics come by themselves"
     assert [entity["client-id"] for entity, _ in again.quotas] == names and exported.replace("\n", "").isprintable()
     assert '# broker 1 has "max.connections" = 3 of its own\n' in exported and "# [users]" in exported
 
