@@ -13,7 +13,8 @@ E1  A session is the higher epoch of the two incarnations. Epochs only rise, so 
 E2  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown, and only an end of
     its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
 E3  `sync version` follows every report that version made necessary, on the same link. So a shard that heard `sync` of
-    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all.
+    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all. What
+    `synced` says of revocations is T3 of tokens.py.
 E4  `unheard` are the older incarnations that have not told this one what they use: the pools at home here may be in use
     there by grants of this shard's predecessor. A younger incarnation has nothing that this one did not grant.
 """

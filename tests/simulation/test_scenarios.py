@@ -6,11 +6,15 @@ import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
 from simulation.crossing import (
     client_left,
+    confirmed_before_it_was_up,
     deadline_passed,
+    forced_without_end,
     late_report,
     left_after_the_answer,
     left_at_home,
     nobody_to_wait_for,
+    reported_as_the_home_dies,
+    restarted_as_the_home_dies,
     restarted_unseen,
     vanished_client,
 )
@@ -468,3 +472,16 @@ def test_a_late_connection_waits_for_nobody_and_those_that_wait_keep_their_place
 
 def test_a_shard_that_starts_again_unseen_is_heard_before_a_change_is_done() -> None:
     restarted_unseen()
+
+
+@pytest.mark.parametrize("dies", [reported_as_the_home_dies, restarted_as_the_home_dies])
+def test_a_holder_is_not_done_while_its_home_may_die_with_what_it_has_to_revoke(dies: Callable[[], None]) -> None:
+    dies()
+
+
+def test_a_change_is_done_while_connections_are_forced_in_without_end() -> None:
+    forced_without_end()
+
+
+def test_a_change_is_not_done_before_what_a_late_report_revokes_is_given_up() -> None:
+    confirmed_before_it_was_up()

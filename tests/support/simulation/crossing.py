@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulation.cluster import PER_IP, WAITING, SimulatedCluster, admitted, pending, refused
+from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
+from simulation.oracle import require
 from simulation.world import DEADLINE_S, SimulatedConnection
 
 from shards.limits.caps import CapRule
@@ -125,19 +126,109 @@ def left_at_home() -> SimulatedConnection:
     return late
 
 
+def reported_as_the_home_dies() -> None:
+    """A cap appears. One shard tells late of what it uses, and the home dies with what it asks another for. Raises Violation
+    if a connection in flight is let in when all are done: that other must not have been done while a report was due."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.open(2, on=third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for shard in (home, away, third):
+        world.apply(shard)
+        world.end_pass(shard)
+    drain(cluster, (home, away), (away, home), (home, away), (home, third), (away, third), (third, away))
+    drain(cluster, (third, home))
+    _home_dies(cluster, late)
+
+
+def restarted_as_the_home_dies() -> None:
+    """As `restarted_unseen`, but the home dies with what it asks for after the report."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    late = _restarted(cluster)
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    world.apply(away)
+    world.end_pass(away)
+    drain(cluster, (away, home))
+    drain(cluster, (third, home), most=1)
+    world.apply(home)
+    world.end_pass(home)
+    drain(cluster, (home, away), (away, home))
+    world.apply(third)
+    world.end_pass(third)
+    drain(cluster, (home, third), (away, third), (third, away), (third, home))
+    _home_dies(cluster, late)
+
+
+def _home_dies(cluster: SimulatedCluster, late: SimulatedConnection) -> None:
+    cluster.world.crash(cluster.home, eof_first=True)
+    cluster.run()
+    cluster.world.resume(late)
+    cluster.run()
+    cluster.restart(cluster.home)
+    cluster.finish()
+
+
+def _restarted(cluster: SimulatedCluster) -> SimulatedConnection:
+    """A shard that is not the home starts again, and has two connections. Another knows of it, the home does not. Returns
+    a connection in flight on that other."""
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.kill(third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    world.start(third)
+    drain(cluster, (home, third), (away, third), (third, away))
+    for _ in range(2):
+        assert admitted(world.arrive(third, (cluster.pool,)))
+    return late
+
+
+def drain(cluster: SimulatedCluster, *ways: tuple[int, int], most: int = 1000) -> None:
+    """Delivers what is under way, or the first `most` of that, one link after the other."""
+    world = cluster.world
+    for source, target in ways:
+        for _ in range(min(most, len(world.links[source, target].events))):
+            world.deliver(source, target)
+        world.end_pass(target)
+
+
+def forced_without_end() -> None:
+    """Connections are forced in beyond a cap all the time, so that the home revokes all the time. Raises Violation if a change
+    is not done after a few round trips all the same."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(1)
+    cluster.open(1, on=away)
+    version = world.push({**world.versions[-1], "broker": CapRule(100, TOTAL)})
+    for _ in range(6):
+        sent = len(world.links[home, away].events)
+        world.force(home, cluster.pool)
+        world.end_pass(home)
+        for shard in range(3):
+            if world.nodes[shard].pushed:
+                world.apply(shard)
+                world.end_pass(shard)
+        drain(cluster, (home, third), (away, third), (third, away), (third, home))
+        drain(cluster, (home, away), most=sent)  # all but what it asks for now
+        drain(cluster, (away, home), (away, third), (third, away))
+        assert world.nodes[home].snapshot().unsettled
+    require(world.acked == version, "5", "a change waits for what is revoked for other reasons")
+    cluster.run()
+    cluster.finish()
+
+
 def late_report() -> None:
     """A cap appears. One shard tells late of what it uses, so that the home revokes connections in flight on another.
     One goes on before its shard has read of that, the other after. Raises Violation if one is let in when all are done."""
     cluster = SimulatedCluster(3)
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
     third = 3 - home - away
-
-    def drain(*ways: tuple[int, int]) -> None:
-        for source, target in ways:
-            while world.links[source, target].events:
-                world.deliver(source, target)
-            world.end_pass(target)
-
     cluster.open(2, on=third)
     early, late = (world.arrive(away, (cluster.pool, "listener:A"), rated=True) for _ in range(2))
     cluster.run()
@@ -145,11 +236,11 @@ def late_report() -> None:
     for shard in (home, away):
         world.apply(shard)
         world.end_pass(shard)
-    drain((home, away), (away, home))
+    drain(cluster, (home, away), (away, home))
     world.apply(third)
     world.end_pass(third)
-    drain((home, third), (away, third), (third, away), (home, away), (away, third), (away, home))
-    drain((third, home), (home, third), (third, home))
+    drain(cluster, (home, third), (away, third), (third, away), (home, away), (away, third), (away, home))
+    drain(cluster, (third, home), (home, third), (third, home))
     world.resume(early)
     cluster.run()
     world.resume(late)
@@ -178,32 +269,60 @@ def restarted_unseen() -> None:
     cluster = SimulatedCluster(3)
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
     third = 3 - home - away
-
-    def drain(*ways: tuple[int, int], most: int = 1000) -> None:
-        for source, target in ways:
-            for _ in range(min(most, len(world.links[source, target].events))):
-                world.deliver(source, target)
-            world.end_pass(target)
-
-    cluster.kill(third)
-    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
-    cluster.run()
-    world.start(third)
-    drain((home, third), (away, third), (third, away))
-    for _ in range(2):
-        assert admitted(world.arrive(third, (cluster.pool,)))
+    late = _restarted(cluster)
     world.push({cluster.pool: CapRule(2, PER_IP)})
     world.apply(away)
     world.end_pass(away)
-    drain((away, home))
-    drain((third, home), most=1)
+    drain(cluster, (away, home))
+    drain(cluster, (third, home), most=1)
     world.apply(home)
     world.end_pass(home)
-    drain((home, away), (away, home))
+    drain(cluster, (home, away), (away, home))
     world.apply(third)
     world.end_pass(third)
     for _ in range(2):  # all but what the home tells in the end
-        drain((home, third), (away, third), (third, away), (third, home), (home, third), (away, third), (away, home))
+        drain(
+            cluster,
+            (home, third),
+            (away, third),
+            (third, away),
+            (third, home),
+            (home, third),
+            (away, third),
+            (away, home),
+        )
+    world.resume(late)
+    cluster.run()
+    cluster.finish()
+
+
+def confirmed_before_it_was_up() -> None:
+    """As `restarted_unseen`, but the home has said `synced` to another before it reads that the third is up at all. Raises
+    Violation if a connection in flight is let in when all are done."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    late = _restarted(cluster)
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for shard in (home, away):
+        world.apply(shard)
+        world.end_pass(shard)
+    drain(cluster, (home, away), (away, home), (home, away), (away, home))
+    world.apply(third)
+    world.end_pass(third)
+    drain(cluster, (home, third), (away, third), (third, away), (away, third), (third, away))
+    drain(cluster, (third, home), most=1)
+    for _ in range(2):  # all but what the home tells in the end
+        drain(
+            cluster,
+            (home, third),
+            (third, away),
+            (away, third),
+            (third, home),
+            (home, third),
+            (third, home),
+            (away, home),
+        )
     world.resume(late)
     cluster.run()
     cluster.finish()

@@ -4,7 +4,6 @@ The oracle has to see it: the parts' own check() is off. STOPS instead of an inv
 mutant notices, and the process would end.
 
 Guards that were removed because nothing needs them:
-* `synced` held back while a home revokes. A home asks for what it revokes before it says `synced`, on the same link.
 * A probe void after a report, or after a connection that was forced in: both are in use, so the cap is in use, too.
 * `synced` owed to a peer, forgotten when it dies. It is sent once the floor is reached, and an incarnation that comes up
   has no version: the floor falls, and rises with its own `sync`, which replaces what was owed.
@@ -18,7 +17,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from simulation.crossing import late_report, left_at_home, nobody_to_wait_for, restarted_unseen, vanished_client
+from simulation.crossing import (
+    forced_without_end,
+    late_report,
+    left_at_home,
+    nobody_to_wait_for,
+    reported_as_the_home_dies,
+    restarted_as_the_home_dies,
+    vanished_client,
+)
 from simulation.oracle import Violation
 from simulation.schedule import Schedule
 
@@ -193,17 +200,24 @@ MUTANTS = [
     _other(Cache, "settle", caches_while_tight, "3"),
     _other(Cache, "change", does_not_count_without_a_cap, "4"),
     _other(Cache, "rejoin", forgets_use_at_a_new_home, "1/5"),
-    _other(Peers, "floor", property(believes_everybody_reported), "1/5")._replace(script=late_report),
+    _other(Peers, "floor", property(believes_everybody_reported), "1/5")._replace(script=reported_as_the_home_dies),
     _other(Peers, "fresh", takes_any_session, "2"),
     _other(Grants, "drop", keeps_the_tokens_of_the_dead, "6"),
     _other(Waiting, "refuse", blames_another_value, "7"),
     _other(Cache, "sweep", keeps_idle_tokens, "8"),
     _other(Ledger, "sweep", keeps_empty_pools, "8"),
-    _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5")._replace(script=late_report),
+    _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5")._replace(
+        script=reported_as_the_home_dies
+    ),
+    _line(Tokens, "_sync", "self._ledger.reclaiming.mark()", "pass", "1/5"),
+    _line(Tokens, "_agree", "NEVER if self._ledger.reclaiming.marked else ", "", "1/5"),
+    _line(Tokens, "_agree", "self._ledger.reclaiming.marked", "self._ledger.revoking", "5")._replace(
+        script=forced_without_end
+    ),
     _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
     _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
     _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
-    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5")._replace(script=restarted_unseen),
+    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5")._replace(script=restarted_as_the_home_dies),
     _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
     _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
     _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
@@ -224,6 +238,7 @@ MUTANTS = [
         script=late_report
     ),
     _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
+    _line(Ledger, "returned", "self.reclaiming.answered(peer, contention.awaiting[peer] - 1)", "pass", "5"),
     _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
     _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3"),
@@ -249,7 +264,7 @@ def _broken(mutant: Mutant) -> Iterator[None]:
 
 
 SEEN = {
-    "grants_one_too_many": 0,
+    "grants_one_too_many": 1,
     "does_not_revoke": 12,
     "spares_connections_in_flight": 12,
     "is_done_at_once": 0,
@@ -260,35 +275,38 @@ SEEN = {
     "covers_latecomers_with_an_old_probe": 1,
     "refuses_latecomers": 1,
     "ignores_reclaim": 0,
-    "caches_while_tight": 4,
+    "caches_while_tight": 1,
     "does_not_count_without_a_cap": 10,
     "forgets_use_at_a_new_home": 23,
-    "takes_any_session": 19,
-    "keeps_the_tokens_of_the_dead": 17,
+    "takes_any_session": 21,
+    "keeps_the_tokens_of_the_dead": 3,
     "blames_another_value": 0,
     "keeps_idle_tokens": 0,
     "keeps_empty_pools": 0,
+    "Tokens._sync: pass for self._ledger.reclaiming.mark()": 204,
+    "Tokens._agree:  for NEVER if self._ledger.reclaiming.marked else ": 204,
     "Peers.agreed:  for  and all(acked >= version for acked in self.acked.values())": 40,
-    "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 41,
+    "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 152,
     "Peers.up: if True: for if epoch > self._epoch:": 322,
-    "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 15,
-    "Queues.forget: pass for attempt.deadline_s = None": 16,
+    "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 24,
+    "Queues.forget: pass for attempt.deadline_s = None": 99,
     "Queues.join: pass for attempt.deadline_s = None": 0,
-    "Waiting.expire: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 92,
+    "Waiting.expire: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 103,
     "Waiting.expire: self.version, not attempt.at_once) for self.version, True)": 458,
     "Waiting.expire: pool.rule.wait for pool.rule.wait and not attempt.at_once": 103,
-    "Waiting.refuse: at_once=False for at_once=wait": 103,
-    "Queues.ask: if runs: for if runs and runs[-1][3] == attempt.at_once:": 56,
-    "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 89,
-    "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 103,
+    "Waiting.refuse: at_once=False for at_once=wait": 92,
+    "Queues.ask: if runs: for if runs and runs[-1][3] == attempt.at_once:": 92,
+    "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 92,
+    "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 92,
     "Ledger._settle: pass for pool.enter(HomePoolMode.OPEN)": 0,
     "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 12,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 34,
-    "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 16,
-    "Refusals.consider: self._cover(pool.key) for self._alone[pool.key] = None": 3,
+    "Ledger.returned: pass for self.reclaiming.answered(peer, contention.awaiting[peer] - 1)": 48,
+    "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 24,
+    "Refusals.consider: self._cover(pool.key) for self._alone[pool.key] = None": 170,
     "Waiting._refused_here: alone for (alone and not self._peers.local)": 163,
-    "Peers.report: pass for self._gives.pop((peer, key), None)": 217,
+    "Peers.report: pass for self._gives.pop((peer, key), None)": 228,
     "Waiting.home_changed: peer for peer if peer != home else None": 278,
     "Tokens.peer_down: if False: for if self._applied:": 188,
     "Tokens.apply: () for filter(self._peers.is_dead, range(self.shards))": 346,
