@@ -36,6 +36,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.in_use: dict[int, int] = {}
         self.spare: dict[int, int] = {}
         self.waiting: dict[int, list[int]] = {}
+        self.at_once: set[int] = set()  # tickets
         self.tight: dict[int, bool] = {}
         self.ticket = 0
         for holder in HOLDERS:
@@ -50,12 +51,14 @@ class LedgerMachine(RuleBasedStateMachine):
         self.waiting[holder] = []
         self.tight[holder] = False
 
-    @rule(holder=holders, count=st.integers(1, 5))
-    def borrow(self, holder: int, count: int) -> None:
+    @rule(holder=holders, count=st.integers(1, 5), at_once=st.booleans())
+    def borrow(self, holder: int, count: int, at_once: bool) -> None:
         first = self.ticket + 1
         self.ticket += count
-        self.waiting[holder] += range(first, self.ticket + 1)
-        self.ledger.borrow(holder, POOL, count, count + 8, first, self.ticket)
+        tickets = range(first, self.ticket + 1)
+        self.waiting[holder] += tickets
+        self.at_once.update(tickets if at_once else ())
+        self.ledger.borrow(holder, POOL, count, count + 8, first, self.ticket, at_once)
 
     @rule(holder=holders)
     def read(self, holder: int) -> None:
@@ -78,7 +81,10 @@ class LedgerMachine(RuleBasedStateMachine):
                 else:
                     self.ledger.give(holder, POOL, 1)
         elif kind == "refuse":
-            self.waiting[holder] = [ticket for ticket in self.waiting[holder] if ticket > rest[1]]
+            last, wait = rest[1], rest[-1]
+            self.waiting[holder] = [
+                ticket for ticket in self.waiting[holder] if ticket > last or (wait and ticket not in self.at_once)
+            ]
         elif kind == "reclaim":
             n, self.spare[holder] = self.spare[holder], 0
             self.tight[holder] = True
