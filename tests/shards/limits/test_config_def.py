@@ -11,7 +11,7 @@ from shards.limits.config_def import BROKER, TOPIC, broker_setting
 from shards.limits.config_key import NOT_EMULATED
 from shards.limits.errors import ConfigInvalid
 
-DEFINITIONS = {"broker_settings.py", "topic_settings.py"}
+DEFINITIONS = {"broker_settings.py", "topic_settings.py", "internal_topics.py"}
 
 
 def words_of_the_code() -> set[str]:

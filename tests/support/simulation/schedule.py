@@ -83,6 +83,7 @@ class Schedule:
             self.changes, self.crashes, self.blinks = 0.3, 0.15, draw.choice([0.0, 0.9])
             self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.02, 0.1
             self.arrivals, self.forced = 0.6, 0.0
+        self.late_starts = 0.0
         starts = random.Random(f"late starts {seed}")  # of its own, so that the other seeds stay what they are
         if starts.random() < 0.06:  # shards that start under one version, and are heard of late, under the next
             kind = "late starts"
@@ -91,6 +92,7 @@ class Schedule:
             self.slow, self.patience_s, self.haste, self.passes = set(), 1000.0, 3, 250
             self.changes, self.no_cap_share, self.wait_share = 0.0, 0.0, 0.0
             self.rated, self.resumes, self.closes, self.arrivals = 0.7, 0.04, 0.1, 0.01
+            self.late_starts = 0.015
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
@@ -98,7 +100,7 @@ class Schedule:
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
-        calm = self.kind != "late starts" and not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
+        calm = not (self.crashes or self.cuts or self.stalls or self.late_starts) and self.patience_s > 100.0
         self.world.judges_order = calm and not self.cancels
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
         for _ in range(self.passes):
@@ -129,7 +131,7 @@ class Schedule:
             world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
         if draw.random() < self.cuts:
             self._cut_or_relink()
-        if self.kind == "late starts" and draw.random() < 0.015:
+        if self.late_starts and draw.random() < self.late_starts:
             self._start_late()
         if draw.random() < self.races:
             self._race()
