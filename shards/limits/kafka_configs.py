@@ -7,13 +7,12 @@ writes from Kafka's ConfigDefs. A password is described and can't be set: nothin
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pkgutil import get_data
 
 from shards.limits.config_key import ConfigKey, shown
 from shards.limits.config_types import BOOLEAN, CLASS, SECRET, TEXT, ConfigType, ValueType, number, one_of, whole, words
 from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 
-_TABLE = Path(__file__).with_name("kafka_configs.tsv")
 _RANGE = re.compile(r"\[(?P<low>-?[0-9]+),\.\.\.(?:,(?P<high>-?[0-9]+))?\](?P<also> or -1)?")
 _CHOICES = re.compile(r"\[(?P<choices>[A-Za-z_0-9]+(?:, [A-Za-z_0-9]+)*)\]")
 _WIDTHS = {"SHORT": (-(2**15), SHORT_MAX), "INT": (-(2**31), INT_MAX), "LONG": (-(2**63), LONG_MAX)}
@@ -22,7 +21,9 @@ _MOST = sys.float_info.max
 
 def rows(scope: str) -> Iterator[ConfigKey]:
     """The configs of a "broker", a "topic" or a "group"."""
-    for line in _TABLE.read_text("utf-8").splitlines():
+    table = get_data("shards.limits", "kafka_configs.tsv")  # also out of the zip that is shipped to workers
+    assert table is not None
+    for line in table.decode().splitlines():
         if line.startswith(f"{scope}\t"):
             _, name, kafka_type, default, validator, changes, doc = line.split("\t")
             kind = _kind(kafka_type, validator)

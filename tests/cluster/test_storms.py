@@ -58,13 +58,17 @@ def journal(cluster):
 def sweep(happened, cap_at):
     """The instants at which an address had more connections open than `cap_at(event)`, in the order of the clock.
 
-    A token is journaled as taken after it is and as released before it is, so what this finds has really happened.
+    A token is journaled as taken after it is and as released before it is, so what this finds has really happened. The
+    connections of a process that was lost count up to its last event: others may free its tokens before the coordinator says so.
     """
     now_open = Counter()
     of_process = {}
     beyond = []
+    last = {place(event): event for event in happened}
+    details = [json.loads(event["detail"]) for event in happened if event["kind"] == "shard_lost"]
+    lost = {place(detail) for detail in details}
     for event in happened:
-        key = (event["broker"], event["shard"], event["epoch"])
+        key = place(event)
         if event["kind"] == "admitted":
             now_open[event["ip"]] += 1
             of_process.setdefault(key, {})[event["conn"]] = event["ip"]
@@ -73,11 +77,14 @@ def sweep(happened, cap_at):
         elif event["kind"] == "closed":
             now_open[event["ip"]] -= 1
             del of_process[key][event["conn"]]
-        elif event["kind"] == "shard_lost":
-            detail = json.loads(event["detail"])
-            for ip in of_process.pop((detail["broker"], detail["shard"], detail["epoch"]), {}).values():
-                now_open[ip] -= 1
+        if key in lost and event is last[key]:
+            now_open.subtract(of_process.pop(key, {}).values())
     return beyond
+
+
+def place(where):
+    """The process of an event, or that it tells of."""
+    return where["broker"], where["shard"], where["epoch"]
 
 
 def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster):
