@@ -125,6 +125,8 @@ def formatted(tool: Any, topic: str, formatter: str, group: str) -> list[Any]:
 def test_kafkas_formatters_read_offsets_and_groups(tool, topic):
     make(tool.bootstrap, topic)
     consumer = KafkaConsumer(topic, bootstrap_servers=tool.bootstrap, group_id=topic, enable_auto_commit=False)
+    # kafka-python may join before it knows of the topic's partitions, assigns none of them then, and leaves it at that.
+    assert consumer.partitions_for_topic(topic) == {0}
     until(lambda: consumer.poll(timeout_ms=200) or consumer.assignment(), within_s=30, what="an assignment")
     consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(3, "", -1)})
     found = formatted(tool, OFFSETS, "OffsetsMessageFormatter", topic)[-1]
