@@ -12,7 +12,7 @@ from struct import pack
 from typing import Any, NamedTuple
 
 from broker.groups.committed_offsets import OffsetAndMetadata
-from broker.protocol.primitives import uvarint
+from broker.protocol.primitives import compact_array, compact_string, string
 
 OFFSET, GROUP = 1, 2
 CONSUMER_GROUP, MEMBER, TARGET, MEMBER_TARGET, MEMBER_ASSIGNMENT = 3, 5, 6, 7, 8
@@ -46,7 +46,7 @@ class GroupMetadata(NamedTuple):
 
 
 def key_of(key: Key) -> bytes:
-    packed = pack(">h", key[0]) + b"".join(_text(name) for name in key[1:3])
+    packed = pack(">h", key[0]) + b"".join(string(name) for name in key[1:3])
     return packed + pack(">i", key[3]) if key[0] == OFFSET else packed
 
 
@@ -70,9 +70,9 @@ def consumer_group(
     for member_id, member in members:
         (instance_id, rack_id, client_id, client_host, rebalance_ms, assignor, names, regex, _, state, member_epoch,
          previous_epoch, assigned, revoking, target) = member  # fmt: skip
-        asked = b"".join(_compact(text) for text in (instance_id, rack_id, client_id, client_host))
-        asked += _array([_compact(topic) for topic in names]) + _compact(regex or "")
-        asked += pack(">i", rebalance_ms) + _compact(assignor)
+        asked = b"".join(compact_string(text) for text in (instance_id, rack_id, client_id, client_host))
+        asked += compact_array([compact_string(topic) for topic in names]) + compact_string(regex or "")
+        asked += pack(">i", rebalance_ms) + compact_string(assignor)
         yield (MEMBER, name, member_id), pack(">h", 0) + asked + _NO_CLASSIC_MEMBER
         yield (MEMBER_TARGET, name, member_id), pack(">h", 0) + _places(target) + _NO_TAGS
         progress = pack(">hiib", 0, member_epoch, previous_epoch, state) + _places(assigned) + _places(revoking)
@@ -80,46 +80,28 @@ def consumer_group(
 
 
 def _offset(value: OffsetAndMetadata) -> bytes:
-    packed = pack(">hqi", 4, value.offset, value.leader_epoch) + _compact(value.metadata)
+    packed = pack(">hqi", 4, value.offset, value.leader_epoch) + compact_string(value.metadata)
     return packed + pack(">q", value.committed_ms) + _NO_TAGS
 
 
 def _group(group: GroupMetadata) -> bytes:
-    head = pack(">h", 3) + _text(group.protocol_type) + pack(">i", group.generation)
-    head += _text(group.protocol) + _text(group.leader) + pack(">qi", group.changed_ms, len(group.members))
+    head = pack(">h", 3) + string(group.protocol_type) + pack(">i", group.generation)
+    head += string(group.protocol) + string(group.leader) + pack(">qi", group.changed_ms, len(group.members))
     return head + b"".join(_member(each) for each in group.members)
 
 
 def _member(member: GroupMember) -> bytes:
     names = (member.id, member.instance_id, member.client_id, member.client_host)
-    packed = b"".join(_text(name) for name in names) + pack(">ii", member.rebalance_ms, member.session_ms)
+    packed = b"".join(string(name) for name in names) + pack(">ii", member.rebalance_ms, member.session_ms)
     return packed + _bytes(member.subscription) + _bytes(member.assignment)
 
 
 def _places(rows: Iterable[Sequence[Any]]) -> bytes:
     """[[topic id (hex), [number, ...]], ...]"""
-    return _array([
-        bytes.fromhex(topic_id) + _array([pack(">i", number) for number in numbers]) + _NO_TAGS
+    return compact_array([
+        bytes.fromhex(topic_id) + compact_array([pack(">i", number) for number in numbers]) + _NO_TAGS
         for topic_id, numbers in rows
     ])  # fmt: skip
-
-
-def _array(items: Sequence[bytes]) -> bytes:
-    return uvarint(len(items) + 1) + b"".join(items)
-
-
-def _compact(text: str | None) -> bytes:
-    if text is None:
-        return b"\0"
-    encoded = text.encode()
-    return uvarint(len(encoded) + 1) + encoded
-
-
-def _text(text: str | None) -> bytes:
-    if text is None:
-        return pack(">h", -1)
-    encoded = text.encode()
-    return pack(">h", len(encoded)) + encoded
 
 
 def _bytes(data: bytes) -> bytes:

@@ -101,9 +101,9 @@ class _Configs:
         methods: list[tuple[int, tuple[str, ...]]] = [
             (BROKER, ("alter_settings",)),
             (BROKER_LOGGER, ("alter_settings",)),
+            (TOPIC, ("alter_topic_configs",)),
+            *((kind, ("alter_resource_configs", record)) for kind, record in KINDS.items()),
         ]
-        methods += [(TOPIC, ("alter_topic_configs",))]
-        methods += [(kind, ("alter_resource_configs", record)) for kind, record in KINDS.items()]
         for kind, method in methods:
             of_kind = {resource: changes for resource, changes in wanted.items() if resource[0] == kind}
             faults |= await self._ask(method, of_kind, call, validate_only)

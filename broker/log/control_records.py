@@ -8,9 +8,7 @@ Source: ControlRecordType, EndTransactionMarker, MemoryRecords.withEndTransactio
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
-from broker.log.records import CHECKED_FROM, CONTROL, HEADER, MAGIC, OVERHEAD, TRANSACTIONAL
+from broker.log.records import CONTROL, HEADER, TRANSACTIONAL, sealed
 from broker.protocol.primitives import Buffer
 
 ABORT, COMMIT = 0, 1
@@ -35,9 +33,8 @@ def end_marker(producer_id: int, epoch: int, marker: EndTransactionMarker, now_m
         _zigzag(_RECORD_BYTES), 0, 0, 0, _zigzag(4), 0, COMMIT if marker.commit else ABORT, _zigzag(6), 0,
         marker.coordinator_epoch, 0,
     )  # fmt: skip
-    checked = struct.pack(">hiqqqhii", TRANSACTIONAL | CONTROL, 0, now_ms, now_ms, producer_id, epoch, -1, 1) + record
-    length = CHECKED_FROM - OVERHEAD + len(checked)
-    return struct.pack(">qiibI", 0, length, -1, MAGIC, crc32c(checked)) + checked
+    attributes = TRANSACTIONAL | CONTROL
+    return sealed(record, 1, now_ms, now_ms, attributes=attributes, producer_id=producer_id, epoch=epoch)
 
 
 def marker_of(buffer: Buffer, at: int = 0) -> EndTransactionMarker:

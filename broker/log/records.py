@@ -12,6 +12,7 @@ from crc32c import crc32c
 from broker.protocol.primitives import Buffer
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+_UNCHECKED, _CHECKED = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")  # the parts of a header
 PLACE = struct.Struct(">qii")  # base offset, length behind these two, leader epoch: what the log fills in
 OVERHEAD = 12  # the bytes that a batch's own length doesn't count
 CHECKED_FROM = 21  # where the checksum's range starts
@@ -61,6 +62,24 @@ class Rejected(Exception):
 def header_at(buffer: Buffer, at: int) -> Batch:
     """Raises struct.error if fewer than HEADER.size bytes are there."""
     return Batch._make(HEADER.unpack_from(buffer, at))
+
+
+def sealed(
+    records: bytes,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    *,
+    attributes: int = 0,
+    producer_id: int = -1,
+    epoch: int = -1,
+) -> bytes:
+    """A batch of `count` packed records, without a sequence number; timestamps in ms. Its base offset and leader epoch are the
+    log's to fill in."""
+    checked = (
+        _CHECKED.pack(attributes, count - 1, base_timestamp, max_timestamp, producer_id, epoch, -1, count) + records
+    )
+    return _UNCHECKED.pack(0, CHECKED_FROM - OVERHEAD + len(checked), -1, MAGIC, crc32c(checked)) + checked
 
 
 def checksum_holds(buffer: Buffer, batch: Batch, at: int = 0) -> bool:

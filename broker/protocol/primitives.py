@@ -1,10 +1,12 @@
-"""Kafka's primitive types on the wire, for compiled readers and writers (broker/protocol/codec.py) to call.
+"""Kafka's primitive types on the wire, for compiled readers and writers (broker/protocol/codec.py) to call, and for records that
+are packed as messages are.
 
 An unsigned varint has seven bits a byte, lowest first; lengths of flexible versions are such varints, plus one so
 that zero can be null. Tagged fields (KIP-482) are a count, then tag, size and value of each.
 """
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from mmap import mmap
@@ -81,6 +83,27 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def string(text: str | None) -> bytes:
+    """STRING, NULLABLE_STRING"""
+    if text is None:
+        return b"\xff\xff"
+    encoded = text.encode()
+    return len(encoded).to_bytes(2, "big", signed=True) + encoded
+
+
+def compact_string(text: str | None) -> bytes:
+    """COMPACT_STRING, COMPACT_NULLABLE_STRING"""
+    if text is None:
+        return b"\0"
+    encoded = text.encode()
+    return uvarint(len(encoded) + 1) + encoded
+
+
+def compact_array(items: Sequence[bytes]) -> bytes:
+    """COMPACT_ARRAY"""
+    return uvarint(len(items) + 1) + b"".join(items)
 
 
 def cut_text(encoded: bytes) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from struct import pack
 
-from broker.protocol.primitives import uvarint
+from broker.protocol.primitives import compact_array, compact_string, string, uvarint
 from broker.runtime.places import by_topic
 from broker.transactions.transaction_state import NONE, TransactionMetadata, TransactionState
 
@@ -15,21 +15,21 @@ _STATES = {state: number for number, state in enumerate(TransactionState)}
 """TransactionState.id."""
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
 _SECOND = 2
+_NONE = _NO_TAGS = b"\0"
 
 
 def key_of(transactional_id: str) -> bytes:
-    encoded = transactional_id.encode()
-    return pack(">hh", 0, len(encoded)) + encoded
+    return pack(">h", 0) + string(transactional_id)
 
 
 def value_of(m: TransactionMetadata) -> bytes:
     head = pack(">hqhib", 1, m.producer_id, m.producer_epoch, m.timeout_ms, _STATES[m.state])
-    topics = by_topic(sorted(m.partitions))
-    partitions = uvarint(0) if m.state is TransactionState.EMPTY else uvarint(len(topics) + 1)
-    for topic, numbers in topics.items():
-        name = topic.encode()
-        partitions += uvarint(len(name) + 1) + name
-        partitions += uvarint(len(numbers) + 1) + pack(f">{len(numbers)}i", *numbers) + uvarint(0)
+    partitions = _NONE
+    if m.state is not TransactionState.EMPTY:
+        partitions = compact_array([
+            compact_string(topic) + compact_array([pack(">i", number) for number in numbers]) + _NO_TAGS
+            for topic, numbers in by_topic(sorted(m.partitions)).items()
+        ])  # fmt: skip
     return head + partitions + pack(">qq", m.update_ms, m.start_ms) + _tagged(m)
 
 

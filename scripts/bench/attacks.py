@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from broker.protocol import apis, wire  # noqa: E402 - importable only from here on
+from broker.protocol.primitives import uvarint  # noqa: E402
 from broker.serve.call import Call  # noqa: E402
 from scripts.bench import machine, table  # noqa: E402
 
@@ -124,8 +125,8 @@ def delete_groups(port: int) -> None:
 
 def tags(port: int) -> None:
     """A header with 40 MB of tagged fields."""
-    body = b"".join(_uvarint(number) + b"\x04abcd" for number in range(1, 5_000_000))
-    head = struct.pack(">hhih", 3, _TAGS_VERSION, 7, 1) + b"x" + _uvarint(4_999_999) + body
+    body = b"".join(uvarint(number) + b"\x04abcd" for number in range(1, 5_000_000))
+    head = struct.pack(">hhih", 3, _TAGS_VERSION, 7, 1) + b"x" + uvarint(4_999_999) + body
     request = head + b"\x01\x00\x00\x00"
     ask(port, struct.pack(">i", len(request)) + request)
 
@@ -279,15 +280,6 @@ def _read(sock: socket.socket) -> None:
         if not piece:
             raise ConnectionError("closed")
         left -= len(piece)
-
-
-def _uvarint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def _bystander(port: int, pipe: Connection) -> None:

@@ -4,9 +4,8 @@ import ctypes
 import os
 import signal
 
-_prctl = ctypes.CDLL(
-    None, use_errno=True
-).prctl  # found here: a child that was forked beside other threads loads nothing
+# Found here: a child that was forked beside other threads loads nothing.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
 _PR_SET_PDEATHSIG = 1
 
 

@@ -147,8 +147,17 @@ def reported_as_the_home_dies() -> None:
 def restarted_as_the_home_dies() -> None:
     """As `restarted_unseen`, but the home dies with what it asks for after the report."""
     cluster = SimulatedCluster(3)
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    home, away = cluster.home, cluster.elsewhere
     third = 3 - home - away
+    late = _restarted_unheard(cluster, third)
+    drain(cluster, (home, third), (away, third), (third, away), (third, home))
+    _home_dies(cluster, late)
+
+
+def _restarted_unheard(cluster: SimulatedCluster, third: int) -> SimulatedConnection:
+    """A cap appears while the third shard starts again without it. Its home reads that it is up after the other's `sync`, and
+    before it applies the change itself. Returns the connection in flight."""
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
     late = _restarted(cluster)
     world.push({cluster.pool: CapRule(2, PER_IP)})
     world.apply(away)
@@ -160,8 +169,7 @@ def restarted_as_the_home_dies() -> None:
     drain(cluster, (home, away), (away, home))
     world.apply(third)
     world.end_pass(third)
-    drain(cluster, (home, third), (away, third), (third, away), (third, home))
-    _home_dies(cluster, late)
+    return late
 
 
 def _home_dies(cluster: SimulatedCluster, late: SimulatedConnection) -> None:
@@ -267,19 +275,9 @@ def restarted_unseen() -> None:
     """A cap appears while a shard starts again, still without it. Its home reads that the shard is up after another's `sync`
     and before it applies the change itself. Raises Violation if a connection in flight is let in when all are done."""
     cluster = SimulatedCluster(3)
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    home, away = cluster.home, cluster.elsewhere
     third = 3 - home - away
-    late = _restarted(cluster)
-    world.push({cluster.pool: CapRule(2, PER_IP)})
-    world.apply(away)
-    world.end_pass(away)
-    drain(cluster, (away, home))
-    drain(cluster, (third, home), most=1)
-    world.apply(home)
-    world.end_pass(home)
-    drain(cluster, (home, away), (away, home))
-    world.apply(third)
-    world.end_pass(third)
+    late = _restarted_unheard(cluster, third)
     for _ in range(2):  # all but what the home tells in the end
         drain(
             cluster,
@@ -291,7 +289,7 @@ def restarted_unseen() -> None:
             (away, third),
             (away, home),
         )
-    world.resume(late)
+    cluster.world.resume(late)
     cluster.run()
     cluster.finish()
 
