@@ -89,11 +89,15 @@ class Queues:
     def pop_up_to(self, key: str, ticket: int, *, at_once: bool) -> list[Attempt]:
         """Takes the attempts up to a ticket out of a queue; `at_once`: those alone that are marked so."""
         found: list[Attempt] = []
-        kept: deque[Attempt] = deque()
-        for attempt in self._queues.pop(key, ()):
-            (found if attempt.ticket <= ticket and (attempt.at_once or not at_once) else kept).append(attempt)
-        if kept:
-            self._queues[key] = kept
+        kept: list[Attempt] = []
+        queue = self._queues.get(key)
+        while queue and queue[0].ticket <= ticket:
+            attempt = queue.popleft()
+            (found if attempt.at_once or not at_once else kept).append(attempt)
+        if queue is not None:
+            queue.extendleft(reversed(kept))
+            if not queue:
+                del self._queues[key]
         return found
 
     def take_unasked(self) -> list[str]:
