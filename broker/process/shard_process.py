@@ -173,7 +173,7 @@ class ShardProcess:
                         self.context.journal.start(self.plan.shards)
                         self._join_mesh(meshing)
                         journalling.start_soon(self._tick)
-                        await self.subscriber.ready.wait()
+                        await self.subscriber.ready.wait()  # before it listens (tokens.py, T5)
                         # Until here SIGTERM ends the process at once: it may wait in vain, and nothing is lost with it.
                         signals = at_end.enter_context(trio.open_signal_receiver(signal.SIGTERM))
                         async with trio.open_nursery() as connecting:

@@ -15,7 +15,7 @@ L6  When more tokens are out than the cap allows, every holder is asked for the 
     cached ones, and those of connections still in flight. `revoking` are the pools for which not all have answered.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from shards.limits.caps import CapRule
 from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, PoolTable
-from shards.tokens.reclaims import Reclaims
 from shards.tokens.refusals import Refusals
 
 Granted = Callable[[str, int, int, bool], None]
@@ -53,7 +52,6 @@ class Ledger:
         self.on_reclaim: Returned | None = None
         self.on_loss: Lost | None = None
         self.reclaims = 0
-        self.reclaiming = Reclaims()
         self.grants = Grants(shard for shard in range(shards) if shard != me)
         self._contended: dict[str, Contention] = {}
         self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of)
@@ -163,7 +161,6 @@ class Ledger:
         """A lost shard is up again, in the same incarnation: a `reclaim` sent to it may have got lost, and is sent again."""
         for key, contention in self._contended.items():
             if peer in contention.awaiting:
-                self.reclaiming.answered(peer, contention.awaiting[peer] - 1)
                 contention.awaiting[peer] = 1
                 self._peers.post(peer, ("reclaim", key, key in self.revoking))
 
@@ -288,7 +285,6 @@ class Ledger:
             holders.append(self._me)
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
-            self.reclaiming.asked(peer)
             self._peers.post(peer, ("reclaim", pool.key, revoke))
         pool.enter(HomePoolMode.RECLAIMING if contention.awaiting else HomePoolMode.TIGHT)
         self.reclaims += 1
@@ -296,7 +292,6 @@ class Ledger:
     def _answered(self, pool: HomePool, contention: Contention, peer: int, answers: int) -> None:
         if not answers:
             return
-        self.reclaiming.answered(peer, answers)
         contention.awaiting[peer] -= answers
         if not contention.awaiting[peer]:
             del contention.awaiting[peer]
@@ -372,10 +367,6 @@ class Ledger:
         self.grants.check(pools)
         assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
         assert self.blocked.keys() <= pools.keys()
-        owed = Counter[int]()
-        for asked in self._contended.values():
-            owed.update(asked.awaiting)
-        assert self.reclaiming.owed() == owed
         for key, pool in pools.items():
             contention = self._contended.get(key)
             assert pool.tight == (pool.mode is not HomePoolMode.OPEN), key

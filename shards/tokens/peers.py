@@ -13,8 +13,7 @@ E1  A session is the higher epoch of the two incarnations. Epochs only rise, so 
 E2  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown, and only an end of
     its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
 E3  `sync version` follows every report that version made necessary, on the same link. So a shard that heard `sync` of
-    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all. What
-    `synced` says of revocations is T3 of tokens.py.
+    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all.
 E4  `unheard` are the older incarnations that have not told this one what they use: the pools at home here may be in use
     there by grants of this shard's predecessor. A younger incarnation has nothing that this one did not grant.
 """
@@ -44,7 +43,6 @@ class Peers:
         self.unheard = set(others)
         self.synced = dict.fromkeys(others, NEVER)  # what each peer that is not dead has applied
         self.acked = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
-        self._floor: float = min(self.synced.values(), default=float("inf"))
 
     # Incarnations
 
@@ -66,7 +64,6 @@ class Peers:
         self._session[peer] = max(self._epoch, epoch)
         self._outbox[peer] = []
         self.synced[peer] = self.acked[peer] = NEVER
-        self._floor = NEVER
         if epoch > self._epoch:
             self.unheard.discard(peer)
 
@@ -83,7 +80,6 @@ class Peers:
         self.unheard.discard(peer)
         self.synced.pop(peer, None)
         self.acked.pop(peer, None)
-        self._floor = min(self.synced.values(), default=float("inf"))
 
     def fresh(self, peer: int, message: Message) -> bool:
         """Whether a message comes from the peer's present incarnation and is meant for ours."""
@@ -94,17 +90,16 @@ class Peers:
     @property
     def floor(self) -> float:
         """The version that every peer that is not dead has applied and reported for; NEVER while one has told none."""
-        return self._floor
+        return min(self.synced.values(), default=float("inf"))
 
     def heard_sync(self, peer: int, version: int) -> None:
         """A peer has applied a version; its reports came before."""
         self.unheard.discard(peer)
         self.synced[peer] = version
-        self._floor = min(self.synced.values())
 
     def agreed(self, version: int) -> bool:
         """Whether every peer that is not dead has applied this version, and answered that it heard of ours."""
-        return self._floor >= version and all(acked >= version for acked in self.acked.values())
+        return self.floor >= version and all(acked >= version for acked in self.acked.values())
 
     # What is to be sent
 

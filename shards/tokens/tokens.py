@@ -9,14 +9,13 @@ T2  Decided at once, on this shard: a token that is cached, free at home, or of 
     shard (refusals.py says why).
 T3  A version is done here when every peer that is not dead has applied it, and has confirmed (`synced`) that it heard
     of its use from all others. What a home has to revoke for a version it asks for before it confirms, on the same
-    link. It may have confirmed the version to a holder already when it meets a shard that started meanwhile, under an
-    older one, and whose report makes it revoke: so before it confirms anything it has the answers to all that it had
-    asked for when it heard the last `sync`. What it asks for later, for connections that are forced in, delays nothing.
-    So when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted beyond it.
-    What a home that died can't revoke any more, its holders discard.
+    link; so when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted
+    beyond it. What a home that died can't revoke any more, its holders discard.
 T4  A connection that waits for a home which does not answer within the deadline is refused as `unavailable`. Under a
     rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for one that asked `at_once`:
     it is never refused as by a cap without the proof of refusals.py.
+T5  No connection asks for a token before the first version is done here: the broker opens its listeners then. So every
+    home that lives knows of a shard before that uses tokens, and waits for its report when the next version comes.
 """
 
 from collections import deque
@@ -29,7 +28,7 @@ from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Granted, Ledger, Lost, Returned
-from shards.tokens.peers import NEVER, Message, Peers
+from shards.tokens.peers import Message, Peers
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting
 
@@ -358,7 +357,6 @@ class Tokens:
     def _sync(self, peer: int, version: int) -> None:
         self._peers.heard_sync(peer, version)
         self._ledger.heard(peer)
-        self._ledger.reclaiming.mark()
         self._owed[peer] = version
 
     def _synced(self, peer: int, version: int) -> None:
@@ -369,8 +367,7 @@ class Tokens:
         if self._ledger.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
-        known = NEVER if self._ledger.reclaiming.marked else min(self.version, self._peers.floor)
-        for peer in [peer for peer, version in self._owed.items() if version <= known]:
+        for peer in [peer for peer, version in self._owed.items() if version <= min(self.version, self._peers.floor)]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
         if self._applied and self._peers.agreed(self._applied[0][0]):
             self._applied.popleft()[1]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
+from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, pending, refused
 from simulation.oracle import require
 from simulation.world import DEADLINE_S, SimulatedConnection
 
@@ -144,34 +144,6 @@ def reported_as_the_home_dies() -> None:
     _home_dies(cluster, late)
 
 
-def restarted_as_the_home_dies() -> None:
-    """As `restarted_unseen`, but the home dies with what it asks for after the report."""
-    cluster = SimulatedCluster(3)
-    home, away = cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    late = _restarted_unheard(cluster, third)
-    drain(cluster, (home, third), (away, third), (third, away), (third, home))
-    _home_dies(cluster, late)
-
-
-def _restarted_unheard(cluster: SimulatedCluster, third: int) -> SimulatedConnection:
-    """A cap appears while the third shard starts again without it. Its home reads that it is up after the other's `sync`, and
-    before it applies the change itself. Returns the connection in flight."""
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    late = _restarted(cluster)
-    world.push({cluster.pool: CapRule(2, PER_IP)})
-    world.apply(away)
-    world.end_pass(away)
-    drain(cluster, (away, home))
-    drain(cluster, (third, home), most=1)
-    world.apply(home)
-    world.end_pass(home)
-    drain(cluster, (home, away), (away, home))
-    world.apply(third)
-    world.end_pass(third)
-    return late
-
-
 def _home_dies(cluster: SimulatedCluster, late: SimulatedConnection) -> None:
     cluster.world.crash(cluster.home, eof_first=True)
     cluster.run()
@@ -179,21 +151,6 @@ def _home_dies(cluster: SimulatedCluster, late: SimulatedConnection) -> None:
     cluster.run()
     cluster.restart(cluster.home)
     cluster.finish()
-
-
-def _restarted(cluster: SimulatedCluster) -> SimulatedConnection:
-    """A shard that is not the home starts again, and has two connections. Another knows of it, the home does not. Returns
-    a connection in flight on that other."""
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    cluster.kill(third)
-    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
-    cluster.run()
-    world.start(third)
-    drain(cluster, (home, third), (away, third), (third, away))
-    for _ in range(2):
-        assert admitted(world.arrive(third, (cluster.pool,)))
-    return late
 
 
 def drain(cluster: SimulatedCluster, *ways: tuple[int, int], most: int = 1000) -> None:
@@ -268,59 +225,4 @@ def nobody_to_wait_for() -> None:
     assert pending(waiting) and refused(late)
     cluster.close([*opened])
     cluster.close([waiting])
-    cluster.finish()
-
-
-def restarted_unseen() -> None:
-    """A cap appears while a shard starts again, still without it. Its home reads that the shard is up after another's `sync`
-    and before it applies the change itself. Raises Violation if a connection in flight is let in when all are done."""
-    cluster = SimulatedCluster(3)
-    home, away = cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    late = _restarted_unheard(cluster, third)
-    for _ in range(2):  # all but what the home tells in the end
-        drain(
-            cluster,
-            (home, third),
-            (away, third),
-            (third, away),
-            (third, home),
-            (home, third),
-            (away, third),
-            (away, home),
-        )
-    cluster.world.resume(late)
-    cluster.run()
-    cluster.finish()
-
-
-def confirmed_before_it_was_up() -> None:
-    """As `restarted_unseen`, but the home has said `synced` to another before it reads that the third is up at all. Raises
-    Violation if a connection in flight is let in when all are done."""
-    cluster = SimulatedCluster(3)
-    world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    late = _restarted(cluster)
-    world.push({cluster.pool: CapRule(2, PER_IP)})
-    for shard in (home, away):
-        world.apply(shard)
-        world.end_pass(shard)
-    drain(cluster, (home, away), (away, home), (home, away), (away, home))
-    world.apply(third)
-    world.end_pass(third)
-    drain(cluster, (home, third), (away, third), (third, away), (away, third), (third, away))
-    drain(cluster, (third, home), most=1)
-    for _ in range(2):  # all but what the home tells in the end
-        drain(
-            cluster,
-            (home, third),
-            (third, away),
-            (away, third),
-            (third, home),
-            (home, third),
-            (third, home),
-            (away, home),
-        )
-    world.resume(late)
-    cluster.run()
     cluster.finish()

@@ -4,6 +4,7 @@ The oracle has to see it: the parts' own check() is off. STOPS instead of an inv
 mutant notices, and the process would end.
 
 Guards that were removed because nothing needs them:
+* `synced` held back while a home revokes. A home asks for what it revokes before it says `synced`, on the same link.
 * A probe void after a report, or after a connection that was forced in: both are in use, so the cap is in use, too.
 * `synced` owed to a peer, forgotten when it dies. It is sent once the floor is reached, and an incarnation that comes up
   has no version: the floor falls, and rises with its own `sync`, which replaces what was owed.
@@ -18,12 +19,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from simulation.crossing import (
-    forced_without_end,
     late_report,
     left_at_home,
     nobody_to_wait_for,
     reported_as_the_home_dies,
-    restarted_as_the_home_dies,
     vanished_client,
 )
 from simulation.oracle import Violation
@@ -209,15 +208,9 @@ MUTANTS = [
     _line(Tokens, "_agree", "min(self.version, self._peers.floor)", "self.version", "1/5")._replace(
         script=reported_as_the_home_dies
     ),
-    _line(Tokens, "_sync", "self._ledger.reclaiming.mark()", "pass", "1/5"),
-    _line(Tokens, "_agree", "NEVER if self._ledger.reclaiming.marked else ", "", "1/5"),
-    _line(Tokens, "_agree", "self._ledger.reclaiming.marked", "self._ledger.revoking", "5")._replace(
-        script=forced_without_end
-    ),
     _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
     _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
     _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
-    _line(Peers, "up", "self._floor = NEVER", "pass", "1/5")._replace(script=restarted_as_the_home_dies),
     _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
     _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
     _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
@@ -238,7 +231,6 @@ MUTANTS = [
         script=late_report
     ),
     _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
-    _line(Ledger, "returned", "self.reclaiming.answered(peer, contention.awaiting[peer] - 1)", "pass", "5"),
     _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
     _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3"),
@@ -283,8 +275,6 @@ SEEN = {
     "blames_another_value": 0,
     "keeps_idle_tokens": 0,
     "keeps_empty_pools": 0,
-    "Tokens._sync: pass for self._ledger.reclaiming.mark()": 204,
-    "Tokens._agree:  for NEVER if self._ledger.reclaiming.marked else ": 204,
     "Peers.agreed:  for  and all(acked >= version for acked in self.acked.values())": 40,
     "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 152,
     "Peers.up: if True: for if epoch > self._epoch:": 322,
@@ -302,7 +292,6 @@ SEEN = {
     "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 12,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 34,
-    "Ledger.returned: pass for self.reclaiming.answered(peer, contention.awaiting[peer] - 1)": 48,
     "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 24,
     "Refusals.consider: self._cover(pool.key) for self._alone[pool.key] = None": 170,
     "Waiting._refused_here: alone for (alone and not self._peers.local)": 163,

@@ -83,16 +83,6 @@ class Schedule:
             self.changes, self.crashes, self.blinks = 0.3, 0.15, draw.choice([0.0, 0.9])
             self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.02, 0.1
             self.arrivals, self.forced = 0.6, 0.0
-        self.late_starts = 0.0
-        starts = random.Random(f"late starts {seed}")  # of its own, so that the other seeds stay what they are
-        if starts.random() < 0.06:  # shards that start under one version, and are heard of late, under the next
-            kind = "late starts"
-            shards, self.caps, self.ips = 3, [1, 1, 2], self.ips[:1]
-            self.crashes = self.cuts = self.stalls = self.again = self.forced = self.cancels = 0.0
-            self.slow, self.patience_s, self.haste, self.passes = set(), 1000.0, 3, 250
-            self.changes, self.no_cap_share, self.wait_share = 0.0, 0.0, 0.0
-            self.rated, self.resumes, self.closes, self.arrivals = 0.7, 0.04, 0.1, 0.01
-            self.late_starts = 0.015
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
@@ -100,7 +90,7 @@ class Schedule:
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
-        calm = not (self.crashes or self.cuts or self.stalls or self.late_starts) and self.patience_s > 100.0
+        calm = not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
         self.world.judges_order = calm and not self.cancels
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
         for _ in range(self.passes):
@@ -131,8 +121,6 @@ class Schedule:
             world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
         if draw.random() < self.cuts:
             self._cut_or_relink()
-        if self.late_starts and draw.random() < self.late_starts:
-            self._start_late()
         if draw.random() < self.races:
             self._race()
         if draw.random() < self.stalls:
@@ -154,7 +142,7 @@ class Schedule:
         away = [each for node in world.nodes if node.shard != home for each in node.connections if pool in each.pools]
         closing = [each for each in away if each.state == "open"]
         waiting = [each for each in away if each.state == "pending" and pool in each.asked]
-        if closing and waiting:
+        if closing and waiting and world.listens(home):
             gone, closed = draw.choice(waiting), draw.choice(closing)
             world.cancel(gone)
             self._end_pass(gone.node.shard)
@@ -190,29 +178,6 @@ class Schedule:
         world.start(node.shard, silently=draw.random() < 0.3)
         self.oracle.look(node.shard)
 
-    def _start_late(self) -> None:
-        """Few connections are open, and no cap is set. A shard dies and starts again, which one peer hears late, and a third
-        shard hears late of that one. Both have connections already when a cap appears."""
-        world, draw = self.world, self.draw
-        for connection in [each for each in world.everybody if each.state == "open"]:
-            world.close(connection)
-        world.push({})
-        self._settle_down()
-        node, late, third = draw.sample(world.nodes, 3)
-        world.crash(node.shard, eof_first=False)
-        for other in world.nodes:
-            if other is not node:
-                while world.waiting_events(other.shard):
-                    world.deliver(world.waiting_events(other.shard)[0], other.shard)
-                self._end_pass(other.shard)
-        world.start(node.shard)
-        self.slow_links = {(node.shard, late.shard), (late.shard, third.shard)}
-        for shard, rated in ((third.shard, True), (node.shard, False), (node.shard, False)):
-            world.arrive(shard, tuple(self._pools()[:3]), rated=rated)
-            self._end_pass(shard)
-        pool = draw.choice(self._pools()[:2])  # of which a connection that waits for its rate has a token
-        world.push({pool: self._rule(pool)})
-
     def _pass(self, shard: int) -> None:
         """One pass of one shard's loop: some of what may happen in one, in any order."""
         steps = [self._read, self._read, self._configure, self._admit, self._end_some, self._end_some, self._tick]
@@ -246,6 +211,8 @@ class Schedule:
 
     def _admit(self, shard: int) -> None:
         world, draw = self.world, self.draw
+        if not world.listens(shard):
+            return
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):
                 pools = draw.choice([("broker", draw.choice(self.ips)), tuple(self._pools()[:3])])

@@ -474,11 +474,16 @@ class World:
 
     # Connections
 
+    def listens(self, shard: int) -> bool:
+        """Whether a shard accepts connections yet: from when its first version is done."""
+        return self.nodes[shard].done >= 0
+
     def arrive(
         self, shard: int, pools: tuple[str, ...], *, rated: bool = False, at_once: bool = False
     ) -> SimulatedConnection:
         """A connection is accepted by a shard. `rated`: before its last pool it waits for a rate (see resume). `at_once`: it
         waits for no other to close."""
+        assert self.listens(shard), "tokens.py, T5"
         self.instant += 1
         node = self.nodes[shard]
         first = len(pools) - 1 if rated and len(pools) > 1 else len(pools)
@@ -548,6 +553,7 @@ class World:
 
     def force(self, shard: int, pool: str) -> None:
         """A connection that the cap of its pool must not stop."""
+        assert self.listens(shard), "tokens.py, T5"
         self.instant += 1
         node = self.nodes[shard]
         connection = SimulatedConnection(self, len(self.everybody), node, (pool,), 1)

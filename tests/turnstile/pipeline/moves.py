@@ -46,7 +46,7 @@ class Planned(Schedule):
 
     def __init__(self, seed: int, rules: list[Rules]) -> None:
         super().__init__(seed)
-        self.changes = self.forced = self.races = self.late_starts = 0.0
+        self.changes = self.forced = self.races = 0.0
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0
         self.ips, self.listener = list(IPS), LISTENER
         self.rules = rules
