@@ -79,16 +79,14 @@ class Schedule:
             self.closes, self.arrivals = 0.3, 0.6
         if kind == "homes die":  # caches full of tokens, caps that are cut, and homes that die and return
             shards, self.caps, self.ips = draw.choice([2, 3, 4]), [1, 2, 3, 40], self.ips[:1]
-            self.slow, self.haste = set(), draw.choice([1, 3])
-            far = draw.randrange(-1, shards)  # it hears late of the others, and they of it; -1: none does
-            self.slow_links = {link for each in range(shards) if far >= 0 for link in ((far, each), (each, far))}
-            self.changes, self.crashes, self.blinks = (
-                draw.choice([0.02, 0.3]),
-                draw.choice([0.03, 0.15]),
-                draw.choice([0.0, 0.9]),
-            )
+            self.slow, self.slow_links, self.haste = set(), set(), draw.choice([1, 3])
+            self.changes, self.crashes, self.blinks = 0.3, 0.15, draw.choice([0.0, 0.9])
             self.rated, self.resumes, self.closes = draw.choice([0.0, 0.5]), 0.02, 0.1
             self.arrivals, self.forced = 0.6, 0.0
+            if draw.random() < 0.3:  # a shard is far from the others: a new home hears late what it uses
+                far = draw.randrange(shards)
+                self.slow_links = {link for each in range(shards) for link in ((far, each), (each, far))}
+                self.changes, self.crashes = 0.02, 0.03
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
