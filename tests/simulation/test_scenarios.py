@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
 from simulation.crossing import (
+    changed_as_the_home_dies,
     client_left,
     deadline_passed,
     drain,
@@ -12,8 +13,12 @@ from simulation.crossing import (
     late_report,
     left_after_the_answer,
     left_at_home,
+    left_before_its_grant_was_read,
     nobody_to_wait_for,
     reported_as_the_home_dies,
+    returned_unheard,
+    returned_within_a_pass,
+    unanswered_at_once,
     vanished_client,
 )
 from simulation.world import SimulatedConnection
@@ -475,3 +480,24 @@ def test_a_holder_is_not_done_while_its_home_may_die_with_what_it_has_to_revoke(
 
 def test_a_change_is_done_while_connections_are_forced_in_without_end() -> None:
     forced_without_end()
+
+
+def test_a_home_that_is_back_grants_nothing_before_all_have_told_what_they_use() -> None:
+    returned_unheard()
+
+
+@pytest.mark.parametrize("dead_before", [False, True])
+def test_what_a_dead_home_cannot_revoke_its_holder_gives_up(dead_before: bool) -> None:
+    changed_as_the_home_dies(dead_before=dead_before)
+
+
+def test_what_a_home_asked_for_is_not_answered_to_its_next_incarnation() -> None:
+    returned_within_a_pass()
+
+
+def test_a_token_granted_to_a_connection_that_left_in_that_pass_is_not_in_use() -> None:
+    left_before_its_grant_was_read()
+
+
+def test_a_late_connection_is_refused_at_the_deadline_though_others_may_wait() -> None:
+    unanswered_at_once()

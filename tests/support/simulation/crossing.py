@@ -226,3 +226,110 @@ def nobody_to_wait_for() -> None:
     cluster.close([*opened])
     cluster.close([waiting])
     cluster.finish()
+
+
+def returned_unheard() -> None:
+    """A home starts again and hears one shard before the other, whose connections use all of a cap. Raises Violation if the
+    first gets a token."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(2)
+    cluster.open(2, on=away)
+    cluster.kill(home)
+    world.start(home)
+    world.arrive(third, (cluster.pool,))
+    drain(cluster, (home, third), (third, home), (home, third))
+    cluster.run()
+    cluster.finish()
+
+
+def changed_as_the_home_dies(*, dead_before: bool) -> None:
+    """A cap is cut, and its home dies before it can revoke what a connection in flight holds: before or after its holder
+    has applied the change. Raises Violation if that connection is let in when all are done."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(3)
+    cluster.open(2, on=third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    if dead_before:
+        cluster.kill(home)
+    world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
+    world.apply(away)
+    world.end_pass(away)
+    if not dead_before:
+        cluster.kill(home)
+    cluster.run()
+    world.resume(late)
+    cluster.run()
+    cluster.restart(home)
+    cluster.finish()
+
+
+def returned_within_a_pass() -> None:
+    """A shard reads in one pass what its home asks it to revoke, that the home died, and that it is back. Fails if the new
+    incarnation gets the answer."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(3)
+    cluster.open(2, on=third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
+    world.apply(home)
+    world.end_pass(home)
+    world.crash(home, eof_first=False)
+    for _ in range(2):
+        while world.links[home, away].events:
+            world.deliver(home, away)
+        if not world.nodes[home].alive:
+            world.start(home)
+    world.end_pass(away)
+    cluster.run()
+    world.resume(late)
+    cluster.run()
+    cluster.finish()
+
+
+def left_before_its_grant_was_read() -> None:
+    """A home grants its own connection the only token, which leaves in that pass, before another shard's connection asks.
+    Raises Violation if that one is refused."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.set_cap(1)
+    opened = cluster.open(1, on=away)
+    gone = cluster.arrive(on=home)
+    world.end_pass(home)
+    drain(cluster, (home, away))  # what is reclaimed: nothing is cached
+    world.close(opened[0])
+    world.end_pass(away)
+    cluster.arrive(on=third)
+    world.end_pass(third)
+    world.deliver(away, home)
+    world.end_pass(home)
+    world.deliver(away, home)
+    client_left(cluster, gone)
+    world.deliver(third, home)
+    world.end_pass(home)
+    cluster.run()
+    cluster.finish()
+
+
+def unanswered_at_once() -> None:
+    """A connection that waits for nobody asks a home that does not answer, under a rule that lets others wait. Raises
+    Violation if it is not refused at the deadline."""
+    cluster = SimulatedCluster(3)
+    world, away = cluster.world, cluster.elsewhere
+    cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
+    cluster.open(1, on=cluster.home)
+    late = world.arrive(away, (cluster.pool,), at_once=True)
+    world.end_pass(away)
+    deadline_passed(cluster, late)
+    world.end_pass(away)
+    require(not pending(late), "3", "waits beyond the deadline:", late.number)
+    cluster.run()
+    cluster.finish()

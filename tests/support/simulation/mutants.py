@@ -16,13 +16,19 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from simulation.crossing import (
+    changed_as_the_home_dies,
     late_report,
     left_at_home,
+    left_before_its_grant_was_read,
     nobody_to_wait_for,
     reported_as_the_home_dies,
+    returned_unheard,
+    returned_within_a_pass,
+    unanswered_at_once,
     vanished_client,
 )
 from simulation.oracle import Violation
@@ -209,14 +215,18 @@ MUTANTS = [
         script=reported_as_the_home_dies
     ),
     _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5"),
-    _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
+    _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5")._replace(
+        script=returned_unheard
+    ),
     _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
     _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
     _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
     _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
     _line(Waiting, "expire", "if not (waits and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"),
     _line(Waiting, "expire", "self.version, True)", "self.version, not attempt.at_once)", "3"),
-    _line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3"),
+    _line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3")._replace(
+        script=unanswered_at_once
+    ),
     _line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
     _line(Queues, "ask", "if runs and runs[-1][3] == attempt.at_once:", "if runs:", "3"),
     _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
@@ -233,12 +243,20 @@ MUTANTS = [
     _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
     _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
     _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
-    _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3"),
+    _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
+        script=left_before_its_grant_was_read
+    ),
     _line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
     _line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
-    _line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS),
-    _line(Tokens, "peer_down", "if self._applied:", "if False:", "1/5"),
-    _line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5"),
+    _line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
+        script=returned_within_a_pass
+    ),
+    _line(Tokens, "peer_down", "if self._applied:", "if False:", "1/5")._replace(
+        script=partial(changed_as_the_home_dies, dead_before=False)
+    ),
+    _line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5")._replace(
+        script=partial(changed_as_the_home_dies, dead_before=True)
+    ),
 ]
 
 
