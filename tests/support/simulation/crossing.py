@@ -239,6 +239,7 @@ def returned_unheard() -> None:
     cluster.kill(home)
     world.start(home)
     world.arrive(third, (cluster.pool,))
+    drain(cluster, (away, home), most=1)  # it is up; what it uses comes later
     drain(cluster, (home, third), (third, home), (home, third))
     cluster.run()
     cluster.finish()
