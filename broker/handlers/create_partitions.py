@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.remote import spawned
-from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_replicas, check_topics
+from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
+from shards.config.replicas import assignment_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.mesh.deferred import Spawn
 
 
 class MorePartitions(NamedTuple):
-    """An argument of Coordinator.create_partitions: `total` partitions; `leaders` of the added ones, None: it chooses."""
+    """An argument of Coordinator.create_partitions: `total` partitions; `replicas` of the added ones, None: it chooses."""
 
     name: str
     total: int
-    leaders: list[int] | None
+    replicas: Sequence[Sequence[int]] | None
 
 
 def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
@@ -45,7 +47,7 @@ class _CreatePartitions:
             late = {
                 topic.name: error
                 for topic in request.topics
-                if sizes.get(topic.name, 0) > 0 and (error := self._check_leaders(topic)).code
+                if sizes.get(topic.name, 0) > 0 and (error := self._check_replicas(topic)).code
             }
             errors |= await self._mutations.mutate(
                 "create_partitions", call, wanted, sizes, validate_only=request.validate_only, late=late
@@ -77,14 +79,15 @@ class _CreatePartitions:
         topic = self._image.topics.get(name)
         return 0 if topic is None else len(topic.leaders)
 
-    def _check_leaders(self, topic: CreatePartitionsTopic) -> TopicError:
+    def _check_replicas(self, topic: CreatePartitionsTopic) -> TopicError:
         """Errors that Kafka looks for only after it has charged the partitions."""
-        errors = [
-            check_replicas(assignment.broker_ids, self._cluster.brokers) for assignment in topic.assignments or ()
-        ]
-        return next((error for error in errors if error.code), NO_ERROR)
+        known = self._image.topics.get(topic.name)
+        factor = None if known is None else len(known.replicas[0])
+        assigned = (assignment.broker_ids for assignment in topic.assignments or ())
+        found = (assignment_problem(replicas, self._cluster.brokers, factor) for replicas in assigned)
+        return next((TopicError.of(problem) for problem in found if problem), NO_ERROR)
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:
-    leaders = [a.broker_ids[0] if a.broker_ids else -1 for a in topic.assignments or ()]
-    return MorePartitions(topic.name, topic.count, leaders or None)
+    replicas = [assignment.broker_ids for assignment in topic.assignments or ()]
+    return MorePartitions(topic.name, topic.count, replicas or None)

@@ -1,7 +1,6 @@
 """CreateTopics 2-7. Kafka's checks, messages and order; a request for more than 10,000 partitions is refused whole.
 
-A topic has one replica: of a manual assignment the first replica of each partition is taken as its leader, and a
-replication factor above the number of brokers is refused as Kafka refuses it.
+Replicas beside the leader are names (shards/config/replicas.py).
 Source: ReplicationControlManager of Kafka 4.1.
 """
 
@@ -14,24 +13,27 @@ from typing import NamedTuple
 from broker.handlers.cluster_metadata import ClusterMetadata
 from broker.handlers.config_entries import topic_entries
 from broker.handlers.remote import spawned
-from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_replicas, check_topics
+from broker.handlers.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
+from shards.config.replicas import assignment_problem, factor_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.limits.errors import ConfigInvalid
 from shards.mesh.deferred import Spawn
 
 
 class NewTopic(NamedTuple):
-    """An argument of Coordinator.create_topics; `leaders` None: the coordinator chooses them."""
+    """An argument of Coordinator.create_topics: `replicas` of each partition, None: the coordinator chooses them, `factor` of
+    each, -1: as many as the default."""
 
     name: str
     partitions: int
     configs: dict[str, str | None]
-    leaders: list[int] | None
+    replicas: Sequence[Sequence[int]] | None
+    factor: int
 
 
 def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
@@ -53,7 +55,7 @@ class _CreateTopics:
             too_many = TopicError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
         elif wanted:
-            sizes = {name: len(new.leaders or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
+            sizes = {name: len(new.replicas or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
             errors |= await self._mutations.mutate(
                 "create_topics", call, wanted, sizes, validate_only=request.validate_only
             )
@@ -75,20 +77,7 @@ class _CreateTopics:
             return error
         if topic.assignments:
             return self._check_assignments(topic)
-        return self._check_replication_factor(topic.replication_factor)
-
-    def _check_replication_factor(self, factor: int) -> TopicError:
-        brokers = self._cluster.brokers
-        if factor == 0 or factor < -1:
-            message = "Replication factor must be larger than 0, or -1 to use the default value."
-            return TopicError(codes.INVALID_REPLICATION_FACTOR, message)
-        if factor > brokers:
-            return TopicError(
-                codes.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
-                f"be reached because only {brokers} broker(s) are registered.",
-            )
-        return NO_ERROR
+        return TopicError.of(factor_problem(self._factor(topic.replication_factor), self._cluster.brokers))
 
     def _check_assignments(self, topic: CreatableTopic) -> TopicError:
         if topic.replication_factor != -1:
@@ -97,10 +86,11 @@ class _CreateTopics:
         if topic.num_partitions != -1:
             message = "A manual partition assignment was specified, but numPartitions was not set to -1."
             return TopicError(codes.INVALID_REQUEST, message)
+        factor = len(topic.assignments[0].broker_ids)
         for assignment in topic.assignments:
-            error = check_replicas(assignment.broker_ids, self._cluster.brokers)
-            if error.code:
-                return error
+            problem = assignment_problem(assignment.broker_ids, self._cluster.brokers, factor)
+            if problem:
+                return TopicError.of(problem)
         if {a.partition_index for a in topic.assignments} != set(range(len(topic.assignments))):
             message = "partitions should be a consecutive 0-based integer sequence"
             return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
@@ -118,6 +108,7 @@ class _CreateTopics:
         # Not there: it was only validated, or another client has deleted it already.
         default = self._image.get("num.partitions") if topic.num_partitions == -1 else topic.num_partitions
         count = len(made.leaders) if made is not None else len(topic.assignments) or default
+        given = len(topic.assignments[0].broker_ids) if topic.assignments else self._factor(topic.replication_factor)
         configs = tuple(
             types.CreatableTopicConfigs(
                 name=e.name, value=e.value, read_only=False, config_source=e.source, is_sensitive=False
@@ -131,18 +122,21 @@ class _CreateTopics:
             error_message=None,
             topic_config_error_code=codes.NONE,
             num_partitions=count,
-            replication_factor=1,
+            replication_factor=len(made.replicas[0]) if made is not None else given,
             configs=configs,
         )
 
     def _partitions(self, asked: int) -> int:
         return self._image.get("num.partitions") if asked == -1 else asked
 
+    def _factor(self, asked: int) -> int:
+        return self._image.get("default.replication.factor") if asked == -1 else asked
+
 
 def _new(topic: CreatableTopic) -> NewTopic:
     configs = {config.name: config.value for config in topic.configs}
-    leaders = [a.broker_ids[0] for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
-    return NewTopic(topic.name, topic.num_partitions, configs, leaders or None)
+    replicas = [a.broker_ids for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
+    return NewTopic(topic.name, topic.num_partitions, configs, replicas or None, topic.replication_factor)
 
 
 def _check_configs(configs: Sequence[CreatableTopicConfig]) -> TopicError:

@@ -4,8 +4,8 @@ By name, all of them, or by id from version 12 (KIP-516). Topics that do not exi
 and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
 waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
 do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
-the endpoint of the listener the request came by. A topic has one replica, its leader. Not emulated:
-racks beyond showing broker.rack.
+the endpoint of the listener the request came by. Replicas beside the leader are names, and in sync
+(shards/config/replicas.py). Not emulated: racks beyond showing broker.rack.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ class _Metadata:
         for first in range(0, len(topic.leaders), PIECE):
             partitions += [
                 made(
-                    error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
-                    isr_nodes=(leader,), offline_replicas=(),
+                    error_code=codes.NONE, partition_index=n, leader_id=topic.leaders[n], leader_epoch=0,
+                    replica_nodes=replicas, isr_nodes=replicas, offline_replicas=(),
                 )
-                for n, leader in enumerate(topic.leaders[first : first + PIECE], first)
+                for n, replicas in enumerate(topic.replicas[first : first + PIECE], first)
             ]  # fmt: skip
             yield None
         yield call.types.MetadataResponseTopic(
@@ -214,18 +214,20 @@ class _Metadata:
         topic = self._image.topics.get(name)
         if topic is None:
             code = codes.INVALID_TOPIC_EXCEPTION if illegal_name(name) else codes.UNKNOWN_TOPIC_OR_PARTITION
-            leaders: list[tuple[int, int]] = []
+            described: list[tuple[int, int, Sequence[int]]] = []
         else:
             code = codes.NONE
-            leaders = [*enumerate(topic.leaders)][start : start + room]
+            described = [
+                (n, leader, topic.replicas[n]) for n, leader in [*enumerate(topic.leaders)][start : start + room]
+            ]
         partitions = tuple(
             types.DescribeTopicPartitionsResponsePartition(
-                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=(leader,),
-                isr_nodes=(leader,), offline_replicas=(),
+                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=replicas,
+                isr_nodes=replicas, offline_replicas=(),
                 # Java's admin client fails on null here.
                 eligible_leader_replicas=(), last_known_elr=(),
             )
-            for n, leader in leaders
+            for n, leader, replicas in described
         )  # fmt: skip
         topics.append(
             types.DescribeTopicPartitionsResponseTopic(

@@ -28,6 +28,11 @@ class TopicError(NamedTuple):
     code: int = codes.NONE
     message: str | None = None
 
+    @classmethod
+    def of(cls, problem: Sequence[str] | None) -> TopicError:
+        """A problem that the coordinator's own checks found, [error name, message]; None is none."""
+        return cls() if problem is None else cls(code_named(problem[0]), problem[1] or None)
+
 
 NO_ERROR = TopicError()
 DUPLICATE = TopicError(codes.INVALID_REQUEST, "Duplicate topic name.")
@@ -56,21 +61,6 @@ def check_topics(
             else:
                 wanted[topic.name] = asked(topic)
     return errors, wanted
-
-
-def check_replicas(replicas: Sequence[int], brokers: int) -> TopicError:
-    """The first error of a manual assignment of one partition, in a cluster of `brokers`."""
-    what = "The manual partition assignment includes"
-    if not replicas:
-        return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} an empty replica list.")
-    for broker in sorted(replicas):
-        if not 0 <= broker < brokers:
-            message = f"{what} broker {broker}, but no such broker is registered."
-            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
-    for broker, count in Counter(replicas).items():
-        if count > 1:
-            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {broker} more than once.")
-    return NO_ERROR
 
 
 class TopicMutations:
@@ -123,8 +113,4 @@ class TopicMutations:
             results = await ask_coordinator(self._mesh, method, changed_by(call), asked, *options)
         except ChangeFailed as failed:
             return {name: TopicError(failed.code, failed.message) for name in wanted}
-        return {
-            name: TopicError(code_named(error), message or None)
-            for name, (error, message) in zip(wanted, results, strict=True)
-            if error
-        }
+        return {name: TopicError.of(result) for name, result in zip(wanted, results, strict=True) if result[0]}

@@ -148,7 +148,7 @@ class Kafka:
             *init_producer_id.routes(ids, homes, spawn),
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
-            *reassignments.routes(image),
+            *reassignments.routes(image, mesh, spawn),
             *acls.routes(self.access, mesh, spawn),
             *create_topics.routes(shown, image, mutations, spawn),
             *create_partitions.routes(shown, image, mutations, spawn),

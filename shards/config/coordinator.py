@@ -25,6 +25,7 @@ from shards.config.changes import (
     users_delta,
 )
 from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
+from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, Store
@@ -173,7 +174,7 @@ class Coordinator:
     async def create_topics(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
-        """[name, partitions or -1, configs]. Returns [error name or "", message] for each."""
+        """As topic_changes.create_topics. Returns [error name or "", message] for each."""
         return await self._per_topic(who, lambda: create_topics(self.state, wanted), validate_only)
 
     async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> None:
@@ -186,8 +187,12 @@ class Coordinator:
     async def create_partitions(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
-        """[name, total]. Returns [error name or "", message] for each."""
+        """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
         return await self._per_topic(who, lambda: create_partitions(self.state, wanted), validate_only)
+
+    async def reassign(self, who: str, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> list[list[str]]:
+        """As reassignments.reassign. Returns [error name or "", message] for each."""
+        return await self._per_topic(who, lambda: reassign(self.state, wanted, factor_may_change), False)
 
     async def delete_topics(self, who: str, names: Sequence[str]) -> list[list[str]]:
         """Returns [error name or "", message] for each."""
@@ -223,8 +228,8 @@ class Coordinator:
             return lambda peer, *args: function(*args)
 
         for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs",
-                     "alter_resource_configs", "update_features", "create_topics", "create_partitions", "delete_topics",
-                     "allocate_producer_ids", "history"):  # fmt: skip
+                     "alter_resource_configs", "update_features", "create_topics", "create_partitions", "reassign",
+                     "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
             serve(name, without_peer(getattr(self, name)))
 
     # ---- how

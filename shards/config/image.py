@@ -10,9 +10,10 @@ The name is Kafka's: MetadataImage, built from deltas by MetadataDelta.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from shards.config.replicas import replicas_of
 from shards.limits.broker_config import given
 from shards.limits.caps import NO_RATE, CapRule, RateRule
 from shards.limits.config_def import BROKER, TOPIC
@@ -36,12 +37,14 @@ class ImageChange(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic. `leaders[n]` is the broker that leads partition n; `configs` are its own overrides, canonical text."""
+    """A topic. `leaders[n]` is the broker that leads partition n; `configs` are its own overrides, canonical text;
+    `replicas[n]` are the brokers that are named as replicas of partition n (replicas.py)."""
 
     name: str
     id: uuid.UUID
     leaders: list[int]
     configs: dict[str, str]
+    replicas: Sequence[Sequence[int]]
 
 
 class Topics:
@@ -66,7 +69,8 @@ class Topics:
         if old is not None:
             del self._by_id[old.id]
         if value is not None:
-            topic = Topic(name, uuid.UUID(hex=value["id"]), list(value["leaders"]), dict(value["configs"]))
+            topic_id = uuid.UUID(hex=value["id"])
+            topic = Topic(name, topic_id, list(value["leaders"]), dict(value["configs"]), replicas_of(value))
             self._by_name[name] = self._by_id[topic.id] = topic
 
     def __contains__(self, name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.changes import Change
+from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
@@ -69,6 +70,9 @@ def _check_topic(name: str, topic: Any) -> None:
     leaders = topic["leaders"]
     if not isinstance(leaders, list) or not leaders or not all(type(each) is int and each >= 0 for each in leaders):
         raise ValueError("its leaders are not broker ids")
+    replicas = replicas_of(topic)
+    if len(replicas) != len(leaders) or not all(leader in each for leader, each in zip(leaders, replicas, strict=True)):
+        raise ValueError("its replicas are not those of its partitions")
     canonical_configs(topic["configs"])
 
 

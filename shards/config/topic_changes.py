@@ -1,7 +1,7 @@
 """Topics to create, extend or delete, one by one: the outcome of each, with Kafka 4.1's error names and messages. Pure.
 
 Unlike settings, a batch of topics is not all or nothing: Kafka answers topic by topic, and so does this. A topic's
-leaders are spread round-robin over the brokers, going on where the last topic left off.
+leaders are spread round-robin over the brokers, going on where the last topic left off. Replicas: replicas.py.
 Sources: ReplicationControlManager and Topic of Kafka 4.1.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.replicas import Result, assignment_problem, factor_problem, placed, replicas_of, spread
 from shards.limits.broker_config import given
 from shards.limits.config_def import parse, topic_setting
 from shards.limits.errors import ConfigInvalid
 
-Result = list[str]  # [error name or "", message]
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -29,29 +29,33 @@ _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host thi
 
 
 def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[list[Change], list[Result]]:
-    """`wanted`: [name, partitions or -1, configs] and maybe a leader per partition. One result each, in order."""
+    """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
+    replication factor. One result each, in order."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     collisions = {name.replace(".", "_"): name for name in state.topics}
-    before = placed = _placed(state)
+    before = spread_so_far = _spread(state)
     for name, partitions, configs, *more in wanted:
-        leaders = more[0] if more and more[0] else None
+        replicas, factor = more[0] if more else None, more[1] if more[1:] else -1
         if name in internal_topics.CONFIGS:
-            if leaders or partitions not in (-1, internal_topics.PARTITIONS):
+            if replicas or partitions not in (-1, internal_topics.PARTITIONS):
                 results.append(_FIXED)
                 continue
-            leaders = internal_topics.leaders(state.brokers)
+            replicas = [[leader] for leader in internal_topics.leaders(state.brokers)]
             configs = {**internal_topics.CONFIGS[name], **configs}
-        count = len(leaders) if leaders else int(_default_partitions(state) if partitions == -1 else partitions)
-        canonical, problem = _problem(collisions, name, count, placed - before + count, configs)
+        count = len(replicas) if replicas else _default(state, "num.partitions", partitions)
+        canonical, problem = _problem(collisions, name, count, spread_so_far - before + count, configs)
+        factor = _default(state, "default.replication.factor", factor)
+        problem = problem or _replicas_problem(state, replicas, factor)
         if problem:
             results.append(problem)
             continue
-        leaders = leaders or [(placed + n) % state.brokers for n in range(count)]
-        placed += 0 if name in internal_topics.CONFIGS else count
+        leaders = [each[0] for each in replicas] if replicas else _next(state, spread_so_far, count)
+        replicas = replicas or spread(leaders, factor, state.brokers)
+        spread_so_far += 0 if name in internal_topics.CONFIGS else count
         collisions[name.replace(".", "_")] = name
-        delta.append(("topic", name, {"id": uuid.uuid4().hex, "leaders": leaders, "configs": canonical}))
+        delta.append(("topic", name, {"id": uuid.uuid4().hex, **placed(leaders, replicas), "configs": canonical}))
         results.append(_OK)
     return storable(delta), results
 
@@ -76,6 +80,13 @@ def _problem(
         return canonical_configs(configs), None
     except ConfigInvalid as error:
         return {}, ["INVALID_CONFIG", str(error)]
+
+
+def _replicas_problem(state: ConfigState, replicas: Sequence[Sequence[int]] | None, factor: int) -> Result | None:
+    if not replicas:
+        return factor_problem(factor, state.brokers)
+    found = (assignment_problem(each, state.brokers, len(replicas[0])) for each in replicas)
+    return next((problem for problem in found if problem), None)
 
 
 def canonical_configs(configs: dict[str, str | None]) -> dict[str, str]:
@@ -106,11 +117,12 @@ def illegal_name(name: str) -> str:
 
 
 def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[list[Change], list[Result]]:
-    """`wanted`: [name, total partitions] and maybe a leader per added partition."""
+    """`wanted`: [name, total partitions] and maybe the replicas of each added partition, the leader first. There are as many
+    of a partition as of the first."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
-    placed = _placed(state)
+    spread_so_far = _spread(state)
     for name, total, *more in wanted:
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
@@ -126,9 +138,13 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
         elif total - now > MAX_PARTITIONS_PER_REQUEST:
             results.append(["POLICY_VIOLATION", "Excessively large number of partitions per request."])
         else:
-            added = more[0] if more and more[0] else [(placed + n) % state.brokers for n in range(total - now)]
-            placed += len(added)
-            delta.append(("topic", name, {**topic, "leaders": [*topic["leaders"], *added]}))
+            old = replicas_of(topic)
+            given_replicas = more[0] if more else None
+            leaders = [each[0] for each in given_replicas or ()] or _next(state, spread_so_far, total - now)
+            added = given_replicas or spread(leaders, len(old[0]), state.brokers)
+            spread_so_far += len(added)
+            where = placed([*topic["leaders"], *leaders], [*old, *added])
+            delta.append(("topic", name, {"id": topic["id"], **where, "configs": topic["configs"]}))
             results.append(_OK)
     return storable(delta), results
 
@@ -162,11 +178,17 @@ def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) ->
     ])  # fmt: skip
 
 
-def _placed(state: ConfigState) -> int:
+def _next(state: ConfigState, spread_so_far: int, count: int) -> list[int]:
+    """The leaders of `count` more partitions."""
+    return [(spread_so_far + n) % state.brokers for n in range(count)]
+
+
+def _spread(state: ConfigState) -> int:
     """Partitions that were spread over the brokers; those of internal topics have leaders of their own."""
     topics = state.topics.items()
     return sum(len(topic["leaders"]) for name, topic in topics if name not in internal_topics.CONFIGS)
 
 
-def _default_partitions(state: ConfigState) -> Any:
-    return given(0, state.static, state.settings).get("num.partitions", 1)
+def _default(state: ConfigState, name: str, asked: int) -> int:
+    """What was asked for; for -1 what the setting says."""
+    return given(0, state.static, state.settings).get(name, 1) if asked == -1 else asked  # type: ignore[return-value]

@@ -57,3 +57,21 @@ def test_topic_records_group_and_offsets(target, topic):
     committed = {p.partition: o.offset for p, o in admin.list_group_offsets(group)[group].items()}
     admin.close()
     assert_committed_to_the_end(committed, ends)
+
+
+def test_a_topic_of_many_brokers_has_the_replicas_that_were_asked_for(three_brokers, topic):
+    admin = KafkaAdminClient(bootstrap_servers=three_brokers.bootstrap)
+    admin.create_topics([NewTopic(topic, 1, 3)])
+    (found,) = admin.describe_topics([topic])
+    (partition,) = found["partitions"]
+    leader, replicas = partition["leader_id"], partition["replica_nodes"]
+    assert sorted(replicas) == sorted(partition["isr_nodes"]) == [0, 1, 2]
+    assert replicas[0] == leader
+    producer = KafkaProducer(bootstrap_servers=three_brokers.bootstrap, acks="all")
+    assert producer.send(topic, b"x").get(timeout=30).offset == 0
+    producer.close(timeout=30)
+    place = TopicPartition(topic, 0)
+    assert admin.alter_partition_reassignments({place: [leader]}) == {place: None}
+    (found,) = admin.describe_topics([topic])
+    assert found["partitions"][0]["replica_nodes"] == [leader]
+    admin.close()

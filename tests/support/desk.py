@@ -156,7 +156,7 @@ class Desk:
         routes = [
             *metadata.routes(shown, image, mesh, meters, turns),
             *describe_cluster.routes(shown, image),
-            *reassignments.routes(image),
+            *reassignments.routes(image, mesh, SPAWN),
             *acls.routes(Access(image), mesh, SPAWN),
             *create_topics.routes(shown, image, mutations, SPAWN),
             *create_partitions.routes(shown, image, mutations, SPAWN),

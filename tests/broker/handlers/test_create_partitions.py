@@ -32,6 +32,21 @@ async def test_topics_grow(desk: Desk) -> None:
     assert desk.images[0, 0].topics.get("a").leaders[4:] == [2, 1]
 
 
+async def test_more_partitions_have_as_many_replicas_as_the_first(desk: Desk) -> None:
+    types = desk.types("create_topics", 7)
+    asked = types.CreatableTopic(name="a", num_partitions=1, replication_factor=2, assignments=(), configs=())
+    await desk.ask("create_topics", 7, topics=(asked,))
+    assert await grow(desk, ("a", 3, None)) == {"a": (0, None)}
+    assert desk.images[0, 0].topics.get("a").replicas == [[0, 1], [1, 2], [2, 0]]
+    code, message = (await grow(desk, ("a", 4, ((2,),))))["a"]
+    assert code == codes.INVALID_REPLICA_ASSIGNMENT
+    assert message.endswith(
+        "a partition with 1 replica(s), but this is not consistent with previous partitions, which have 2 replica(s)."
+    )
+    assert await grow(desk, ("a", 4, ((2, 1),))) == {"a": (0, None)}
+    assert desk.images[0, 0].topics.get("a").replicas[3] == [2, 1]
+
+
 async def test_topics_do_not_shrink_or_stay(desk: Desk) -> None:
     await desk.make_topic("a", 2)
     await desk.make_topic("b", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +114,10 @@ ASSIGNED = [
     ({1: (0,)}, "partitions should be a consecutive 0-based integer sequence"),
     ({0: ()}, "includes an empty replica list."),
     ({0: (1, 1)}, "includes the broker 1 more than once."),
+    (
+        {0: (1, 2), 1: (1,)},
+        "includes a partition with 1 replica(s), but this is not consistent with previous partitions, which have 2 replica(s).",
+    ),
 ]
 
 
@@ -124,10 +129,34 @@ async def test_impossible_assignments_are_refused(desk: Desk, assign: dict[int, 
 
 
 async def test_the_first_replica_of_an_assignment_leads(desk: Desk) -> None:
-    assign = {1: (0,), 0: (2, 1)}
+    assign = {1: (0, 1), 0: (2, 1)}
     found = await create(desk, {"name": "a", "partitions": -1, "replicas": -1, "assign": assign})
-    assert (found["a"].error_code, found["a"].num_partitions) == (0, 2)
+    assert (found["a"].error_code, found["a"].num_partitions, found["a"].replication_factor) == (0, 2, 2)
     assert desk.images[0, 0].topics.get("a").leaders == [2, 0]
+    assert await replicas(desk, "a") == {0: (2, [2, 1]), 1: (0, [0, 1])}
+
+
+async def test_a_replication_factor_names_the_brokers_that_follow(desk: Desk) -> None:
+    found = await create(desk, {"name": "a", "partitions": 3, "replicas": 2})
+    assert (found["a"].error_code, found["a"].replication_factor) == (0, 2)
+    assert await replicas(desk, "a") == {0: (0, [0, 1]), 1: (1, [1, 2]), 2: (2, [2, 0])}
+
+
+async def test_the_default_replication_factor(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, brokers=3, default_replication_factor="3")
+    await desk.start()
+    found = await create(desk, {"name": "a", "partitions": 1, "replicas": -1}, validate_only=True)
+    assert found["a"].replication_factor == 3
+    await create(desk, {"name": "a", "partitions": 1, "replicas": -1})
+    assert await replicas(desk, "a") == {0: (0, [0, 1, 2])}
+
+
+async def replicas(desk: Desk, topic: str) -> dict[int, tuple[int, list[int]]]:
+    """{partition: (leader, replicas)} as a client sees them; all of them are in sync."""
+    (described,) = (await desk.ask("metadata", 12, topics=None)).topics
+    assert described.name == topic
+    assert all(each.isr_nodes == each.replica_nodes for each in described.partitions)
+    return {each.partition_index: (each.leader_id, [*each.replica_nodes]) for each in described.partitions}
 
 
 async def test_a_name_given_twice_is_refused_once(desk: Desk) -> None:

@@ -1,0 +1,59 @@
+"""Other brokers as replicas of partitions that there are (KIP-455). Pure.
+
+Replicas are names (replicas.py): a reassignment is done at once, there is never one in progress, and none moves a leader.
+Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.replicas import Result, assignment_problem, placed, replicas_of
+
+NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress."]
+STAYS: Result = [
+    "INVALID_REPLICA_ASSIGNMENT",
+    "Partitions do not move in this cluster: the leader has to stay among the replicas.",
+]
+
+
+def reassign(
+    state: ConfigState, wanted: Sequence[Sequence[Any]], factor_may_change: bool
+) -> tuple[list[Change], list[Result]]:
+    """`wanted`: [topic, partition, replicas, or None to cancel]. One result each, in order; done at once, so that there is
+    never anything to cancel."""
+    bounded(wanted)
+    changed: dict[str, list[Sequence[int]]] = {}
+    results: list[Result] = []
+    for name, partition, replicas in wanted:
+        topic = state.topics.get(name)
+        if topic is None or not 0 <= partition < len(topic["leaders"]):
+            what = f"a topic named {name}" if topic is None else f"partition {name}:{partition}"
+            results.append(["UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find {what}."])
+            continue
+        now = changed.get(name) or replicas_of(topic)
+        problem = _problem(state, topic["leaders"][partition], now[partition], replicas, factor_may_change)
+        results.append(problem or ["", ""])
+        if problem is None:
+            changed[name] = [*now[:partition], replicas, *now[partition + 1 :]]
+    delta: list[Change] = []
+    for name, replicas in changed.items():
+        topic = state.topics[name]
+        record = {"id": topic["id"], **placed(topic["leaders"], replicas), "configs": topic["configs"]}
+        if record != topic:
+            delta.append(("topic", name, record))
+    return storable(delta), results
+
+
+def _problem(
+    state: ConfigState, leader: int, now: Sequence[int], replicas: Sequence[int] | None, factor_may_change: bool
+) -> Result | None:
+    if replicas is None:
+        return NONE_IN_PROGRESS
+    problem = assignment_problem(replicas, state.brokers)
+    if problem is not None:
+        return problem
+    if not factor_may_change and len(replicas) != len(now):
+        message = f"The replication factor is changed from {len(now)} to {len(replicas)}"
+        return ["INVALID_REPLICATION_FACTOR", message]
+    return None if leader in replicas else STAYS

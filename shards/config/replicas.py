@@ -1,0 +1,73 @@
+"""Which brokers are named as replicas of a partition. Pure.
+
+A partition is stored once, at the broker that leads it; the others are names, for clients that ask for a replication factor
+and look whether they got it. Nothing is copied to them, they count as in sync, and no partition moves: its leader is always
+among its replicas. A topic's record has "replicas" only where there is any but leaders.
+Sources: StripedReplicaPlacer and ReplicationControlManager of Kafka 4.1.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+Result = list[str]  # [error name or "", message]
+
+
+def spread(leaders: Sequence[int], factor: int, brokers: int) -> list[list[int]]:
+    """The replicas of each partition: its leader and the brokers that follow it."""
+    return [[(leader + n) % brokers for n in range(factor)] for leader in leaders]
+
+
+def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """The part of a topic's record that says where its partitions are."""
+    if all(tuple(each) == (leader,) for leader, each in zip(leaders, replicas, strict=True)):
+        return {"leaders": [*leaders]}
+    return {"leaders": [*leaders], "replicas": [[*each] for each in replicas]}
+
+
+def replicas_of(topic: Mapping[str, Any]) -> list[Sequence[int]]:
+    """The replicas of each partition of a topic's record."""
+    return topic.get("replicas") or [_alone(leader) for leader in topic["leaders"]]
+
+
+@cache
+def _alone(leader: int) -> tuple[int]:
+    """One object for all partitions with this leader, of which there may be a million."""
+    return (leader,)
+
+
+def factor_problem(factor: int, brokers: int) -> Result | None:
+    """Why there can't be so many replicas, if so."""
+    if factor <= 0:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+    elif factor > brokers:
+        message = (
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
+            f"be reached because only {brokers} broker(s) are registered."
+        )
+    else:
+        return None
+    return ["INVALID_REPLICATION_FACTOR", message]
+
+
+def assignment_problem(replicas: Sequence[int], brokers: int, factor: int | None = None) -> Result | None:
+    """Why these can't be the replicas of one partition, if so. `factor`: as many as those of the others have to be."""
+    what = "The manual partition assignment includes"
+    message = None
+    before = None
+    for broker in sorted(replicas):
+        if not 0 <= broker < brokers:
+            message = f"{what} broker {broker}, but no such broker is registered."
+            break
+        if broker == before:
+            message = f"{what} the broker {broker} more than once."
+            break
+        before = broker
+    if not replicas:
+        message = f"{what} an empty replica list."
+    elif message is None and factor is not None and len(replicas) != factor:
+        message = (
+            f"{what} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {factor} replica(s)."
+        )
+    return None if message is None else ["INVALID_REPLICA_ASSIGNMENT", message]
