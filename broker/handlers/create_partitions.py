@@ -13,7 +13,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.config.replicas import assignment_problem
+from shards.config.replicas import assignment_problem, number_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.mesh.deferred import Spawn
 
@@ -67,13 +67,7 @@ class _CreatePartitions:
         added = topic.count - len(known.leaders)
         if topic.assignments is None or added <= 0:
             return NO_ERROR
-        if len(topic.assignments) != added:
-            return TopicError(
-                codes.INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) "
-                "were specified.",
-            )
-        return NO_ERROR
+        return TopicError.of(number_problem(len(topic.assignments), added))
 
     def _size(self, name: str) -> int:
         topic = self._image.topics.get(name)

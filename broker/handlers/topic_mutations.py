@@ -87,15 +87,17 @@ class TopicMutations:
         versions a topic beyond the quota is refused; in older ones it is done and throttles the client (call.throttle_ms).
         `validate_only` None: the method has no such option.
         """
+        late = late or {}
         options = () if validate_only is None else (bool(validate_only),)
         errors: dict[str, TopicError] = {}
         bill = Bill()
         if self._mutations.in_use:
-            errors = await self._ask(method, call, wanted, True) if options else {}
+            sound = {name: asked for name, asked in wanted.items() if name not in late}
+            errors = await self._ask(method, call, sound, True) if options and sound else {}
             charged = {name: sizes[name] for name in wanted if name in sizes and name not in errors}
             bill = await self._mutations.charge(call, charged, strict=call.api_version >= STRICT_SINCE[call.api_key])
             errors |= dict.fromkeys(bill.refused, TopicError(codes.THROTTLING_QUOTA_EXCEEDED))
-        errors = {**(late or {}), **errors}
+        errors = {**late, **errors}
         allowed = {name: asked for name, asked in wanted.items() if name not in errors}
         if allowed:
             failed = await self._ask(method, call, allowed, *options)

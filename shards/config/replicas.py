@@ -50,6 +50,16 @@ def factor_problem(factor: int, brokers: int) -> Result | None:
     return ["INVALID_REPLICATION_FACTOR", message]
 
 
+def number_problem(assigned: int, added: int) -> Result | None:
+    """Why assignments of so many partitions are none of the partitions to be added, if so."""
+    if assigned == added:
+        return None
+    return [
+        "INVALID_REPLICA_ASSIGNMENT",
+        f"Attempted to add {added} additional partition(s), but only {assigned} assignment(s) were specified.",
+    ]
+
+
 def assignment_problem(replicas: Sequence[int], brokers: int, factor: int | None = None) -> Result | None:
     """Why these can't be the replicas of one partition, if so. `factor`: as many as those of the others have to be."""
     what = "The manual partition assignment includes"

@@ -12,7 +12,15 @@ from typing import Any
 
 from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.config.replicas import Result, assignment_problem, factor_problem, placed, replicas_of, spread
+from shards.config.replicas import (
+    Result,
+    assignment_problem,
+    factor_problem,
+    number_problem,
+    placed,
+    replicas_of,
+    spread,
+)
 from shards.limits.broker_config import given
 from shards.limits.config_def import parse, topic_setting
 from shards.limits.errors import ConfigInvalid
@@ -126,6 +134,7 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
     for name, total, *more in wanted:
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
+        assigned = more[0] if more else None
         if topic is None:
             results.append(_UNKNOWN)
         elif name in internal_topics.CONFIGS:
@@ -137,16 +146,27 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
                             f"{total} would not be an increase."])  # fmt: skip
         elif total - now > MAX_PARTITIONS_PER_REQUEST:
             results.append(["POLICY_VIOLATION", "Excessively large number of partitions per request."])
+        elif problem := _assigned_problem(state, replicas_of(topic)[0], total - now, assigned):
+            results.append(problem)
         else:
             old = replicas_of(topic)
-            given_replicas = more[0] if more else None
-            leaders = [each[0] for each in given_replicas or ()] or _next(state, spread_so_far, total - now)
-            added = given_replicas or spread(leaders, len(old[0]), state.brokers)
+            leaders = [each[0] for each in assigned or ()] or _next(state, spread_so_far, total - now)
+            added = assigned or spread(leaders, len(old[0]), state.brokers)
             spread_so_far += len(added)
             where = placed([*topic["leaders"], *leaders], [*old, *added])
             delta.append(("topic", name, {"id": topic["id"], **where, "configs": topic["configs"]}))
             results.append(_OK)
     return storable(delta), results
+
+
+def _assigned_problem(
+    state: ConfigState, first: Sequence[int], added: int, assigned: Sequence[Sequence[int]] | None
+) -> Result | None:
+    """Why these can't be the replicas of `added` more partitions of a topic, of which the first has those."""
+    if not assigned:
+        return None
+    found = (assignment_problem(each, state.brokers, len(first)) for each in assigned)
+    return number_problem(len(assigned), added) or next((problem for problem in found if problem), None)
 
 
 def delete_topics(state: ConfigState, names: Sequence[str]) -> tuple[list[Change], list[Result]]:

@@ -102,3 +102,12 @@ def test_topic_configs_change_all_or_nothing():
 def test_names_as_long_as_kafka_allows():
     assert illegal_name("x" * 249) == ""
     assert "max allowed length 249" in illegal_name("x" * 250)
+
+
+def test_replicas_that_cannot_be_are_refused_here_too() -> None:
+    now = state(t=1)
+    wanted = [["t", 2, [[]]], ["t", 2, [[7]]], ["t", 2, [[0], [1]]], ["t", 3, [[1]]], ["t", 2, [[1, 0]]]]
+    delta, results = create_partitions(now, wanted)
+    assert (delta, {error for error, _ in results}) == ([], {"INVALID_REPLICA_ASSIGNMENT"})
+    delta, results = create_topics(now, [["a", -1, {}, [[]], -1], ["b", -1, {}, [[0], [9]], -1]])
+    assert (delta, {error for error, _ in results}) == ([], {"INVALID_REPLICA_ASSIGNMENT"})
