@@ -17,6 +17,7 @@ MAX_UNPACKED_BYTES = 16 << 20
 """A batch of more is refused. Kafka's clients bound a request before it is compressed, by default at 1 MB."""
 NAMES = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _SNAPPY_JAVA = b"\x82SNAPPY\0"
+_BLOCK = 32 << 10  # of snappy-java
 _SNAPPY_JAVA_HEADER = 16  # its name, a version and a compatible version, four bytes each
 
 _room = bytearray()
@@ -38,6 +39,16 @@ def unpacked(codec: int, data: bytes) -> memoryview:
             f"The {NAMES[codec]} data can't be unpacked into {MAX_UNPACKED_BYTES} bytes: {fault}."
         ) from None
     return memoryview(_room)[:size]
+
+
+def packed(codec: int, data: bytes) -> bytes:
+    """The records as a batch of that codec has them; snappy framed as snappy-java does it. `codec` 0: as they are."""
+    return _PACK[codec](data) if codec else data
+
+
+def _pack_snappy(data: bytes) -> bytes:
+    blocks = [bytes(cramjam.snappy.compress_raw(data[at : at + _BLOCK])) for at in range(0, len(data), _BLOCK)]
+    return _SNAPPY_JAVA + b"\0\0\0\1\0\0\0\1" + b"".join(len(block).to_bytes(4, "big") + block for block in blocks)
 
 
 def records_of(batch_bytes: bytes, codec: int) -> tuple[Buffer, int]:
@@ -83,3 +94,9 @@ def _zstd(data: bytes) -> int:
 
 
 _CODECS: dict[int, Callable[[bytes], int]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+_PACK: dict[int, Callable[[bytes], bytes]] = {
+    1: lambda data: zlib.compress(data, wbits=31),
+    2: _pack_snappy,
+    3: lambda data: bytes(cramjam.lz4.compress(data)),
+    4: lambda data: bytes(cramjam.zstd.compress(data)),
+}

@@ -3,8 +3,8 @@
 N1  Only who holds the lock of a log changes its words. The kernel takes the lock from a process that dies.
 N2  DIRTY is set before anything of a log is changed, and cleared when its files and its words agree again. So who takes the
     lock and finds it set knows that its last holder died in the middle, and reads the files anew.
-N3  GENERATION changes with all that reading on can't tell: a repair, a deletion, another topic. It never returns to what it
-    was, nor does a place when another log gets it; so a shard that knew the log before notices.
+N3  GENERATION changes with all that reading on can't tell: a repair, a deletion, a cleaning, another topic. It never returns to
+    what it was, nor does a place when another log gets it; so a shard that knew the log before notices.
 N4  A shard that has not heard of the last deletion takes no log over that it does not know yet: `deleted_at`.
 
 A word is 8 bytes that are stored at once, so who reads without the lock finds the old value or the new one. The memory is
@@ -46,6 +46,8 @@ WAITING: Final = 7
 CLAIMED_AT: Final = 8
 """The version of the configuration by which its topic id was written."""
 TOPIC_ID: Final = 9  # and the word behind it
+CLEANINGS: Final = 11
+"""How many changes of GENERATION were but a cleaned segment that took the place of others."""
 _WORDS: Final = 16
 FREED: Final = 1
 _TABLE: Final = 0  # the place whose lock is that of all keys; its first word is `deleted_at`

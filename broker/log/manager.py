@@ -124,16 +124,38 @@ class LogManager:
 
     def _limits(self, topic: str) -> LogConfig:
         get = self.image.topic_get
+        policy = get(topic, "cleanup.policy")
+        compacted, deleted = "compact" in policy, "delete" in policy
+        max_lag_ms = get(topic, "max.compaction.lag.ms")
         return LogConfig(
             max_message_bytes=get(topic, "max.message.bytes"),
-            retention_bytes=get(topic, "retention.bytes"),
-            retention_ms=get(topic, "retention.ms"),
+            retention_bytes=get(topic, "retention.bytes") if deleted else -1,
+            retention_ms=get(topic, "retention.ms") if deleted else -1,
             segment_bytes=get(topic, "segment.bytes"),
             log_append_time=get(topic, "message.timestamp.type") == "LogAppendTime",
-            compacted="compact" in get(topic, "cleanup.policy"),
+            compacted=compacted,
+            roll_ms=min(get(topic, "segment.ms"), max_lag_ms) if compacted else get(topic, "segment.ms"),
+            min_cleanable_ratio=get(topic, "min.cleanable.dirty.ratio"),
+            min_compaction_lag_ms=get(topic, "min.compaction.lag.ms"),
+            max_compaction_lag_ms=max_lag_ms,
+            delete_retention_ms=get(topic, "delete.retention.ms"),
             timestamp_before_max_ms=get(topic, "message.timestamp.before.max.ms"),
             timestamp_after_max_ms=get(topic, "message.timestamp.after.max.ms"),
         )
+
+    def homed_and_compacted(self, topic: HomedTopic) -> list[tuple[str, int]]:
+        """The partitions of a topic whose home this shard is; none unless the topic is compacted."""
+        if "compact" not in self.image.topic_get(topic.name, "cleanup.policy"):
+            return []
+        led = [partition for partition, leader in enumerate(topic.leaders) if leader == self.broker]
+        return [(topic.name, partition) for partition in led if self._home_of(topic.name, partition) == self.shard]
+
+    def segment_count(self, topic: str, partition: int) -> int:
+        """Of a partition's directory, without a view of the log; 0 if there is none."""
+        try:
+            return sum(name.endswith(".log") for name in os.listdir(self._path(topic, partition)))
+        except FileNotFoundError:
+            return 0
 
     # Change and time
 

@@ -3,15 +3,15 @@
 L1  an appended batch is in the file before its offset is told to a client; nothing is flushed, as Kafka's default is, so
     that it survives the death of this process but not that of the machine
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
-L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments:
-    reading an offset in it goes on behind it, as a reader of a compacted topic does
+L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments, and
+    a cleaning (broker/log/cleaner.py) empty batches: reading an offset there goes on behind it
 L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
 L5  memory is bounded: an index per segment (broker/log/segment.py); per partition producers, and a few places where readers
     left off; of aborted transactions a fifth of what their records take on disk at most (broker/log/transaction_index.py)
 L6  who reads committed records reads up to the last stable offset: the first offset of the transactions that are ongoing,
     or the end. It never falls. What was aborted in front of it is named with what is read
 
-Files: `<base offset>.log`, an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
+Files: segments (segment_name.py), an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
 with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
 partition without a batch has no files.
 """
@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from broker.log import compression, control_records, partition_meta, record_scan, records, recovery, validation
+from broker.log import compression, control_records, partition_meta, record_entries, records, recovery, validation
 from broker.log.compression import NotUnpacked
 from broker.log.control_records import EndTransactionMarker
 from broker.log.files import OpenFiles
@@ -102,6 +102,11 @@ class PartitionLog:
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 
+    @property
+    def closed_segments(self) -> list[LogSegment]:
+        """Those that grow no more, in order."""
+        return self._segments[:-1]
+
     def check(self) -> None:
         """Raises AssertionError if an invariant is broken; for tests."""
         offset = -1
@@ -159,7 +164,7 @@ class PartitionLog:
         """Writes a batch, and gives its base offset. Raises Rejected: nothing was written."""
         before = len(self._segments)
         try:
-            segment = self._segment_for(batch.size)
+            segment = self._segment_for(batch.size, batch.max_timestamp)
             base_offset = segment.next_offset
             self._write(segment, base_offset, batch_bytes)
         except OSError as fault:
@@ -183,18 +188,21 @@ class PartitionLog:
             os.ftruncate(descriptor, segment.size)
             raise
 
-    def _segment_for(self, size: int) -> LogSegment:
-        """The last segment, or a new one if that would get too large. Raises OSError."""
+    def _segment_for(self, size: int, timestamp: int) -> LogSegment:
+        """The last segment; a new one if that would get too large or span too much time: LogSegment.shouldRoll. Raises OSError."""
         if not self._segments:
             os.makedirs(self.directory, exist_ok=True)
             self._save_meta(self.start_offset)
             self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
         last = self._segments[-1]
-        if last.size and last.size + size > self._segment_bytes():
+        if last.size and (
+            last.size + size > self.segment_bytes or 0 <= last.first_timestamp < timestamp - self.limits.roll_ms
+        ):
             self._roll()
         return self._segments[-1]
 
-    def _segment_bytes(self) -> int:
+    @property
+    def segment_bytes(self) -> int:
         """Retention can only drop whole segments, so a segment is at most an eighth of what is kept."""
         kept = self.limits.retention_bytes
         return self.limits.segment_bytes if kept < 0 else min(self.limits.segment_bytes, max(kept // 8, 4096))
@@ -232,7 +240,7 @@ class PartitionLog:
     def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int) -> bytes:
         if offset < self.start_offset:
             raise OutOfRange  # it moved up meanwhile
-        place = self._resume.get(offset) or self._place_of(offset)
+        place = self._resume.get(offset) or self._place_of(offset, end)
         if place is None:
             return b""
         segment, position = place
@@ -244,7 +252,7 @@ class PartitionLog:
         data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one)
         if data:
             segment.require_offset(data, position, offset)
-        if data and behind < segment.next_offset:
+        if data and behind < segment.next_offset and not segment.name.round:
             self._resume[behind] = (segment, position + whole_bytes)
         elif data and segment is self._segments[-1]:
             self._resume[behind] = (segment, segment.size)
@@ -252,14 +260,22 @@ class PartitionLog:
             del self._resume[next(iter(self._resume))]
         return data
 
-    def _place_of(self, offset: int) -> tuple[LogSegment, int] | None:
-        """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none."""
+    def _place_of(self, offset: int, end: int) -> tuple[LogSegment, int] | None:
+        """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none.
+
+        Empty batches are passed over, unless there is nothing else in front of `end`: clients take an answer without a record for
+        one that was cut off, but would wait for ever for the offsets of the last.
+        """
         bases = [segment.base_offset for segment in self._segments]
+        empty: tuple[LogSegment, int] | None = None
         for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
-            position = segment.position_of(offset)
-            if position < segment.size:
-                return segment, position
-        return None
+            for batch, position in segment.batches_behind(offset):
+                if empty is not None and batch.base_offset >= end:
+                    return empty
+                if batch.record_count:
+                    return segment, position
+                empty = empty or (segment, position)
+        return empty
 
     def _reading(self, read: Callable[[], T]) -> T:
         """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
@@ -319,15 +335,15 @@ class PartitionLog:
         batch = found.batch
         if batch.last_offset < self.start_offset:
             return None
-        if batch.attributes & records.LOG_APPEND_TIME:
-            return max(batch.base_offset, self.start_offset), batch.max_timestamp
         data = segment.read(found.position, batch.size)
         try:
             buffer, start = compression.records_of(data, batch.attributes & records.COMPRESSION)
-            deltas = record_scan.timestamps(buffer, start, batch.record_count)
-            for offset, delta in enumerate(deltas, batch.base_offset):
-                if batch.base_timestamp + delta >= timestamp and offset >= self.start_offset:
-                    return offset, batch.base_timestamp + delta
+            for entry in record_entries.entries(buffer, start, batch.record_count):
+                offset, time_ms = batch.base_offset + entry.offset_delta, batch.base_timestamp + entry.timestamp_delta
+                if batch.attributes & records.LOG_APPEND_TIME:
+                    time_ms = batch.max_timestamp
+                if time_ms >= timestamp and offset >= self.start_offset:
+                    return offset, time_ms
         except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
             return max(batch.base_offset, self.start_offset), batch.max_timestamp
         return None

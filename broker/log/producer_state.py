@@ -163,6 +163,13 @@ class ProducerStateManager:
         """Of the ongoing transaction that began first; `end` if there is none."""
         return next(iter(self.ongoing.values()), end) if self.ongoing else end
 
+    def last_batches(self) -> dict[int, tuple[int, int]]:
+        """By producer id: its epoch, and the base offset of its last batch, -1 if it has written none in that epoch."""
+        return {
+            producer_id: (epoch, kept[-1].base_offset if kept else -1)
+            for producer_id, (epoch, kept) in self._states.items()
+        }
+
     def describe(self) -> list[ProducerState]:
         """What is known of each producer."""
         return [self._describe(*each) for each in self._states.items()]

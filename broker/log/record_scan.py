@@ -10,7 +10,6 @@ instead (`_like`): the bytes at one place of all of them are one slice. A batch 
 record to its last is checked faster still (uniform_records.py).
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.log.uniform_records import FIRST, ONE_BYTE_OFFSETS, SECOND, TWO_BYTE_OFFSETS, RecordLayout, UniformRecords
@@ -135,14 +134,6 @@ def _record_at(buffer: Buffer, start: int, index: int) -> tuple[_Layout, int, bo
         raise MalformedRecords(f"The lengths in record {index} contradict each other.")
     layout = (body_at, offset_at, key_at, key_end, value_at, value_end, headers_at, end - start)
     return layout, timestamp, key >= 0, headers != 0
-
-
-def timestamps(buffer: Buffer, position: int, count: int) -> Iterator[int]:
-    """The timestamp delta (ms) of each record, the first at `position`. Raises IndexError, MalformedRecords."""
-    for _ in range(count):
-        length, at = varint(buffer, position)
-        yield varint(buffer, at + 1, 64)[0]
-        position = at + length
 
 
 def _behind_headers(buffer: Buffer, at: int, count: int, end: int) -> int:

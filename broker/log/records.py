@@ -18,6 +18,7 @@ OVERHEAD = 12  # the bytes that a batch's own length doesn't count
 CHECKED_FROM = 21  # where the checksum's range starts
 ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 21, 35
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+DELETE_HORIZON = 0x40  # the base timestamp is when tombstones, or a marker, may go (KIP-534)
 MAGIC = 2
 ZSTD = 4
 LEAST_RECORD_BYTES = 7

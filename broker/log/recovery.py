@@ -10,6 +10,8 @@ R2  Damaged bytes are set aside (runtime/set_aside.py). A torn end of the last s
 R3  A repair that is cut short is done again by the next one: the damaged file is replaced last.
 R4  Aborted transactions of closed segments come from their `.txnindex` files. Where one is damaged, its segment is scanned
     with the producers as they were when it began.
+R5  A file that a cleaned one has replaced is deleted (segment_name.py, W1). What is made of a damaged cleaned segment are cleaned
+    segments of the next round, so that none of them covers another.
 """
 
 import contextlib
@@ -23,6 +25,7 @@ from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.producer_state import ProducerStateManager
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
+from broker.log.segment_name import SegmentName, in_force
 from broker.log.transaction_index import TransactionIndex
 from broker.runtime.logger import Logger
 from broker.runtime.set_aside import keep_copy, set_aside
@@ -39,7 +42,9 @@ class Recovered(NamedTuple):
 
 def recover(directory: str, files: OpenFiles) -> Recovered:
     """Reads the log in `directory`. Raises OSError."""
-    found = [LogSegment(directory, base, files) for base in _base_offsets(directory)]
+    names, replaced = in_force(os.listdir(directory))
+    found = [LogSegment(directory, name.base_offset, files, name) for name in names]
+    delete_replaced([LogSegment(directory, name.base_offset, files, name) for name in replaced], found)
     producers, scan_from = _latest_snapshot(found)
     aborted = TransactionIndex()
     heed = Replay(producers, aborted)
@@ -132,10 +137,7 @@ def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> l
     """Sets a damaged file aside, and writes a segment of each of its runs. The first has the old one's place (R3)."""
     directory = os.path.dirname(segment.path)
     at_start = bool(scan.runs) and scan.runs[0][0].batch.base_offset == segment.base_offset
-    segments = [segment] if at_start else []
-    segments += [
-        LogSegment(directory, run[0].batch.base_offset, files) for run in (scan.runs[1:] if at_start else scan.runs)
-    ]
+    segments = [_segment_of(run, segment, directory, files) for run in scan.runs]
     for each, run in zip(segments, scan.runs, strict=True):
         with open(each.path + ".tmp", "wb") as file:
             file.writelines(_bytes_of(mapped, piece) for piece in run)
@@ -148,9 +150,17 @@ def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> l
     files.forget(segment.path)
     for each in reversed(segments):
         os.replace(each.path + ".tmp", each.path)
-    if not at_start:
+    if segment not in segments:
         os.unlink(segment.path)
     return segments
+
+
+def _segment_of(run: list[Piece], damaged: LogSegment, directory: str, files: OpenFiles) -> LogSegment:
+    """The segment that a run of sound batches becomes: R3, R5."""
+    first, cleaned = run[0].batch.base_offset, damaged.name.round
+    if cleaned:
+        return LogSegment(directory, first, files, SegmentName(first, run[-1].batch.last_offset + 1, cleaned + 1))
+    return damaged if first == damaged.base_offset else LogSegment(directory, first, files)
 
 
 def _bytes_of(mapped: mmap, piece: Piece) -> bytes:
@@ -165,12 +175,6 @@ def _save_sidecars(segments: list[LogSegment], aborted: TransactionIndex) -> Non
             segment.save_sidecar()
 
 
-def _base_offsets(directory: str) -> list[int]:
-    """Of the segment files. What has another kind of name is none."""
-    names = [name.removesuffix(".log") for name in os.listdir(directory) if name.endswith(".log")]
-    return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and len(name) == 20)
-
-
 def _latest_snapshot(segments: list[LogSegment]) -> tuple[ProducerStateManager, int]:
     """What is known of the producers as some segment began, the latest that can be read, and the index of that one."""
     for index in range(len(segments) - 1, -1, -1):
@@ -181,7 +185,7 @@ def _latest_snapshot(segments: list[LogSegment]) -> tuple[ProducerStateManager, 
 
 
 def snapshot_path(segment: LogSegment) -> str:
-    return segment.path.removesuffix("log") + "producers"
+    return os.path.join(os.path.dirname(segment.path), f"{segment.base_offset:020d}.producers")
 
 
 def save_snapshot(segment: LogSegment, producers: ProducerStateManager) -> None:
@@ -200,12 +204,52 @@ def load_snapshot(segment: LogSegment) -> ProducerStateManager | None:
 
 def delete_snapshot(segment: LogSegment) -> None:
     """And what the segment has of aborted transactions."""
-    for path in (snapshot_path(segment), _aborted_path(segment)):
+    for path in (snapshot_path(segment), aborted_path(segment)):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
 
-def _aborted_path(segment: LogSegment) -> str:
+def delete_replaced(replaced: list[LogSegment], in_their_place: list[LogSegment]) -> None:
+    """Removes the files of segments that cleaned ones have replaced; fine if they are gone.
+
+    The producers as a segment began are as they were when the one that begins there now began.
+    """
+    kept = {segment.base_offset for segment in in_their_place}
+    for segment in replaced:
+        segment.delete()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aborted_path(segment))
+        if segment.base_offset not in kept:
+            delete_snapshot(segment)
+
+
+def after_cleaning(
+    segments: list[LogSegment], aborted: TransactionIndex, files: OpenFiles
+) -> tuple[list[LogSegment], TransactionIndex] | None:
+    """A log's segments and aborted transactions as its files are, after nothing but segments in front of the last were replaced.
+
+    Segments that are known are kept as they are. None if it takes a recovery to tell. Raises OSError.
+    """
+    last = segments[-1]
+    directory = os.path.dirname(last.path)
+    known = {segment.name: segment for segment in segments}
+    names, _ = in_force(os.listdir(directory))
+    if not names or names.pop() != last.name:
+        return None
+    found: list[LogSegment] = []
+    index = TransactionIndex()
+    for name in names:
+        segment = known.get(name) or LogSegment(directory, name.base_offset, files, name)
+        dumped = _load_aborted(segment)
+        if dumped is None or (name not in known and not segment.load_sidecar()):
+            return None
+        index.load(dumped)
+        found.append(segment)
+    index.load(aborted.dump(last.base_offset, 1 << 62))
+    return [*found, last], index
+
+
+def aborted_path(segment: LogSegment) -> str:
     return segment.path.removesuffix("log") + "txnindex"
 
 
@@ -213,16 +257,16 @@ def save_aborted(segment: LogSegment, aborted: TransactionIndex) -> None:
     """Keeps the transactions whose aborts are in `segment`. Raises OSError."""
     dumped = aborted.dump(segment.base_offset, segment.next_offset)
     if dumped[0]:
-        replace_checked(_aborted_path(segment), dumped)
+        replace_checked(aborted_path(segment), dumped)
     else:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(_aborted_path(segment))
+            os.unlink(aborted_path(segment))
 
 
 def _load_aborted(segment: LogSegment) -> list[bytes] | None:
     """What `save_aborted` kept: empty columns if there is no file; None if it is damaged. Raises OSError."""
     try:
-        dumped: list[bytes] | None = read_checked(_aborted_path(segment))
+        dumped: list[bytes] | None = read_checked(aborted_path(segment))
     except FileNotFoundError:
         return TransactionIndex().dump(0, 0)
     return dumped

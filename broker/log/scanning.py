@@ -82,7 +82,7 @@ def _batch_at(mapped: mmap, position: int, length: int) -> Batch | None:
     if length - position < HEADER.size:
         return None
     batch = header_at(mapped, position)
-    if not HEADER.size <= batch.size <= length - position or batch.record_count <= 0:
+    if not HEADER.size <= batch.size <= length - position or not 0 <= batch.record_count <= batch.last_offset_delta + 1:
         return None
     return batch if checksum_holds(mapped, batch, position) else None
 
@@ -106,7 +106,11 @@ def _with_its_length(mapped: mmap, position: int, end: int) -> Batch | None:
     if end - position < HEADER.size:
         return None
     batch = header_at(mapped, position)._replace(length=end - position - OVERHEAD)
-    return batch if batch.record_count > 0 and checksum_holds(mapped, batch, position) else None
+    return (
+        batch
+        if 0 <= batch.record_count <= batch.last_offset_delta + 1 and checksum_holds(mapped, batch, position)
+        else None
+    )
 
 
 def _is_torn(mapped: mmap, position: int, length: int, expected: int) -> bool:

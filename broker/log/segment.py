@@ -1,6 +1,7 @@
 """One file of a partition's log, and the sparse index that is kept of it in memory.
 
-G1  the file is whole batches one behind the other, from 0 to `size`, their offsets without gaps from `base_offset` on
+G1  the file is whole batches one behind the other, from 0 to `size`, their offsets without gaps from `base_offset` on. In a
+    segment that was cleaned a batch may have lost records, and an empty one stands where batches were removed
 G2  index entries point at batches; the first at position 0. There are at most MAX_ENTRIES: when they get too many,
     every other one goes and new ones come half as often
 G3  `before[i]` is the largest timestamp of all batches in front of entry i, so it never falls from entry to entry
@@ -19,6 +20,7 @@ from broker.log import control_records
 from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.records import CONTROL, HEADER, MAGIC, Batch, header_at
 from broker.log.scanning import Piece
+from broker.log.segment_name import SegmentName
 
 MAX_ENTRIES = 2048
 INDEX_INTERVAL_BYTES = 4096
@@ -42,12 +44,14 @@ class BatchPosition(NamedTuple):
 
 
 class LogSegment:
-    """`next_offset` is the offset behind its last record; `base_offset` names the file."""
+    """`next_offset` is the offset behind its last record; `first_timestamp` the largest of its first batch, if that was noted."""
 
-    def __init__(self, directory: str, base_offset: int, files: OpenFiles) -> None:
+    def __init__(self, directory: str, base_offset: int, files: OpenFiles, name: SegmentName | None = None) -> None:
         self.base_offset = base_offset
-        self.path = os.path.join(directory, f"{base_offset:020d}.log")
-        self.sidecar = os.path.join(directory, f"{base_offset:020d}.index")
+        self.name = name or SegmentName(base_offset)
+        stem = os.path.join(directory, self.name.stem)
+        self.path = f"{stem}.log"
+        self.sidecar = f"{stem}.index"
         self._files = files
         self.reset()
 
@@ -55,6 +59,7 @@ class LogSegment:
         self.size = 0
         self.next_offset = self.base_offset
         self.max_timestamp = NO_TIMESTAMP
+        self.first_timestamp = NO_TIMESTAMP
         self.interval_bytes = INDEX_INTERVAL_BYTES
         self.offsets = array("q")
         self.positions = array("q")
@@ -68,11 +73,14 @@ class LogSegment:
             self.offsets.append(base_offset)
             self.positions.append(self.size)
             self.before.append(self.max_timestamp)
+            if not self.size:
+                self.first_timestamp = batch.max_timestamp
             if len(self.positions) > MAX_ENTRIES:
                 self._thin_out()
-        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
+        if batch.record_count:
+            self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
         self.size += batch.size
-        self.next_offset = base_offset + batch.record_count
+        self.next_offset = base_offset + batch.last_offset_delta + 1
 
     def appended(self, end: int) -> Iterator[Piece]:
         """Takes over the batches that another process has put behind `size`, up to byte `end`. Raises DamagedSegment, OSError."""
@@ -140,10 +148,13 @@ class LogSegment:
 
     def position_of(self, offset: int) -> int:
         """Where the batch starts that holds `offset`, or the first behind it; `size` if there is none."""
+        return next((found.position for found in self.batches_behind(offset)), self.size)
+
+    def batches_behind(self, offset: int) -> Iterator[BatchPosition]:
+        """The batch that holds `offset`, if there is one, and all behind it. Raises DamagedSegment, and OSError."""
         for found in self._batches_from(max(bisect_right(self.offsets, offset) - 1, 0)):
             if found.batch.last_offset >= offset:
-                return found.position
-        return self.size
+                yield found
 
     def slice(self, position: int, max_bytes: int, at_least_one: bool) -> tuple[bytes, int, int]:
         """Up to `max_bytes` from `position` on: (bytes, how many of them are whole batches, offset behind those).
@@ -178,9 +189,12 @@ class LogSegment:
         return at, next_offset
 
     def require_offset(self, data: bytes, position: int, offset: int) -> None:
-        """Raises DamagedSegment unless the batch that `data` begins with holds `offset`, or is the segment's first behind it."""
+        """Raises DamagedSegment unless the batch that `data` begins with holds `offset`, or is the segment's first behind it.
+
+        Of a cleaned segment it may be a later one: empty batches are passed over.
+        """
         batch = self._header(data, 0, position)
-        if batch.last_offset < offset or batch.base_offset > max(offset, self.base_offset):
+        if batch.last_offset < offset or (batch.base_offset > max(offset, self.base_offset) and not self.name.round):
             raise DamagedSegment(self.path, position)
 
     def _header(self, data: bytes, at: int, position: int) -> Batch:
@@ -191,7 +205,11 @@ class LogSegment:
         if (
             batch.magic != MAGIC
             or not HEADER.size <= batch.size <= self.size - position
-            or not 0 <= batch.last_offset_delta == batch.record_count - 1
+            or batch.last_offset_delta < 0
+            or (
+                batch.record_count != batch.last_offset_delta + 1
+                and not (self.name.round and 0 <= batch.record_count <= batch.last_offset_delta)
+            )
             # The batch with the last offset, and no other, ends where the file does.
             or (batch.last_offset + 1 == self.next_offset) != (position + batch.size == self.size)
         ):
@@ -202,8 +220,12 @@ class LogSegment:
         """The batches that hold a record at or after `timestamp` (ms)."""
         if self.max_timestamp >= timestamp and self.size:
             for found in self._batches_from(max(bisect_left(self.before, timestamp) - 1, 0)):
-                if found.batch.max_timestamp >= timestamp:
+                if found.batch.max_timestamp >= timestamp and found.batch.record_count:
                     yield found
+
+    def first_batch_timestamp(self) -> int:
+        """The largest of its first batch (ms), -1 without one. Raises DamagedSegment, and OSError."""
+        return next((found.batch.max_timestamp for found in self.batches()), NO_TIMESTAMP)
 
     def batches(self) -> Iterator[BatchPosition]:
         """All headers, in order. Raises DamagedSegment, and OSError."""

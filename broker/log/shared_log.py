@@ -12,10 +12,13 @@ C3  Who finds that the last holder of the lock died in the middle opens the log 
     that is whole in the file is kept, as its producer may send it again, and is known by its sequence number then; a torn one
     is cut off (recovery.py). Neither was acknowledged.
 C4  A view is opened again, from the files, when its generation is over. A segment that others began, records that others
-    deleted, are met in passing.
+    deleted, are met in passing; so are cleaned segments that took the place of others (C7).
 C5  A log belongs to the topic whose id is in the words. A shard that has not heard of that topic yet is refused until it has.
 C6  A shard that waits for a log to grow leaves its bit in the words with the lock. Who appends takes all bits, and tells those
     shards once: a message that is lost costs that wait, and no record.
+C7  A cleaned segment takes the place of others by one rename, with the lock; their files go then. Who died before it has changed
+    nothing; behind it the others are no longer in force, and go when the log is opened (segment_name.py, W1). A view that reads
+    the old ones meanwhile reads them to their end, or finds no file of that name, and looks again.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import UUID
 
-from broker.log import validation
+from broker.log import recovery, validation
 from broker.log.control_records import EndTransactionMarker
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
-from broker.log.log_ends import BASE, CLAIMED_AT, DIRTY, END, GENERATION, SIZE, START, WAITING, LogEnd
+from broker.log.log_ends import BASE, CLAIMED_AT, CLEANINGS, DIRTY, END, GENERATION, SIZE, START, WAITING, LogEnd
 from broker.log.partition_log import ANY_BYTES, AppendInfo, AppendWaiter, OutOfRange, PartitionLog
 from broker.log.records import Rejected
 from broker.log.recovery import Replay
@@ -66,6 +69,7 @@ class SharedLog(PartitionLog):
         self._version = version
         self._tell = tell
         self._generation = -1
+        self._cleanings = 0
         super().__init__(directory, topic_id, files, limits)
 
     @property
@@ -80,10 +84,12 @@ class SharedLog(PartitionLog):
         self._end.__enter__()
         try:
             words = self._words
-            if words[GENERATION] != self._generation or words[DIRTY]:
+            if words[DIRTY] or (words[GENERATION] != self._generation and not self._only_cleaned()):
                 self._reload()
             elif words[END] != self.next_offset or words[START] != self.start_offset or words[BASE] != self._base():
                 self._catch_up()
+            if words[GENERATION] != self._generation:
+                self._take_cleaned()
             words[DIRTY] = 1
         except BaseException:
             self._end.__exit__()
@@ -179,8 +185,49 @@ class SharedLog(PartitionLog):
         self._publish()
         if not goes_on or known != (words[GENERATION], words[BASE], words[SIZE], words[START], words[END]):
             words[GENERATION] += 1
-        self._generation = words[GENERATION]
+        self._generation, self._cleanings = words[GENERATION], words[CLEANINGS]
         self._tell_waiters(ANY_BYTES)
+
+    # Cleaning
+
+    def replace_segments(self, sources: list[LogSegment], cleaned: LogSegment, made: str) -> bool:
+        """C7: the file at path `made` becomes `cleaned`, in the place of `sources`. False, and nothing is done, if the log has
+        changed meanwhile so that they are no longer there. Raises Rejected, and OSError."""
+        with self:
+            files = [(segment.path, segment.size) for segment in self.closed_segments]
+            first, *_ = wanted = [(segment.path, segment.size) for segment in sources]
+            at = files.index(first) if first in files else len(files)
+            if files[at : at + len(wanted)] != wanted:
+                return False
+            os.rename(made, cleaned.path)
+            self._words[GENERATION] += 1  # first: who finds it alone opens the log again
+            self._words[CLEANINGS] += 1
+            recovery.delete_replaced(sources, [cleaned])
+            self._take_cleaned()
+        return True
+
+    def _only_cleaned(self) -> bool:
+        """Whether this view knows the log but for cleaned segments, and what was appended."""
+        words = self._words
+        return self._generation >= 0 and words[GENERATION] - self._generation == words[CLEANINGS] - self._cleanings
+
+    def _take_cleaned(self) -> None:
+        taken = recovery.after_cleaning(self._segments, self.aborted, self._files) if self._segments else None
+        if taken is None:
+            self._reload()
+            return
+        before, start = self._segments, self.start_offset
+        self._segments, self.aborted = taken
+        for segment in before:
+            if segment not in self._segments:
+                self._files.forget(segment.path)
+        self._resume.clear()
+        self.aborted.drop_before(start)
+        self._generation, self._cleanings = self._words[GENERATION], self._words[CLEANINGS]
+
+    def mend(self, damaged: DamagedSegment) -> None:
+        """Repairs a segment in which the cleaner met damage. Raises Rejected, and OSError."""
+        self._repair(damaged)
 
     # What PartitionLog does, in turn
 

@@ -1,6 +1,7 @@
 """The aborted transactions of one partition, in the order in which they ended.
 
-X1  An entry is there from the moment its marker is in the log until the log starts behind its last offset.
+X1  An entry is there from the moment its marker is in the log until the log starts behind its last offset, or the cleaner
+    has removed that marker.
 X2  What ended in a segment is in that segment's `.txnindex` file before a later segment begins; a segment without such a
     file has no aborted transaction. What ended in the last segment is known from a scan of it.
 
@@ -45,6 +46,9 @@ class TransactionIndex:
             if stable_offsets[index] >= end:
                 break
         return found
+
+    def entries(self) -> list[AbortedTxn]:
+        return [AbortedTxn(*row) for row in zip(*self._columns, strict=True)]
 
     def drop_before(self, offset: int) -> None:
         """The log starts at `offset` now."""

@@ -56,6 +56,7 @@ from broker.handlers.topic_mutations import TopicMutations
 from broker.handlers.transactional_produce import TransactionalProduce
 from broker.log.disk_space import LOOK_EVERY_S
 from broker.log.fetch_sessions import FetchSessionCache
+from broker.log.log_cleaner import LogCleaner
 from broker.log.log_ends import LogEnds
 from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
@@ -103,6 +104,7 @@ class Kafka:
         self._logs = LogManager(
             broker=broker, shard=shard, shards=plan.shards, directory=str(directory), image=image, ends=ends
         )
+        self._cleaner = LogCleaner(self._logs, turns)
         spawn = turns.spawn
         partitions = Partitions(self._logs, mesh, turns)
 
@@ -242,12 +244,13 @@ class Kafka:
         ]
 
     async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled: group deadlines, free disk space, and retention of logs."""
+        """Until cancelled: group deadlines, free disk space, retention and compaction of logs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
             nursery.start_soon(self._transactions.run)
             nursery.start_soon(self._shares.store.run)
             await nursery.start(self._watch_space)
+            nursery.start_soon(self._cleaner.run)
             task_status.started()
             while True:
                 await trio.sleep(self._image.get("log.retention.check.interval.ms") / 1000)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.log import record_scan
+from broker.log.record_entries import entries
 from broker.log.record_scan import MalformedRecords, Summary
 
 ALL = 1 << 31
@@ -43,7 +44,7 @@ def test_sound_records_are_summed_up(runs: list[tuple[tuple[bytes | None, bytes 
     found = scanned(raw, len(deltas))
     assert (found.earliest, found.latest, found.exact) == (min(deltas), max(deltas), True)
     assert [index for each in found.without_key for index in each] == without_key
-    assert list(record_scan.timestamps(b"front" + raw, 5, len(deltas))) == deltas
+    assert [each.timestamp_delta for each in entries(b"front" + raw, 5, len(deltas))] == deltas
 
 
 @pytest.mark.parametrize("count", [9, 64, 65, 80, 8192, 8200, 9000])
