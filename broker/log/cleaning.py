@@ -54,6 +54,7 @@ class Cleaning:
         self._most_keys = most_keys
         self._now_ms = now_ms
         self._keys = OffsetMap()
+        self._round = 1 + max(segment.name.round for segment in found.segments)
         self.bytes_before = self.bytes_after = 0
 
     def steps(self) -> Steps:
@@ -121,7 +122,7 @@ class Cleaning:
             self._keys, transactions, log.producers.last_batches(), self._now_ms, log.limits.delete_retention_ms
         )
         base, end = group[0].base_offset, group[-1].next_offset
-        name = SegmentName(base, end, 1 + max(segment.name.round for segment in log.closed_segments))
+        name = SegmentName(base, end, self._round)
         made = os.path.join(log.directory, _MADE)
         with open(made, "wb", buffering=_CHUNK_BYTES) as file:
             writer = _Writer(file, LogSegment(log.directory, base, OpenFiles(), name))

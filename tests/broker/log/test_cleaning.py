@@ -82,9 +82,13 @@ def test_of_each_key_the_last_record_is_left_where_and_as_it_was(logs: Logs) -> 
     assert read_all(logs.log) == logs.latest()
     assert (logs.log.start_offset, logs.log.next_offset) == (0, end)
     assert logs.log.size_bytes < size / 5
-    assert len(logs.log._segments) == 2, "small segments become one"
     logs.log.check()
     assert not clean(logs.log, NOW), "nothing is dirty"
+    logs.append((b"another", b"1"))
+    logs.roll()
+    assert clean(logs.log, NOW)
+    assert len(logs.log._segments) < 5, "small segments become one"
+    assert read_all(logs.log) == logs.latest()
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -143,7 +147,8 @@ def test_no_producer_is_forgotten(logs: Logs) -> None:
     logs.roll()
     clean(logs.log, NOW)
     assert batches_of(logs.log, 1)[0][0].record_count, "a client gets no answer without a record while there is another"
-    last = [found.batch for found in logs.log._segments[0].batches() if found.batch.producer_id == 7]
+    heads = [found.batch for segment in logs.log._segments for found in segment.batches()]
+    last = [head for head in heads if head.producer_id == 7]
     assert [(head.base_offset, head.base_sequence, head.record_count) for head in last] == [(39, 39, 0)]
     for path in logs.directory.glob("*.producers"):
         path.unlink()  # its last batch is all that tells of it
@@ -166,21 +171,22 @@ def test_aborted_records_go_and_markers_go_behind_their_records(logs: Logs) -> N
     transact(logs, 7, 0, True, b"a", b"old")
     transact(logs, 7, 1, False, b"a", b"aborted")
     transact(logs, 8, 0, True, b"b", b"kept")
+    transact(logs, 7, 2, True, b"other", b"last")
     for turn in range(30):
         logs.append((b"c", b"%d" % turn * 20))
     logs.roll()
     now = NOW
     for _ in range(3):
         clean(logs.log, now)
-        assert committed(logs.log)[:2] == [b"old", b"kept"]
+        assert committed(logs.log)[:3] == [b"old", b"kept", b"last"]
         assert committed(logs.opened(1)) == committed(logs.log)
         logs.append((b"c", b"%d" % now * 20))
         logs.roll()
         now += HOUR
     markers = [head.producer_id for head, _ in batches_of(logs.log) if head.attributes & CONTROL]
-    assert markers == [7, 8], "of the commits, whose records are there"
+    assert markers == [7, 8, 7], "of the commits, whose records are there"
     assert not len(logs.log.aborted) and not list(logs.directory.glob("*.txnindex"))
-    transact(logs, 7, 2, True, b"a", b"newer")
+    transact(logs, 7, 3, True, b"a", b"newer")
     assert committed(logs.log)[-1] == b"newer" == committed(logs.opened(2))[-1]
 
 
@@ -302,7 +308,9 @@ STEPS = st.lists(
 
 @settings(max_examples=120, deadline=None)
 @given(steps=STEPS)
-def test_the_last_value_of_each_key_and_every_order_stay(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_the_last_value_of_each_key_and_every_order_stay(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple]
+) -> None:  # type: ignore[type-arg]
     logs = Logs(tmp_path_factory.mktemp("any"), LIMITS._replace(segment_bytes=400))
     now, time = NOW, NOW
     for step, *given_ in steps:
