@@ -18,10 +18,10 @@ _NAME = re.compile(r"([0-9]{20})(?:-([0-9]{20})-([0-9]{1,18}))?\.log")
 
 
 class SegmentName(NamedTuple):
-    """`end`: the offset behind a cleaned segment; `round`: how often its log had been cleaned, 0 of what was appended."""
+    """`end`: the offset behind a cleaned segment; `round`: how often its log had been cleaned. Both are 0 of what was appended."""
 
     base_offset: int
-    end: int = -1
+    end: int = 0
     round: int = 0
 
     @property

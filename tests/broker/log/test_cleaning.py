@@ -278,6 +278,20 @@ def test_a_checkpoint_of_another_topic_or_a_damaged_one_counts_as_none(logs: Log
     assert load_checkpoint(str(logs.directory), TOPIC) == -1
 
 
+def test_other_views_take_the_new_segments_and_read_nothing_else(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = logs.opened(1)
+    for turn in range(90):
+        logs.append((b"%d" % (turn % 7), b"%d" % turn * 9))
+    other.refresh()
+    last, producers = other._segments[-1], other.producers
+    logs.append((b"a", b"behind"))
+    monkeypatch.setattr(SharedLog, "_load", None)
+    assert clean(logs.log, NOW)
+    assert read_all(other) == read_all(logs.log)
+    assert other._segments[-1] is last and other.producers is producers
+    assert [segment.name for segment in other._segments] == [segment.name for segment in logs.log._segments]
+
+
 def test_a_log_opened_again_is_the_same(logs: Logs) -> None:
     for turn in range(90):
         logs.append((b"%d" % (turn % 7), b"%d" % turn * 9), (b"%d" % (turn % 11), None if turn % 3 else b"x"))
@@ -346,3 +360,16 @@ def holds(logs: Logs) -> None:
     gone = {record.key for record in logs.latest() if record.value is None and record.offset not in present}
     assert not gone & {record.key for record in left if record.offset >= start} or start
     logs.log.check()
+
+
+def test_a_tombstone_behind_what_is_known_stays_though_its_horizon_is_over(logs: Logs) -> None:
+    """Older values of its key may still be there: they come back if it goes first."""
+    logs.append((b"a", b"old" * 20), (b"b", b"1"))
+    logs.append((b"a", None), (b"b", b"2"))
+    logs.roll()
+    found = log_to_clean(logs.log, -1, NOW)
+    assert found is not None
+    finish(Cleaning(logs.log, found, most_keys=1, now_ms=NOW).steps())
+    assert clean(logs.log, NOW + 2 * HOUR, most_keys=1)
+    left = {record.key: record.value for record in read_all(logs.log)}
+    assert left.get(b"a") is None and left[b"b"] == b"2"
