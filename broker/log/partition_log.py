@@ -169,7 +169,8 @@ class PartitionLog:
             self._write(segment, base_offset, batch_bytes)
         except OSError as fault:
             raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
-        if len(self._segments) > before:
+        if len(self._segments) > before > 0 and self._segments[-2].size + batch.size > self.segment_bytes:
+            # One that was closed by time waits for log.retention.check.interval.ms.
             with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
                 self._retain(now_ms)
         segment.note(batch, base_offset)
