@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.log.control_records import EndTransactionMarker
 from broker.log.records import TRANSACTIONAL, Batch
 from broker.log.transaction_index import AbortedTxn
 
 
 class CleanedTransactions:
-    """`aborted`: the log's aborted transactions."""
+    """`aborted`: the aborted transactions that end in what is read, or behind it."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._to_come = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
@@ -34,15 +33,12 @@ class CleanedTransactions:
         self._committed.add(batch.producer_id)
         return False
 
-    def on_marker(self, batch: Batch, marker: EndTransactionMarker) -> bool:
+    def on_marker(self, batch: Batch) -> bool:
         """Whether no batch of the transaction is left that a marker ends."""
         self._begin_up_to(batch.last_offset)
-        producer_id = batch.producer_id
-        if not marker.commit:
-            return not self._aborted.pop(producer_id, False)
-        empty = producer_id not in self._committed
-        self._committed.discard(producer_id)
-        return empty
+        seen = self._aborted.pop(batch.producer_id, False) or batch.producer_id in self._committed
+        self._committed.discard(batch.producer_id)
+        return not seen
 
     def _begin_up_to(self, offset: int) -> None:
         while self._to_come and self._to_come[-1].first_offset <= offset:

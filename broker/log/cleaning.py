@@ -69,13 +69,13 @@ class Cleaning:
     # The last offset of each key
 
     def _fill_map(self) -> Steps:
-        transactions = CleanedTransactions(self._log.aborted.entries())
-        for segment in self._found.segments:
-            if segment.next_offset <= self._found.first_dirty:
-                continue
+        dirty = [segment for segment in self._found.segments if segment.next_offset > self._found.first_dirty]
+        aborted = self._log.aborted.entries()
+        transactions = CleanedTransactions(each for each in aborted if each.last_offset >= dirty[0].base_offset)
+        for segment in dirty:
             for batch, data in _batches(segment):
                 if batch.attributes & CONTROL:
-                    transactions.on_marker(batch, control_records.marker_of(data))
+                    transactions.on_marker(batch)
                 elif not transactions.on_batch(batch):
                     yield from self._map(batch, data)
                     if len(self._keys.offsets) >= self._most_keys and self._keys.latest >= self._found.first_dirty:
@@ -124,7 +124,7 @@ class Cleaning:
         base, end = group[0].base_offset, group[-1].next_offset
         name = SegmentName(base, end, self._round)
         made = os.path.join(log.directory, _MADE)
-        with open(made, "wb", buffering=_CHUNK_BYTES) as file:
+        with _temporary(made) as file:
             writer = _Writer(file, LogSegment(log.directory, base, OpenFiles(), name))
             for segment in group:
                 for batch, data in _batches(segment):
@@ -137,11 +137,10 @@ class Cleaning:
             writer.fill_up_to(end)
             before, after = sum(segment.size for segment in group), writer.cleaned.size
             if len(group) == 1 and not writer.changed:
-                os.unlink(made)
                 return
             file.flush()
             yield lambda: os.fsync(file.fileno())
-        self._replace(group, writer, made)
+            self._replace(group, writer, made)
         self.bytes_before += before
         self.bytes_after += after
 
@@ -154,10 +153,21 @@ class Cleaning:
         recovery.save_aborted(cleaned, aborted)
         cleaned.save_sidecar()
         if not log.replace_segments(group, cleaned, made):
-            for path in (made, cleaned.sidecar, recovery.aborted_path(cleaned)):
+            for path in (cleaned.sidecar, recovery.aborted_path(cleaned)):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
             raise CleaningAborted
+
+
+@contextlib.contextmanager
+def _temporary(path: str) -> Iterator[BinaryIO]:
+    """A new file, which is gone behind it unless it got another name."""
+    try:
+        with open(path, "wb", buffering=_CHUNK_BYTES) as file:
+            yield file
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 class _Writer:

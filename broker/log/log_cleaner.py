@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import trio
 
 from broker.log.cleaning import KEY_BYTES, Cleaning, CleaningAborted
-from broker.log.log_to_clean import LogToClean, load_checkpoint, log_to_clean
+from broker.log.log_to_clean import LogToClean, has_dirty_segments, load_checkpoint, log_to_clean
 from broker.log.manager import LogManager
 from broker.log.record_filter import Aside, Steps
 from broker.log.records import Rejected
@@ -78,12 +79,14 @@ class LogCleaner:
         for topic in list(self._logs.image.topics):
             yield None
             for place in self._logs.homed_and_compacted(topic):
-                if place not in self._left_alone and self._logs.segment_count(*place) > 1:
-                    self._look_at(place)
+                if place not in self._left_alone:
+                    self._look_at(place, topic.id)
                     yield None
 
-    def _look_at(self, place: Place) -> None:
+    def _look_at(self, place: Place, topic_id: UUID) -> None:
         try:
+            if not has_dirty_segments(self._logs.directory_of(*place), topic_id):
+                return
             found_log = self._logs.log(*place)
             checkpoint = load_checkpoint(found_log.directory, found_log.topic_id)
             found = log_to_clean(found_log, checkpoint, self._now_ms())

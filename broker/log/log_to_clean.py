@@ -12,6 +12,7 @@ from uuid import UUID
 from broker.log.files import read_checked, replace_checked
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import LogSegment
+from broker.log.segment_name import in_force
 
 CHECKPOINT = "cleaner.checkpoint"
 
@@ -46,6 +47,15 @@ def log_to_clean(log: PartitionLog, checkpoint: int, now_ms: int) -> LogToClean 
     if not is_late and ratio <= limits.min_cleanable_ratio:
         return None
     return LogToClean(segments, first_dirty, ratio, is_late)
+
+
+def has_dirty_segments(directory: str, topic_id: UUID) -> bool:
+    """Whether closed segments are not clean, by the names of the files alone: the log need not be opened. Raises OSError."""
+    try:
+        names, _ = in_force(os.listdir(directory))
+    except FileNotFoundError:
+        return False
+    return len(names) > 1 and load_checkpoint(directory, topic_id) != names[-1].base_offset
 
 
 def load_checkpoint(directory: str, topic_id: UUID) -> int:

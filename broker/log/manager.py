@@ -99,7 +99,7 @@ class LogManager:
 
     def _open(self, topic: str, partition: int, topic_id: UUID) -> SharedLog:
         return SharedLog(
-            self._path(topic, partition),
+            self.directory_of(topic, partition),
             topic_id,
             self._files,
             self._ends.end_of(self.broker, topic, partition),
@@ -119,7 +119,7 @@ class LogManager:
             raise ELSEWHERE.with_traceback(None)
         return topic
 
-    def _path(self, topic: str, partition: int) -> str:
+    def directory_of(self, topic: str, partition: int) -> str:
         return os.path.join(self.directory, "topics", f"{topic}-{partition}")
 
     def _limits(self, topic: str) -> LogConfig:
@@ -149,13 +149,6 @@ class LogManager:
             return []
         led = [partition for partition, leader in enumerate(topic.leaders) if leader == self.broker]
         return [(topic.name, partition) for partition in led if self._home_of(topic.name, partition) == self.shard]
-
-    def segment_count(self, topic: str, partition: int) -> int:
-        """Of a partition's directory, without a view of the log; 0 if there is none."""
-        try:
-            return sum(name.endswith(".log") for name in os.listdir(self._path(topic, partition)))
-        except FileNotFoundError:
-            return 0
 
     # Change and time
 
@@ -199,7 +192,7 @@ class LogManager:
                     return
                 self._ends.deleted(self.image.version)
                 end.words[DIRTY] = 1
-                shutil.rmtree(self._path(topic, partition), ignore_errors=True)
+                shutil.rmtree(self.directory_of(topic, partition), ignore_errors=True)
                 self._ends.free(end)
         except Rejected:  # a shard was stopped in the middle of an append: another time
             self._swept = False

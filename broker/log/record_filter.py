@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from crc32c import crc32c
 
-from broker.log import compression, control_records
+from broker.log import compression
 from broker.log.cleaned_transactions import CleanedTransactions
 from broker.log.compression import NotUnpacked
 from broker.log.record_entries import RecordEntry, entries
@@ -137,7 +137,7 @@ class RecordFilter:
         return base_offset == batch.base_offset
 
     def _marker(self, batch: Batch, data: bytes) -> bytes | None:
-        empty = self._transactions.on_marker(batch, control_records.marker_of(data))
+        empty = self._transactions.on_marker(batch)
         if not empty or not checksum_holds(data, batch):
             return data
         if batch.attributes & DELETE_HORIZON:

@@ -240,10 +240,12 @@ def after_cleaning(
     index = TransactionIndex()
     for name in names:
         segment = known.get(name) or LogSegment(directory, name.base_offset, files, name)
-        dumped = _load_aborted(segment)
-        if dumped is None or (name not in known and not segment.load_sidecar()):
+        if name in known:
+            index.load(aborted.dump(segment.base_offset, segment.next_offset))
+        elif (dumped := _load_aborted(segment)) is not None and segment.load_sidecar():
+            index.load(dumped)
+        else:
             return None
-        index.load(dumped)
         found.append(segment)
     index.load(aborted.dump(last.base_offset, 1 << 62))
     return [*found, last], index

@@ -38,10 +38,10 @@ def in_force(files: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]
     ]
     kept: list[SegmentName] = []
     replaced: list[SegmentName] = []
-    later: list[SegmentName] = []
-    for name in sorted(names, key=lambda each: (-each.round, each.base_offset)):
-        covered = any(other.base_offset <= name.base_offset < other.end and other.round > name.round for other in later)
-        (replaced if covered else kept).append(name)
-        if name.round and not covered:
-            later.append(name)
-    return sorted(kept), replaced
+    reaching: list[SegmentName] = []  # cleaned ones that end behind where we are
+    for name in sorted(names, key=lambda each: (each.base_offset, -each.round)):
+        reaching = [other for other in reaching if other.end > name.base_offset]
+        (replaced if any(other.round > name.round for other in reaching) else kept).append(name)
+        if name.round:
+            reaching.append(name)
+    return kept, replaced

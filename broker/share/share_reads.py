@@ -42,7 +42,7 @@ def read(
     committed: bool,
     at_least_one: bool = True,
 ) -> ShareRead:
-    """Whole batches of `max_bytes` at most; `at_least_one` if there is any, however large."""
+    """Whole batches of `max_bytes` at most, one behind the other; `at_least_one` if there is any, however large."""
     spans: list[Span] = []
     dropped: list[Span] = []
     at, left = offset, max_bytes
@@ -52,12 +52,29 @@ def read(
             "read", (topic, partition, -1, at, piece, committed, at_least_one and not spans)
         )
         batches = [*_batches(data)]
-        spans += [_span(batch) for batch in batches]
-        dropped += [_span(batch) for batch in _of_aborted(batches, aborted)]
+        found = _in_a_row(batches, spans[-1].last + 1 if spans else None)
+        spans += [_span(batch) for batch in found]
+        dropped += [_span(batch) for batch in _of_aborted(found, aborted)]
         left -= sum(batch.size for batch in batches)
-        if code or not batches or left <= 0 or spans[-1].last - offset + 1 >= max_records:
+        is_over = not found or found[-1] is not batches[-1]
+        if code or is_over or left <= 0 or spans[-1].last - offset + 1 >= max_records:
             return ShareRead(codes.NONE if spans else code, start, end, tuple(spans), tuple(dropped))
         at = spans[-1].last + 1
+
+
+def _in_a_row(batches: Iterable[Batch], at: int | None) -> list[Batch]:
+    """The batches with records, up to the first hole; what is in front of the first is one, unless it has to begin at `at`.
+
+    A batch that the cleaner has emptied is a hole, too: of it there is nothing to acquire.
+    """
+    found: list[Batch] = []
+    for batch in batches:
+        if batch.record_count and at in (None, batch.base_offset):
+            found.append(batch)
+            at = batch.last_offset + 1
+        elif at is not None:
+            break
+    return found
 
 
 def _span(batch: Batch) -> Span:

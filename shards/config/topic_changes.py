@@ -85,7 +85,9 @@ def _problem(
     if asked > MAX_PARTITIONS_PER_REQUEST:
         return {}, ["POLICY_VIOLATION", "Excessively large number of partitions per request."]
     try:
-        return canonical_configs(configs), None
+        canonical = canonical_configs(configs)
+        _check_lags(canonical)
+        return canonical, None
     except ConfigInvalid as error:
         return {}, ["INVALID_CONFIG", str(error)]
 
@@ -106,6 +108,15 @@ def canonical_configs(configs: dict[str, str | None]) -> dict[str, str]:
         setting = topic_setting(name)
         found[name] = setting.kind.spell(parse(setting, name, text))
     return found
+
+
+def _check_lags(configs: dict[str, str]) -> None:
+    """Of all configs that a topic has, canonical: LogConfig.validateValues. Raises ConfigInvalid."""
+    least, most = configs.get("min.compaction.lag.ms"), configs.get("max.compaction.lag.ms")
+    if least is not None and most is not None and int(least) > int(most):
+        raise ConfigInvalid.saying(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
 
 
 def illegal_name(name: str) -> str:
@@ -191,6 +202,8 @@ def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) ->
             configs.pop(name, None)
         else:
             configs.update(canonical_configs({name: text}))
+    for configs in wanted.values():
+        _check_lags(configs)
     return storable([
         ("topic", topic, {**state.topics[topic], "configs": configs})
         for topic, configs in wanted.items()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -373,3 +374,46 @@ def test_a_tombstone_behind_what_is_known_stays_though_its_horizon_is_over(logs:
     assert clean(logs.log, NOW + 2 * HOUR, most_keys=1)
     left = {record.key: record.value for record in read_all(logs.log)}
     assert left.get(b"a") is None and left[b"b"] == b"2"
+
+
+def test_a_transaction_that_was_aborted_long_ago_says_nothing_of_a_later_one(logs: Logs) -> None:
+    transact(logs, 7, 0, False, b"a", b"aborted")
+    logs.roll()
+    clean(logs.log, NOW)
+    logs.append((b"a", b"old"))
+    transact(logs, 7, 1, True, b"a", b"new")
+    logs.roll()
+    clean(logs.log, NOW)
+    assert committed(logs.log) == [b"new"]
+
+
+def test_damage_to_a_cleaned_segment_costs_the_batch_it_is_in(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """And no record comes back that was removed."""
+    logs = Logs(tmp_path_factory.mktemp("made"), LIMITS._replace(segment_bytes=4000))
+    for turn in range(60):
+        logs.append((b"%d" % (turn % 9), b"%d" % turn * 9), (b"a", b"%d" % turn))
+    logs.roll()
+    clean(logs.log, NOW)
+    left = {record.offset: record for record in read_all(logs.log)}
+    path = next(logs.directory.glob("*-*.log"))
+    raw = path.read_bytes()
+    logs.log.close()
+    for at in range(0, len(raw), 7):
+        directory = tmp_path_factory.mktemp("damaged")
+        shutil.copytree(logs.directory, directory / "t-0")
+        damaged = directory / "t-0" / path.name
+        damaged.write_bytes(raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :])
+        damaged.with_suffix(".index").unlink()
+        found = [readable_of(directory) for _ in range(2)]
+        assert found[0] == found[1], "damage is met once"
+        assert found[0].items() <= left.items()
+        assert len(left) - len(found[0]) <= 2
+        shutil.rmtree(directory)
+
+
+def readable_of(directory: Path) -> dict[int, Read]:
+    again = Logs(directory, LIMITS._replace(segment_bytes=4000))
+    again.log.check()
+    found = {record.offset: record for record in read_all(again.log)}
+    again.log.close()
+    return found

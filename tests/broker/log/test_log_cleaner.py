@@ -58,6 +58,17 @@ async def test_a_log_is_cleaned_by_its_home_and_read_by_all(
     assert [record.value[:2] for record in read_all(log_of(broker, "c", here, 1)) if record.value][-1] == b"39"
 
 
+async def test_a_log_that_is_clean_is_not_opened(
+    broker: Broker, cleaner: LogCleaner, autojump_clock: trio.abc.Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.put_topic("c", 8, topic_id=2, **COMPACT)
+    fill(broker, "c", broker.at("c", 0))
+    await until_done(cleaner)
+    broker.start_again(0)
+    monkeypatch.setattr(broker.logs[0], "log", None)
+    assert not await LogCleaner(broker.logs[0], Turns(SPAWN), lambda: NOW).clean_one()
+
+
 async def test_a_piece_at_a_time(
     broker: Broker, cleaner: LogCleaner, autojump_clock: trio.abc.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +132,7 @@ async def test_a_log_that_can_not_be_written_is_for_the_next_time(
         patch.setattr(SharedLog, "replace_segments", full)
         assert await until_done(cleaner) == 2
         assert [line["event"] for line in lines].count("a log was cleaned") == 1
+    assert not [*broker.directory.glob("topics/*/cleaner.tmp")]
     cleaner._left_alone.clear()  # as `run` does when there is nothing more to clean
     assert await until_done(cleaner) == 1
     assert log_of(broker, "c", here).size_bytes == log_of(broker, "c", other).size_bytes

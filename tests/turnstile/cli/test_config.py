@@ -195,7 +195,7 @@ def test_a_command_imports_nothing_heavy_before_it_runs():
 
 
 async def test_a_setting_that_nothing_obeys_says_so_when_it_is_set_read_and_listed(run):
-    name = "log.cleaner.min.compaction.lag.ms"
+    name = "log.flush.interval.ms"
     assert "nothing acts on it" in (await run(config, "set", name, "5")).stderr
     assert "not emulated" in (await run(config, "get", name)).stderr
     row = next(line for line in (await run(config, "list")).stdout.splitlines() if line.startswith(name))
