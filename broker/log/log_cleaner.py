@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from uuid import UUID
 
 import trio
@@ -95,6 +96,10 @@ class LogCleaner:
             return
         except (Rejected, OSError):
             return
+        except Exception as fault:
+            self._left_alone.add(place)
+            log.error("a mistake in looking at a log to clean", topic=place[0], partition=place[1], exc_info=fault)
+            return
         if found is not None and (self._best is None or found.ratio > self._best[0]):
             self._best = found.ratio, place, found_log, found
 
@@ -112,7 +117,7 @@ class LogCleaner:
     def _while_there(self, place: Place, found_log: SharedLog, steps: Steps) -> Steps:
         """As long as the log is that of the topic, and compacted: the view of another is not to be touched any more."""
         version = -1
-        for aside in steps:
+        for aside in chain([None], steps):
             yield aside
             if version != self._logs.image.version:
                 version = self._logs.image.version

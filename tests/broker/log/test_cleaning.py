@@ -398,7 +398,7 @@ def test_damage_to_a_cleaned_segment_costs_the_batch_it_is_in(tmp_path_factory: 
     path = next(logs.directory.glob("*-*.log"))
     raw = path.read_bytes()
     logs.log.close()
-    for at in range(0, len(raw), 7):
+    for at in range(0, len(raw), 11):
         directory = tmp_path_factory.mktemp("damaged")
         shutil.copytree(logs.directory, directory / "t-0")
         damaged = directory / "t-0" / path.name
