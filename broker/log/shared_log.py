@@ -84,12 +84,10 @@ class SharedLog(PartitionLog):
         self._end.__enter__()
         try:
             words = self._words
-            if words[DIRTY] or (words[GENERATION] != self._generation and not self._only_cleaned()):
-                self._reload()
+            if words[GENERATION] != self._generation or words[DIRTY]:
+                self._renew()
             elif words[END] != self.next_offset or words[START] != self.start_offset or words[BASE] != self._base():
                 self._catch_up()
-            if words[GENERATION] != self._generation:
-                self._take_cleaned()
             words[DIRTY] = 1
         except BaseException:
             self._end.__exit__()
@@ -206,10 +204,16 @@ class SharedLog(PartitionLog):
             self._take_cleaned()
         return True
 
-    def _only_cleaned(self) -> bool:
-        """Whether this view knows the log but for cleaned segments, and what was appended."""
+    def _renew(self) -> None:
+        """C3, C4; C7: if nothing but cleaned segments and what was appended is new, no more than that is read."""
         words = self._words
-        return self._generation >= 0 and words[GENERATION] - self._generation == words[CLEANINGS] - self._cleanings
+        only_cleaned = words[GENERATION] - self._generation == words[CLEANINGS] - self._cleanings
+        if words[DIRTY] or self._generation < 0 or not only_cleaned:
+            self._reload()
+            return
+        self._catch_up()
+        if words[GENERATION] != self._generation:
+            self._take_cleaned()
 
     def _take_cleaned(self) -> None:
         taken = recovery.after_cleaning(self._segments, self.aborted, self._files) if self._segments else None
