@@ -65,8 +65,10 @@ async def test_a_log_that_is_clean_is_not_opened(
     fill(broker, "c", broker.at("c", 0))
     await until_done(cleaner)
     broker.start_again(0)
-    monkeypatch.setattr(broker.logs[0], "log", None)
+    opened: list[object] = []
+    monkeypatch.setattr(broker.logs[0], "log", lambda *place: opened.append(place))
     assert not await LogCleaner(broker.logs[0], Turns(SPAWN), lambda: NOW).clean_one()
+    assert opened == []
 
 
 async def test_a_piece_at_a_time(
