@@ -4,7 +4,7 @@ L1  an appended batch is in the file before its offset is told to a client; noth
     that it survives the death of this process but not that of the machine
 L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
 L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments, and
-    a cleaning (broker/log/cleaner.py) empty batches: reading an offset there goes on behind it
+    a cleaning (broker/log/cleaning.py) empty batches: reading an offset there goes on behind it
 L4  an idempotent producer's batch is in the log once, however often it was sent (broker/log/producer_state.py)
 L5  memory is bounded: an index per segment (broker/log/segment.py); per partition producers, and a few places where readers
     left off; of aborted transactions a fifth of what their records take on disk at most (broker/log/transaction_index.py)
@@ -341,7 +341,7 @@ class PartitionLog:
             buffer, start = compression.records_of(data, batch.attributes & records.COMPRESSION)
             for entry in record_entries.entries(buffer, start, batch.record_count):
                 offset, time_ms = batch.base_offset + entry.offset_delta, batch.base_timestamp + entry.timestamp_delta
-                if batch.attributes & records.LOG_APPEND_TIME:
+                if batch.attributes & (records.LOG_APPEND_TIME | records.CONTROL):
                     time_ms = batch.max_timestamp
                 if time_ms >= timestamp and offset >= self.start_offset:
                     return offset, time_ms

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from broker.log.record_scan import varint
+from broker.log.record_entries import entries, packed_varint
 from broker.log.records import HEADER, Batch, header_at, sealed
-from broker.protocol.primitives import uvarint
 
 
 class Record(NamedTuple):
@@ -38,17 +37,9 @@ def end_of(data: bytes, offset: int) -> int:
 def records_in(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
     """Keys and values of whole batches of `batch_of`; a cut one at the end is left out."""
     for at, batch in _whole_batches(data):
-        place = at + HEADER.size
-        for _ in range(batch.record_count):
-            size, place = varint(data, place)
-            end = place + size
-            _, place = varint(data, place + 1, 64)
-            _, place = varint(data, place)
-            length, place = varint(data, place)
-            key, place = data[place : place + length], place + length
-            length, place = varint(data, place)
-            yield key, data[place : place + length] if length >= 0 else None
-            place = end
+        for entry in entries(data, at + HEADER.size, batch.record_count):
+            value = data[entry.value_at : entry.value_end] if entry.value_end >= 0 else None
+            yield data[entry.key_at : entry.key_end], value
 
 
 def _whole_batches(data: bytes) -> Iterator[tuple[int, Batch]]:
@@ -62,12 +53,7 @@ def _whole_batches(data: bytes) -> Iterator[tuple[int, Batch]]:
 def _packed(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
     key, value, _ = record
     body = b"".join((
-        b"\0", _varint(timestamp_delta), _varint(offset_delta), _varint(len(key)), key,
-        _varint(-1 if value is None else len(value)), value or b"", b"\0",
+        b"\0", packed_varint(timestamp_delta), packed_varint(offset_delta), packed_varint(len(key)), key,
+        packed_varint(-1 if value is None else len(value)), value or b"", b"\0",
     ))  # fmt: skip
-    return _varint(len(body)) + body
-
-
-def _varint(value: int) -> bytes:
-    """What record_scan.varint reads."""
-    return uvarint(value << 1 ^ value >> 63)
+    return packed_varint(len(body)) + body

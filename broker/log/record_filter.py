@@ -1,6 +1,7 @@
 """What the cleaner leaves of one batch.
 
 B1  Offsets, sequence numbers, the producer and the timestamps of records never change; a batch keeps its base offset and its last.
+    The record of a marker has no time of its own: that is the largest of its batch.
 B2  What can't be read for certain, as its checksum does not hold or its records are malformed, is kept as it is.
 B3  The last batch of a producer stays, empty if it must: its sequence number is what the next one follows. So does the last marker
     of a producer that has written nothing since.
@@ -12,29 +13,25 @@ Source: Cleaner.cleanInto, MemoryRecords.filterTo of Kafka 4.1. Where Kafka keep
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-
-from crc32c import crc32c
 
 from broker.log import compression
 from broker.log.cleaned_transactions import CleanedTransactions
 from broker.log.compression import NotUnpacked
-from broker.log.record_entries import RecordEntry, entries
+from broker.log.record_entries import RecordEntry, entries, packed_varint
 from broker.log.record_scan import MalformedRecords
 from broker.log.records import (
-    CHECKED_FROM,
     COMPRESSION,
     CONTROL,
     DELETE_HORIZON,
     HEADER,
     LOG_APPEND_TIME,
     MAGIC,
-    OVERHEAD,
     TRANSACTIONAL,
     Batch,
     checksum_holds,
+    with_records,
 )
 
 Aside = Callable[[], None]
@@ -44,7 +41,6 @@ Steps = Iterator[Aside | None]
 RECORDS_A_STEP = 200
 _AT_ONCE_BYTES = 32 << 10
 _NONE = -1
-_CHECKED = struct.Struct(">hiqqqhii")
 
 
 def digest(key: bytes) -> bytes:
@@ -62,26 +58,9 @@ class OffsetMap:
 
 def empty_batch(base_offset: int, end: int) -> bytes:
     """A batch of no records and no producer, in the place of those in [base_offset, end)."""
-    return _batch(base_offset, 0, 0, end - base_offset - 1, _NONE, _NONE, (_NONE, _NONE, _NONE), 0, b"")
-
-
-def _batch(
-    base_offset: int, leader_epoch: int, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
-    producer: tuple[int, int, int], count: int, payload: bytes,
-) -> bytes:  # fmt: skip
-    """`producer`: its id, epoch and base sequence."""
-    checked = _CHECKED.pack(attributes, last_offset_delta, base_timestamp, max_timestamp, *producer, count) + payload
-    length = CHECKED_FROM - OVERHEAD + len(checked)
-    return struct.pack(">qiibI", base_offset, length, leader_epoch, MAGIC, crc32c(checked)) + checked
-
-
-def _like(batch: Batch, attributes: int, base_timestamp: int, max_timestamp: int, count: int, payload: bytes) -> bytes:
-    """B1."""
-    producer = batch.producer_id, batch.producer_epoch, batch.base_sequence
-    return _batch(
-        batch.base_offset, batch.leader_epoch, attributes, batch.last_offset_delta, base_timestamp, max_timestamp, producer,
-        count, payload,
-    )  # fmt: skip
+    return with_records(
+        Batch(base_offset, 0, 0, MAGIC, 0, 0, end - base_offset - 1, _NONE, _NONE, _NONE, _NONE, _NONE, 0), b""
+    )
 
 
 def readable(data: bytes, batch: Batch) -> tuple[bytes, int] | None:
@@ -143,13 +122,13 @@ class RecordFilter:
         if batch.attributes & DELETE_HORIZON:
             return data if self._now_ms < batch.base_timestamp or self._is_last(batch) else None
         attributes = batch.attributes | DELETE_HORIZON
-        return _like(batch, attributes, self._horizon_ms, batch.max_timestamp, batch.record_count, data[HEADER.size :])
+        return with_records(batch._replace(attributes=attributes, base_timestamp=self._horizon_ms), data[HEADER.size :])
 
     def _without_records(self, batch: Batch) -> bytes | None:
         if batch.producer_id < 0 or not self._is_last(batch):
             return None
         attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL)
-        return _like(batch, attributes, _NONE, batch.max_timestamp, 0, b"")
+        return with_records(batch._replace(attributes=attributes, base_timestamp=_NONE, record_count=0), b"")
 
     def _records(self, batch: Batch, data: bytes) -> Steps:
         found = readable(data, batch)
@@ -161,7 +140,7 @@ class RecordFilter:
         for number, entry in enumerate(entries(buffer, start, batch.record_count), 1):
             if self._is_kept(batch, buffer, entry):
                 kept.append(entry)
-                tombstones |= not entry.has_value
+                tombstones |= entry.value_end < 0
             if not number % RECORDS_A_STEP:
                 yield None
         needs_horizon = tombstones and not batch.attributes & DELETE_HORIZON
@@ -176,7 +155,7 @@ class RecordFilter:
             return True
         if entry.key_end < 0 or offset < self._keys.offsets.get(digest(buffer[entry.key_at : entry.key_end]), _NONE):
             return False
-        return entry.has_value or not batch.attributes & DELETE_HORIZON or self._now_ms < batch.base_timestamp
+        return entry.value_end >= 0 or not batch.attributes & DELETE_HORIZON or self._now_ms < batch.base_timestamp
 
     def _rewrite(self, batch: Batch, buffer: bytes, kept: list[RecordEntry], horizon_ms: int | None) -> Steps:
         if horizon_ms is None:
@@ -203,21 +182,15 @@ class RecordFilter:
             yield pack
         else:
             pack()
-        self.left = _like(batch, attributes, base_timestamp, latest, len(kept), packed[0])
+        header = batch._replace(
+            attributes=attributes, base_timestamp=base_timestamp, max_timestamp=latest, record_count=len(kept)
+        )
+        self.left = with_records(header, packed[0])
 
 
 def _with_delta(buffer: bytes, entry: RecordEntry, timestamp_delta: int) -> bytes:
     """The record with another timestamp delta (ms)."""
-    body = buffer[entry.body_at : entry.body_at + 1] + _varint(timestamp_delta) + buffer[entry.offset_at : entry.end]
-    return _varint(len(body)) + body
-
-
-def _varint(value: int) -> bytes:
-    """Zigzag, of 64 bits."""
-    value = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    body = (
+        buffer[entry.body_at : entry.body_at + 1] + packed_varint(timestamp_delta) + buffer[entry.offset_at : entry.end]
+    )
+    return packed_varint(len(body)) + body

@@ -77,10 +77,17 @@ def sealed(
 ) -> bytes:
     """A batch of `count` packed records, without a sequence number; timestamps in ms. Its base offset and leader epoch are the
     log's to fill in."""
-    checked = (
-        _CHECKED.pack(attributes, count - 1, base_timestamp, max_timestamp, producer_id, epoch, -1, count) + records
+    return with_records(
+        Batch(0, 0, -1, MAGIC, 0, attributes, count - 1, base_timestamp, max_timestamp, producer_id, epoch, -1, count),
+        records,
     )
-    return _UNCHECKED.pack(0, CHECKED_FROM - OVERHEAD + len(checked), -1, MAGIC, crc32c(checked)) + checked
+
+
+def with_records(header: Batch, records: bytes) -> bytes:
+    """The batch of that header and those packed records, from which its length and checksum follow."""
+    checked = _CHECKED.pack(*header[5:]) + records
+    length = CHECKED_FROM - OVERHEAD + len(checked)
+    return _UNCHECKED.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc32c(checked)) + checked
 
 
 def checksum_holds(buffer: Buffer, batch: Batch, at: int = 0) -> bool:

@@ -1,6 +1,6 @@
 """The names of a log's segment files, and which of them are in force.
 
-A segment as it was appended to is `<base offset>.log`. One that the cleaner made (broker/log/cleaner.py) is
+A segment as it was appended to is `<base offset>.log`. One that the cleaner made (broker/log/cleaning.py) is
 `<base offset>-<end>-<round>.log`: it holds what is left of all records in [base offset, end).
 
 W1  A file is in force unless a file of a later round covers its base offset. So one rename puts a cleaned segment in the place

@@ -20,7 +20,11 @@ def marker(producer: int, offset: int) -> Batch:
 def test_batches_of_an_aborted_transaction_go_up_to_its_marker() -> None:
     seen = CleanedTransactions([AbortedTxn(1, 2, 6, 7)])
     assert [seen.on_batch(records(1, 0)), seen.on_marker(marker(1, 1))] == [False, False]
-    assert [seen.on_batch(records(1, 2)), seen.on_batch(records(2, 3)), seen.on_batch(records(1, 4))] == [True, False, True]
+    assert [seen.on_batch(records(1, 2)), seen.on_batch(records(2, 3)), seen.on_batch(records(1, 4))] == [
+        True,
+        False,
+        True,
+    ]
     assert not seen.on_marker(marker(1, 6)), "batches of it were there"
     assert not seen.on_batch(records(1, 7)), "another transaction"
 

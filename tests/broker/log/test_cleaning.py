@@ -191,6 +191,18 @@ def test_aborted_records_go_and_markers_go_behind_their_records(logs: Logs) -> N
     assert committed(logs.log)[-1] == b"newer" == committed(logs.opened(2))[-1]
 
 
+def test_a_marker_that_waits_for_its_horizon_keeps_its_time(logs: Logs) -> None:
+    logs.append((b"a", b"old"), time=NOW - 10)
+    transact(logs, 7, 0, False, b"a", b"aborted")
+    logs.append((b"b", b"last"), time=NOW + 5)
+    transact(logs, 7, 1, True, b"c", b"later")
+    logs.roll()
+    clean(logs.log, NOW)
+    marker = next(head for head, _ in batches_of(logs.log) if head.attributes & CONTROL)
+    assert marker.attributes & DELETE_HORIZON and marker.base_timestamp == NOW + HOUR
+    assert logs.log.offset_since(NOW - 5) == (marker.base_offset, NOW)
+
+
 def test_keys_that_do_not_fit_are_for_another_time(logs: Logs) -> None:
     for turn in range(300):
         logs.append((b"%d" % (turn % 100), b"%d" % turn * 9))

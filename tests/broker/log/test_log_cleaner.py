@@ -35,6 +35,13 @@ def fill(broker: Broker, topic: str, partition: int, count: int = 40, shard: int
         log_of(broker, topic, partition, shard).append(batch(b"%d" % number * 20_000, keys=[b"%d" % (number % 3)]), NOW)
 
 
+def overwrite(path: str) -> None:
+    """Two batches of it."""
+    with open(path, "r+b") as file:
+        file.seek(40_000)
+        file.write(bytes(40_000))
+
+
 async def until_done(cleaner: LogCleaner) -> int:
     rounds = 0
     while await cleaner.clean_one():
@@ -113,7 +120,7 @@ async def test_a_topic_that_changes_meanwhile_is_left_alone(
     if change != "deleted":
         left = read_all(log_of(broker, "c", here))
         assert len(left) == (2 if change == "another" else 40)
-    assert not [path for path in broker.directory.glob("topics/c-*/*-*.log")]
+    assert not [*broker.directory.glob("topics/c-*/*-*.log")]
 
 
 async def test_a_log_that_can_not_be_written_is_for_the_next_time(
@@ -146,10 +153,7 @@ async def test_damage_is_mended_and_the_rest_is_cleaned(
     broker.put_topic("c", 8, topic_id=2, **COMPACT)
     here = broker.at("c", 0)
     fill(broker, "c", here, 150)
-    path = log_of(broker, "c", here)._segments[0].path
-    with open(path, "r+b") as file:
-        file.seek(40_000)
-        file.write(bytes(40_000))
+    overwrite(log_of(broker, "c", here)._segments[0].path)
     assert await until_done(cleaner) >= 1
     cleaner._left_alone.clear()
     await until_done(cleaner)
@@ -171,6 +175,6 @@ async def test_it_runs_unless_it_is_switched_off(
     broker.image.apply(broker.image.version + 1, [("static", "/log.cleaner.enable", None)])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cleaner.run)
-        while log_of(broker, "c", here).size_bytes == before:
+        while log_of(broker, "c", here).size_bytes == before:  # noqa: ASYNC110 - nothing tells it
             await trio.sleep(1)
         nursery.cancel_scope.cancel()

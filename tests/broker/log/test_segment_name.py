@@ -13,7 +13,14 @@ def test_a_name_is_read_as_it_is_written() -> None:
 
 
 def test_what_is_no_segment_is_left_alone() -> None:
-    others = ["partition.meta", "cleaner.tmp", "5.log", f"{5:020d}.index", f"{5:020d}.log.damaged-1", f"{5:020d}-9-1.log"]
+    others = [
+        "partition.meta",
+        "cleaner.tmp",
+        "5.log",
+        f"{5:020d}.index",
+        f"{5:020d}.log.damaged-1",
+        f"{5:020d}-9-1.log",
+    ]
     assert in_force(others) == ([], [])
 
 

@@ -25,9 +25,7 @@ def test_where_the_cleaner_removed_batches_there_is_a_hole(broker: Broker) -> No
     log.append(batch(b"behind", keys=[b"again"]), NOW)
 
     def ask(offset: int) -> list[tuple[int, int]]:
-        return spans(
-            read(broker.partitions[1], "c", 0, offset, max_bytes=1 << 20, max_records=100, committed=False)
-        )
+        return spans(read(broker.partitions[1], "c", 0, offset, max_bytes=1 << 20, max_records=100, committed=False))
 
     assert ask(0) == ask(4) == [(4, 4), (5, 5)]
     assert ask(6) == [(11, 11), (12, 12)]

@@ -53,8 +53,11 @@ def test_a_thousand_topics_are_created_at_once():
         (["t", 1, {"retention.m": "5"}], "INVALID_CONFIG", "did you mean retention.ms?"),
         (["t", 1, {"retention.ms": "x"}], "INVALID_CONFIG", "retention.ms cannot be 'x'"),
         (["t", 1, {"retention.ms": None}], "INVALID_CONFIG", "must have a value"),
-        (["t", 1, {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"}], "INVALID_CONFIG",
-         "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)"),
+        (
+            ["t", 1, {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"}],
+            "INVALID_CONFIG",
+            "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)",
+        ),
     ],
 )
 def test_a_topic_that_cannot_be_is_answered_apart_from_its_neighbours(topic, error, message):
