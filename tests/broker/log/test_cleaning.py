@@ -198,6 +198,9 @@ def test_a_marker_that_waits_for_its_horizon_keeps_its_time(logs: Logs) -> None:
     transact(logs, 7, 1, True, b"c", b"later")
     logs.roll()
     clean(logs.log, NOW)
+    logs.append((b"b", b"dirty"), time=NOW + 9)
+    logs.roll()
+    clean(logs.log, NOW)
     marker = next(head for head, _ in batches_of(logs.log) if head.attributes & CONTROL)
     assert marker.attributes & DELETE_HORIZON and marker.base_timestamp == NOW + HOUR
     assert logs.log.offset_since(NOW - 5) == (marker.base_offset, NOW)
