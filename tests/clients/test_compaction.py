@@ -120,7 +120,7 @@ def test_shards_that_are_killed_again_and_again_cost_no_value(cluster, topic):
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1, config=CONFIGS)])[topic].result(30)
     left: Left = {}
-    for turn in range(4):
+    for turn in range(2):
         left |= filled(cluster, topic, ["gzip"])
         os.kill(cluster.shard_pid(turn % 2), signal.SIGKILL)
     until(lambda: is_clean(cluster, topic), within_s=60, what="a cleaning")
