@@ -21,6 +21,7 @@ import trio
 from broker.handlers.remote import or_lost
 from broker.log.fetch_sessions import INITIAL_EPOCH
 from broker.log.partitions import Partitions
+from broker.log.record_batches import end_of
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.primitives import from_timedelta
@@ -164,14 +165,19 @@ class _ShareFetch:
         return self._response(call, answer, results, records)
 
     def _read(self, place: Place, result: PartitionResult) -> bytes:
-        """The batches in which what was acquired is."""
-        if not result.acquired:
-            return b""
+        """The batches in which what was acquired is; nothing unless all of them can be read. A read ends with its segment."""
+        data = b""
         topic = self._partitions.name_of(UUID(hex=place.topic_id))
-        asked = (topic, place.partition, -1, result.acquired[0].first, result.size, False, True)
-        code, _, _, data, *_ = self._partitions.do("read", asked)
-        result.code = code
-        return bytes(data)
+        at = result.acquired[0].first if result.acquired else 0
+        while result.acquired and len(data) < result.size:
+            asked = (topic, place.partition, -1, at, result.size - len(data), False, not data)
+            result.code, _, _, found, *_ = self._partitions.do("read", asked)
+            if result.code:
+                return b""
+            if not found:
+                break
+            data, at = data + found, end_of(found, at)
+        return data
 
     def _withheld(self, request: ShareFetchRequest, call: Call, answer: ShareAnswer, results: Results) -> Message:
         """A quota: nothing is delivered, and what was acknowledged is."""

@@ -55,6 +55,20 @@ async def test_each_record_goes_to_one_member(broker: SharingBroker, away: int) 
     assert await one.acquire((0, 0, [ACCEPT]), (1, 2, [RELEASE])) == [(1, 2, 2)]
 
 
+async def test_all_that_was_acquired_is_in_the_answer_whichever_segments_it_is_in(
+    broker: SharingBroker, away: int
+) -> None:
+    """A client takes what it was given and does not find for a gap, which nobody gets again."""
+    for value in (b"a", b"b", b"c"):
+        append(broker, value)
+        log = broker.logs[0].log("t", 0)
+        with log:
+            log._roll()
+    answer = await ShareMember(broker, shard=away).ask()
+    assert sum(last - first + 1 for first, last, _ in acquired(answer)) == 3
+    assert values_of(records(answer)) == [b"a", b"b", b"c"]
+
+
 async def test_a_fetch_waits_for_records(broker: SharingBroker, away: int, autojump_clock: MockClock) -> None:
     waiting = ShareMember(broker, shard=away).send(wait_ms=10_000)
     assert isinstance(waiting, Deferred)
