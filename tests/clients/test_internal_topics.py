@@ -23,7 +23,11 @@ with warnings.catch_warnings():
     from kafka.admin import NewTopic
     from kafka.structs import OffsetAndMetadata
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    # kafka-python may leave a socket to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 FORMATTERS = "org.apache.kafka.tools.consumer"
 
