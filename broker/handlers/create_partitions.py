@@ -13,7 +13,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.config.replicas import assignment_problem, number_problem
+from shards.config.replicas import assignments_problem, number_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.mesh.deferred import Spawn
 
@@ -78,8 +78,7 @@ class _CreatePartitions:
         known = self._image.topics.get(topic.name)
         factor = None if known is None else len(known.replicas[0])
         assigned = (assignment.broker_ids for assignment in topic.assignments or ())
-        found = (assignment_problem(replicas, self._cluster.brokers, factor) for replicas in assigned)
-        return next((TopicError.of(problem) for problem in found if problem), NO_ERROR)
+        return TopicError.of(assignments_problem(assigned, self._cluster.brokers, factor))
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:

@@ -19,7 +19,7 @@ from broker.protocol.codec import Message
 from broker.protocol.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from broker.serve.call import Call, Route
 from shards.config.image import ClusterImage
-from shards.config.replicas import assignment_problem, factor_problem
+from shards.config.replicas import assignments_problem, factor_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.limits.errors import ConfigInvalid
 from shards.mesh.deferred import Spawn
@@ -87,10 +87,10 @@ class _CreateTopics:
             message = "A manual partition assignment was specified, but numPartitions was not set to -1."
             return TopicError(codes.INVALID_REQUEST, message)
         factor = len(topic.assignments[0].broker_ids)
-        for assignment in topic.assignments:
-            problem = assignment_problem(assignment.broker_ids, self._cluster.brokers, factor)
-            if problem:
-                return TopicError.of(problem)
+        assigned = (assignment.broker_ids for assignment in topic.assignments)
+        problem = assignments_problem(assigned, self._cluster.brokers, factor)
+        if problem:
+            return TopicError.of(problem)
         if {a.partition_index for a in topic.assignments} != set(range(len(topic.assignments))):
             message = "partitions should be a consecutive 0-based integer sequence"
             return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
@@ -106,8 +106,8 @@ class _CreateTopics:
         made = self._image.topics.get(topic.name)
         own = canonical_configs({config.name: config.value for config in topic.configs})
         # Not there: it was only validated, or another client has deleted it already.
-        default = self._image.get("num.partitions") if topic.num_partitions == -1 else topic.num_partitions
-        count = len(made.leaders) if made is not None else len(topic.assignments) or default
+        asked = len(topic.assignments) or self._partitions(topic.num_partitions)
+        count = len(made.leaders) if made is not None else asked
         given = len(topic.assignments[0].broker_ids) if topic.assignments else self._factor(topic.replication_factor)
         configs = tuple(
             types.CreatableTopicConfigs(

@@ -212,22 +212,21 @@ class _Metadata:
         """Adds one topic with at most `room` partitions from `start` on; the number of partitions added."""
         types = call.types
         topic = self._image.topics.get(name)
+        leaders: Sequence[int]
+        replicas: Sequence[Sequence[int]]
         if topic is None:
             code = codes.INVALID_TOPIC_EXCEPTION if illegal_name(name) else codes.UNKNOWN_TOPIC_OR_PARTITION
-            described: list[tuple[int, int, Sequence[int]]] = []
+            leaders, replicas = [], []
         else:
-            code = codes.NONE
-            described = [
-                (n, leader, topic.replicas[n]) for n, leader in [*enumerate(topic.leaders)][start : start + room]
-            ]
+            code, leaders, replicas = codes.NONE, topic.leaders, topic.replicas
         partitions = tuple(
             types.DescribeTopicPartitionsResponsePartition(
-                error_code=codes.NONE, partition_index=n, leader_id=leader, leader_epoch=0, replica_nodes=replicas,
-                isr_nodes=replicas, offline_replicas=(),
+                error_code=codes.NONE, partition_index=n, leader_id=leaders[n], leader_epoch=0,
+                replica_nodes=replicas[n], isr_nodes=replicas[n], offline_replicas=(),
                 # Java's admin client fails on null here.
                 eligible_leader_replicas=(), last_known_elr=(),
             )
-            for n, leader, replicas in described
+            for n in range(len(leaders))[start : start + room]
         )  # fmt: skip
         topics.append(
             types.DescribeTopicPartitionsResponseTopic(

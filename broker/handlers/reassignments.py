@@ -8,9 +8,10 @@ available. Answers are Kafka 4.1's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from broker.handlers.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
-from broker.handlers.topic_mutations import NO_ERROR, TopicError
+from broker.handlers.topic_mutations import TopicError
 from broker.protocol import codes
 from broker.protocol.codec import Message
 from broker.protocol.requests import (
@@ -43,22 +44,20 @@ class _Reassignments:
     def elect_leaders(self, request: ElectLeadersRequest, call: Call) -> Message:
         types = call.types
         known = request.election_type in (PREFERRED, UNCLEAN)
-        answer = self._elected if known else _of_no_kind
+        answer = partial(self._elected, request.election_type) if known else _of_no_kind
         wanted = request.topic_partitions
         if wanted is None:
             found: list[tuple[str, tuple[int, ...]]] = [(name, ()) for name in self._image.topics.names()]
         else:
             found = [(topic.topic, topic.partitions) for topic in wanted]
         results = tuple(
-            types.ReplicaElectionResult(
-                topic=name, partition_result=tuple(answer(types, name, n, request.election_type) for n in partitions)
-            )
+            types.ReplicaElectionResult(topic=name, partition_result=tuple(answer(types, name, n) for n in partitions))
             for name, partitions in found
         )
         code = codes.NONE if known else codes.INVALID_REQUEST
         return types.ElectLeadersResponse(error_code=code, replica_election_results=results)
 
-    def _elected(self, types: Types, name: str, partition: int, kind: int) -> Message:
+    def _elected(self, kind: int, types: Types, name: str, partition: int) -> Message:
         topic = self._image.topics.get(name)
         code, message = codes.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
         if topic is None or not 0 <= partition < len(topic.leaders):
@@ -95,11 +94,11 @@ class _Reassignments:
 
 
 def _reassigned(types: Types, partition: int, result: Sequence[str]) -> Message:
-    code, message = TopicError.of(result) if result[0] else NO_ERROR
+    code, message = TopicError.of(result)
     return types.ReassignablePartitionResponse(partition_index=partition, error_code=code, error_message=message)
 
 
-def _of_no_kind(types: Types, name: str, partition: int, kind: int) -> Message:
+def _of_no_kind(types: Types, name: str, partition: int) -> Message:
     message = "No such kind of election."
     return types.PartitionResult(partition_id=partition, error_code=codes.INVALID_REQUEST, error_message=message)
 

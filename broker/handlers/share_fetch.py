@@ -166,10 +166,11 @@ class _ShareFetch:
 
     def _read(self, place: Place, result: PartitionResult) -> bytes:
         """The batches in which what was acquired is; nothing unless all of them can be read. A read ends with its segment."""
-        data = b""
+        if not result.acquired:
+            return b""
         topic = self._partitions.name_of(UUID(hex=place.topic_id))
-        at = result.acquired[0].first if result.acquired else 0
-        while result.acquired and len(data) < result.size:
+        data, at = b"", result.acquired[0].first
+        while len(data) < result.size:
             asked = (topic, place.partition, -1, at, result.size - len(data), False, not data)
             result.code, _, _, found, *_ = self._partitions.do("read", asked)
             if result.code:

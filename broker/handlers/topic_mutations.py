@@ -30,8 +30,8 @@ class TopicError(NamedTuple):
 
     @classmethod
     def of(cls, problem: Sequence[str] | None) -> TopicError:
-        """A problem that the coordinator's own checks found, [error name, message]; None is none."""
-        return cls() if problem is None else cls(code_named(problem[0]), problem[1] or None)
+        """What the coordinator's own checks found, [error name or "", message]; None is nothing."""
+        return cls(code_named(problem[0]), problem[1] or None) if problem and problem[0] else cls()
 
 
 NO_ERROR = TopicError()

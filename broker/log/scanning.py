@@ -82,9 +82,7 @@ def _batch_at(mapped: mmap, position: int, length: int) -> Batch | None:
     if length - position < HEADER.size:
         return None
     batch = header_at(mapped, position)
-    if not HEADER.size <= batch.size <= length - position or not 0 <= batch.record_count <= batch.last_offset_delta + 1:
-        return None
-    return batch if checksum_holds(mapped, batch, position) else None
+    return batch if HEADER.size <= batch.size <= length - position and _is_sound(mapped, batch, position) else None
 
 
 def _next_batch(mapped: mmap, position: int, length: int, expected: int) -> int:
@@ -106,11 +104,12 @@ def _with_its_length(mapped: mmap, position: int, end: int) -> Batch | None:
     if end - position < HEADER.size:
         return None
     batch = header_at(mapped, position)._replace(length=end - position - OVERHEAD)
-    return (
-        batch
-        if 0 <= batch.record_count <= batch.last_offset_delta + 1 and checksum_holds(mapped, batch, position)
-        else None
-    )
+    return batch if _is_sound(mapped, batch, position) else None
+
+
+def _is_sound(mapped: mmap, batch: Batch, position: int) -> bool:
+    """Whether the bytes of a batch are what they were; a cleaned one may have fewer records than offsets."""
+    return 0 <= batch.record_count <= batch.last_offset_delta + 1 and checksum_holds(mapped, batch, position)
 
 
 def _is_torn(mapped: mmap, position: int, length: int, expected: int) -> bool:

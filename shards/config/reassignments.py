@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.config.replicas import Result, assignment_problem, placed, replicas_of
+from shards.config.replicas import Result, assignment_problem, replaced, replicas_of
 
 NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress."]
 STAYS: Result = [
@@ -39,7 +39,7 @@ def reassign(
     delta: list[Change] = []
     for name, replicas in changed.items():
         topic = state.topics[name]
-        record = {"id": topic["id"], **placed(topic["leaders"], replicas), "configs": topic["configs"]}
+        record = replaced(topic, topic["leaders"], replicas)
         if record != topic:
             delta.append(("topic", name, record))
     return storable(delta), results

@@ -6,7 +6,7 @@ among its replicas. A topic's record has "replicas" only where there is any but 
 Sources: StripedReplicaPlacer and ReplicationControlManager of Kafka 4.1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,11 @@ def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[st
     if all(tuple(each) == (leader,) for leader, each in zip(leaders, replicas, strict=True)):
         return {"leaders": [*leaders]}
     return {"leaders": [*leaders], "replicas": [[*each] for each in replicas]}
+
+
+def replaced(topic: Mapping[str, Any], leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """A topic's record with its partitions there."""
+    return {"id": topic["id"], **placed(leaders, replicas), "configs": topic["configs"]}
 
 
 def replicas_of(topic: Mapping[str, Any]) -> list[Sequence[int]]:
@@ -58,6 +63,12 @@ def number_problem(assigned: int, added: int) -> Result | None:
         "INVALID_REPLICA_ASSIGNMENT",
         f"Attempted to add {added} additional partition(s), but only {assigned} assignment(s) were specified.",
     ]
+
+
+def assignments_problem(assigned: Iterable[Sequence[int]], brokers: int, factor: int | None) -> Result | None:
+    """The first assignment_problem of the replicas of many partitions."""
+    found = (assignment_problem(replicas, brokers, factor) for replicas in assigned)
+    return next((problem for problem in found if problem), None)
 
 
 def assignment_problem(replicas: Sequence[int], brokers: int, factor: int | None = None) -> Result | None:

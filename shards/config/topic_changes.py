@@ -14,10 +14,11 @@ from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.config.replicas import (
     Result,
-    assignment_problem,
+    assignments_problem,
     factor_problem,
     number_problem,
     placed,
+    replaced,
     replicas_of,
     spread,
 )
@@ -95,8 +96,7 @@ def _problem(
 def _replicas_problem(state: ConfigState, replicas: Sequence[Sequence[int]] | None, factor: int) -> Result | None:
     if not replicas:
         return factor_problem(factor, state.brokers)
-    found = (assignment_problem(each, state.brokers, len(replicas[0])) for each in replicas)
-    return next((problem for problem in found if problem), None)
+    return assignments_problem(replicas, state.brokers, len(replicas[0]))
 
 
 def canonical_configs(configs: dict[str, str | None]) -> dict[str, str]:
@@ -157,15 +157,13 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
                             f"{total} would not be an increase."])  # fmt: skip
         elif total - now > MAX_PARTITIONS_PER_REQUEST:
             results.append(["POLICY_VIOLATION", "Excessively large number of partitions per request."])
-        elif problem := _assigned_problem(state, replicas_of(topic)[0], total - now, assigned):
+        elif problem := _assigned_problem(state, (old := replicas_of(topic))[0], total - now, assigned):
             results.append(problem)
         else:
-            old = replicas_of(topic)
             leaders = [each[0] for each in assigned or ()] or _next(state, spread_so_far, total - now)
             added = assigned or spread(leaders, len(old[0]), state.brokers)
             spread_so_far += len(added)
-            where = placed([*topic["leaders"], *leaders], [*old, *added])
-            delta.append(("topic", name, {"id": topic["id"], **where, "configs": topic["configs"]}))
+            delta.append(("topic", name, replaced(topic, [*topic["leaders"], *leaders], [*old, *added])))
             results.append(_OK)
     return storable(delta), results
 
@@ -176,8 +174,7 @@ def _assigned_problem(
     """Why these can't be the replicas of `added` more partitions of a topic, of which the first has those."""
     if not assigned:
         return None
-    found = (assignment_problem(each, state.brokers, len(first)) for each in assigned)
-    return number_problem(len(assigned), added) or next((problem for problem in found if problem), None)
+    return number_problem(len(assigned), added) or assignments_problem(assigned, state.brokers, len(first))
 
 
 def delete_topics(state: ConfigState, names: Sequence[str]) -> tuple[list[Change], list[Result]]:

@@ -367,7 +367,8 @@ class Tokens:
         if self._ledger.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
-        for peer in [peer for peer, version in self._owed.items() if version <= min(self.version, self._peers.floor)]:
+        known = min(self.version, self._peers.floor)
+        for peer in [peer for peer, version in self._owed.items() if version <= known]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
         if self._applied and self._peers.agreed(self._applied[0][0]):
             self._applied.popleft()[1]()

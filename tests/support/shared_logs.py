@@ -2,9 +2,10 @@
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,8 @@ from broker.log.shared_log import SharedLog
 
 TOPIC = UUID(int=1)
 SMALL = LogConfig(segment_bytes=600, retention_bytes=-1)
+WRITES = ("pwritev", "pwrite", "ftruncate", "replace", "unlink", "open", "makedirs")
+Item = TypeVar("Item")
 
 
 class Shards:
@@ -34,6 +37,36 @@ class Shards:
         """Another process takes the place of one that was killed."""
         self._killed.append(self.views[shard])
         self.views[shard] = self.opened(shard)
+
+    @contextmanager
+    def perhaps_killed(
+        self, shard: int, choose: random.Random, likelihood: float, calls: Sequence[str] = WRITES
+    ) -> Iterator[None]:
+        """With that likelihood the process of the view ends within at one of the calls, or at a write to the shared words."""
+        view = self.views[shard]
+        with pytest.MonkeyPatch.context() as patch:
+            if choose.random() < likelihood:
+                view._words = view._end.words = DeadlyWords(view._end.words, Deadly(patch, choose, calls))
+            try:
+                yield
+            except Killed:
+                self.killed(shard)
+            view._end.words = view._words = self.ends.end_of(0, "t", 0).words
+
+    def appended(
+        self, shard: int, sent: list[Item], items: Sequence[Item], append: Callable[[SharedLog], object]
+    ) -> None:
+        """The items, one an offset, are appended by the view; if it is killed, all of them may be there, or none."""
+        try:
+            append(self.views[shard])
+        except Killed:
+            other = self.views[(shard + 1) % len(self.views)]
+            with other:
+                pass
+            if other.next_offset != len(sent):
+                sent += items
+            raise
+        sent += items
 
     def close(self) -> None:
         """Closes the descriptors, as the kernel does for who was killed."""
@@ -76,13 +109,11 @@ class Killed(BaseException):
 class Deadly:
     """Ends the process at the n-th write to memory or to files from now on, perhaps in the middle of it."""
 
-    CALLS = ("pwritev", "pwrite", "ftruncate", "replace", "unlink", "open", "makedirs")
-
-    def __init__(self, patch: pytest.MonkeyPatch, choose: random.Random) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, choose: random.Random, calls: Sequence[str] = WRITES) -> None:
         self.left = choose.randrange(40)
         self.fired = False
         self._choose = choose
-        for name in self.CALLS:
+        for name in calls:
             patch.setattr(os, name, self._deadly(name, getattr(os, name)))
 
     def _deadly(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

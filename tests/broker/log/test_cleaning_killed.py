@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from batches import batch
 from cleaned import Read, clean, finish, read_all
-from shared_logs import Deadly, DeadlyWords, Killed, Shards, state
+from shared_logs import WRITES, DeadlyWords, Killed, Shards, state
 
 from broker.log.cleaning import Cleaning, CleaningAborted
 from broker.log.control_records import EndTransactionMarker
@@ -64,16 +64,8 @@ def test_whoever_is_killed_in_a_cleaning_no_key_loses_its_last_value(tmp_path: P
     for _ in range(60):
         do = choose.choice([send, send, send, idempotent, mark, cleaned, cleaned, cleaned, delete])
         shard = CLEANER if do is cleaned else choose.randrange(3)
-        with pytest.MonkeyPatch.context() as patch:
-            view = shards.views[shard]
-            if choose.random() < 0.4:
-                patch.setattr(Deadly, "CALLS", (*Deadly.CALLS, "rename", "fsync"))
-                view._words = view._end.words = DeadlyWords(view._end.words, Deadly(patch, choose))
-            try:
-                do(shards, shard, model, choose)
-            except Killed:
-                shards.killed(shard)
-            view._end.words = view._words = shards.ends.end_of(0, "t", 0).words
+        with shards.perhaps_killed(shard, choose, 0.4, (*WRITES, "rename", "fsync")):
+            do(shards, shard, model, choose)
         if choose.random() < 0.3:
             agree(shards, model)
     agree(shards, model)
@@ -82,22 +74,9 @@ def test_whoever_is_killed_in_a_cleaning_no_key_loses_its_last_value(tmp_path: P
 
 def send(shards: Shards, shard: int, model: Model, choose: random.Random) -> None:
     key, value = b"%d" % choose.randrange(5), choose.choice([None, b"%d" % len(model.sent) * choose.randrange(1, 30)])
-    records: list[Read | None] = [Read(len(model.sent), NOW + len(model.sent), key, value)]
-    appended(shards, shard, model, records, batch(value, keys=[key], timestamps=[NOW + len(model.sent)]))  # type: ignore[arg-type]
-
-
-def appended(shards: Shards, shard: int, model: Model, records: list[Read | None], raw: bytes) -> None:
-    """If it is killed, all of it may be there, or nothing."""
-    try:
-        shards.views[shard].append(raw, NOW)
-    except Killed:
-        other = shards.views[(shard + 1) % 3]
-        with other:
-            pass
-        if other.next_offset != len(model.sent):
-            model.sent += records
-        raise
-    model.sent += records
+    record = Read(len(model.sent), NOW + len(model.sent), key, value)
+    raw = batch(value, keys=[key], timestamps=[record.timestamp])  # type: ignore[arg-type]
+    shards.appended(shard, model.sent, [record], lambda view: view.append(raw, NOW))
 
 
 def idempotent(shards: Shards, shard: int, model: Model, choose: random.Random) -> None:
@@ -116,17 +95,7 @@ def idempotent(shards: Shards, shard: int, model: Model, choose: random.Random) 
 
 def mark(shards: Shards, shard: int, model: Model, choose: random.Random) -> None:
     marker = EndTransactionMarker(choose.random() < 0.5, 0)
-    try:
-        shards.views[shard].end_transaction(8, 0, marker, NOW)
-    except Killed:
-        other = shards.views[(shard + 1) % 3]
-        other.refresh()
-        with other:
-            pass
-        if other.next_offset != len(model.sent):
-            model.sent.append(None)
-        raise
-    model.sent.append(None)
+    shards.appended(shard, model.sent, [None], lambda view: view.end_transaction(8, 0, marker, NOW))
 
 
 def cleaned(shards: Shards, shard: int, model: Model, choose: random.Random) -> None:

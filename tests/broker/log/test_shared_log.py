@@ -5,7 +5,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from batches import batch, records_of, values_of
 from committed import committed
-from shared_logs import SMALL, Deadly, DeadlyWords, Killed, Shards, state
+from shared_logs import SMALL, Killed, Shards, state
 
 from broker.log.control_records import EndTransactionMarker
 from broker.log.log_config import LogConfig
@@ -262,15 +262,8 @@ def test_whoever_is_killed_wherever_nothing_is_lost_or_doubled(tmp_path: Path, s
     for turn in range(60):
         shard = choose.randrange(3)
         do = choose.choice([send, send, send, send_idempotent, send_idempotent, mark, delete, retain, start_again])
-        with pytest.MonkeyPatch.context() as patch:
-            view = shards.views[shard]
-            if choose.random() < 0.3:
-                view._words = view._end.words = DeadlyWords(view._end.words, Deadly(patch, choose))
-            try:
-                do(shards, shard, model, choose, b"%d " % turn * choose.randrange(1, 40))
-            except Killed:
-                shards.killed(shard)
-            view._end.words = view._words = shards.ends.end_of(0, "t", 0).words
+        with shards.perhaps_killed(shard, choose, 0.3):
+            do(shards, shard, model, choose, b"%d " % turn * choose.randrange(1, 40))
         if choose.random() < 0.3:
             agree(shards, model)
     agree(shards, model)
@@ -278,23 +271,7 @@ def test_whoever_is_killed_wherever_nothing_is_lost_or_doubled(tmp_path: Path, s
 
 
 def send(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:
-    appended(shards, shard, model, [value], lambda view: view.append(batch(value), NOW))
-
-
-def appended(
-    shards: Shards, shard: int, model: Model, values: list[bytes | None], append: Callable[[SharedLog], Any]
-) -> None:
-    """If it is killed, all of it may be there, or nothing."""
-    try:
-        append(shards.views[shard])
-    except Killed:
-        other = shards.views[(shard + 1) % 3]
-        with other:
-            pass
-        if other.next_offset != len(model.values):
-            model.values += values
-        raise
-    model.values += values
+    shards.appended(shard, model.values, [value], lambda view: view.append(batch(value), NOW))
 
 
 def send_idempotent(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:
@@ -314,7 +291,7 @@ def send_idempotent(shards: Shards, shard: int, model: Model, choose: random.Ran
 def mark(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:
     producer, marker = choose.choice(list(model.producers)), EndTransactionMarker(choose.random() < 0.5, 0)
     if model.producers[producer]:
-        appended(shards, shard, model, [None], lambda view: view.end_transaction(producer, 0, marker, NOW))
+        shards.appended(shard, model.values, [None], lambda view: view.end_transaction(producer, 0, marker, NOW))
 
 
 def delete(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:

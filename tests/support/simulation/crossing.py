@@ -245,16 +245,21 @@ def returned_unheard() -> None:
     cluster.finish()
 
 
+def _full_but_for_one_in_flight() -> tuple[SimulatedCluster, SimulatedConnection]:
+    """A cap of 3: two are open on a third shard, and the other token is that of a connection in flight elsewhere."""
+    cluster = SimulatedCluster(3)
+    cluster.set_cap(3)
+    cluster.open(2, on=3 - cluster.home - cluster.elsewhere)
+    late = cluster.world.arrive(cluster.elsewhere, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    return cluster, late
+
+
 def changed_as_the_home_dies(*, dead_before: bool) -> None:
     """A cap is cut, and its home dies before it can revoke what a connection in flight holds: before or after its holder
     has applied the change. Raises Violation if that connection is let in when all are done."""
-    cluster = SimulatedCluster(3)
+    cluster, late = _full_but_for_one_in_flight()
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    cluster.set_cap(3)
-    cluster.open(2, on=third)
-    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
-    cluster.run()
     if dead_before:
         cluster.kill(home)
     world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
@@ -272,13 +277,8 @@ def changed_as_the_home_dies(*, dead_before: bool) -> None:
 def returned_within_a_pass() -> None:
     """A shard reads in one pass what its home asks it to revoke, that the home died, and that it is back. Fails if the new
     incarnation gets the answer."""
-    cluster = SimulatedCluster(3)
+    cluster, late = _full_but_for_one_in_flight()
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
-    third = 3 - home - away
-    cluster.set_cap(3)
-    cluster.open(2, on=third)
-    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
-    cluster.run()
     world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
     world.apply(home)
     world.end_pass(home)
