@@ -15,7 +15,7 @@ from broker.protocol import apis, wire
 from broker.protocol.shapes import Field
 
 TARGET = Path(__file__).resolve().parents[1] / "broker" / "protocol" / "requests.py"
-NOT_SERVED = frozenset({*range(38, 42), 64})
+NOT_SERVED = frozenset({64})
 _HEAD = '''"""The requests of every API that is served, as handlers see them. Written by scripts/make_requests.py: do not edit.
 
 A request is an instance of a class that broker/protocol/wire.py compiles for its version; these classes state the

@@ -19,7 +19,7 @@ from broker.access.cluster_guards import MESSAGE, whole
 from broker.serve.call import Route
 
 OPEN = frozenset({17, 18, 36, 38, 39, 40, 41, 71, 72})
-"""SaslHandshake, ApiVersions, SaslAuthenticate, a client's own delegation tokens and telemetry."""
+"""SaslHandshake, ApiVersions, SaslAuthenticate, telemetry, and delegation tokens, whose handler guards those of others."""
 GUARDS: dict[int, Guard] = {
     0: of_topics.produce,
     1: of_topics.fetch,

@@ -13,7 +13,7 @@ from shards.config.changes import ConfigState
 from shards.limits.broker_config import given
 from shards.limits.config_def import BROKER, broker_setting, canonical_name
 from shards.limits.config_key import ConfigKey
-from shards.limits.config_types import COST, Value, text_of
+from shards.limits.config_types import COST, ConfigType, Value, text_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import Overrides
 
@@ -49,7 +49,7 @@ def _property(setting: ConfigKey) -> dict[str, Any]:
         "nullable": setting.nullable,
         "needs_restart": not setting.dynamic,
         "visibility": "user" if setting.dynamic else "tunable",
-        "is_secret": False,
+        "is_secret": setting.kind.kafka is ConfigType.PASSWORD,
         "vocabulary": setting.vocabulary,
         "default": as_json(setting, setting.default),
     }

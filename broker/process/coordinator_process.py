@@ -35,7 +35,7 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator
 from shards.config.publisher import Member
 from shards.config.recovery import open_store
-from shards.errors import DeadlineExceeded, PeerLost
+from shards.errors import CannotStore, DeadlineExceeded, PeerLost
 from shards.limits.broker_config import given
 from shards.limits.config_def import broker_setting
 from shards.limits.errors import TurnstileError
@@ -206,10 +206,12 @@ class CoordinatorProcess:
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics, quotas and users asked for, which waits for every shard; then says so, and opens the admin API."""
         wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
-        missed = await self.coordinator.create_first_topics(self.plan.run, wanted)
+        await self.coordinator.create_first_topics(self.plan.run, wanted)
         await self._add_quotas_and_users()
+        if self.plan.token_secret:
+            nursery.start_soon(self._delete_expired_tokens)
         state = self.coordinator.state
-        report = {"limits": limits_in_force(state), "shadowed": shadowed(state), "topics": missed}
+        report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
         os.write(ready, json.dumps(report).encode() + b"\n")
         # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
         # In a thread: the shards that join meanwhile do not wait for it.
@@ -245,6 +247,15 @@ class CoordinatorProcess:
         if changes:
             await self.coordinator.alter_users("turnstile up", changes)
 
+    async def _delete_expired_tokens(self) -> None:
+        """Delegation tokens that have expired go at intervals of `delegation.token.expiry.check.interval.ms`, until cancelled."""
+        while True:
+            await trio.sleep(self._setting("delegation.token.expiry.check.interval.ms") / 1000)
+            try:
+                await self.coordinator.delete_expired_tokens()
+            except CannotStore as fault:
+                self.log.warning("expired delegation tokens can't be deleted", why=str(fault))
+
     # The heartbeat
 
     def unresponsive(self) -> set[Member]:
@@ -279,12 +290,15 @@ class CoordinatorProcess:
                 self._heartbeat.answered(member, now_s=trio.current_time())
 
     def _timeout_s(self) -> float:
+        return self._setting("turnstile.shard.timeout.ms") / 1000
+
+    def _setting(self, name: str) -> int:
+        """A number that holds for all brokers."""
         state = self.coordinator.state
-        name = "turnstile.shard.timeout.ms"
         known = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None)
-        timeout_ms = known.get(name, broker_setting(name).default)
-        assert isinstance(timeout_ms, int)
-        return timeout_ms / 1000
+        value = known.get(name, broker_setting(name).default)
+        assert isinstance(value, int)
+        return value
 
     def _stored(self, version: int, delta: list[Change]) -> None:
         """A version is stored: journaled before the push, as from here on either version may be in force for the audit."""

@@ -23,6 +23,7 @@ from broker.handlers import (
     consumer_groups,
     create_partitions,
     create_topics,
+    delegation_tokens,
     delete_records,
     delete_topics,
     describe_cluster,
@@ -62,6 +63,7 @@ from broker.log.manager import LogManager
 from broker.log.partitions import Partitions
 from broker.serve import authentication
 from broker.serve.call import Call, Route
+from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.share.share_homes import ShareHomes
 from broker.share.share_log import ShareLog
 from broker.share.share_partition_manager import SharePartitionManager
@@ -95,6 +97,7 @@ class Kafka:
         turns: Turns,
         room: Callable[[int], int],
         ends: LogEnds,
+        tokens: DelegationTokenCache,
     ) -> None:
         """`room(most)`: how many bytes a Fetch may be answered with now, of `most`."""
         directory = plan.data_dir / f"b{broker}"
@@ -170,6 +173,7 @@ class Kafka:
             *describe_transactions.routes(homes, partitions, turns),
             *write_txn_markers.routes(homes, partitions),
             *scram_users.routes(image, mesh, spawn),
+            *delegation_tokens.routes(tokens, self.access, mesh, turns),
             *telemetry.routes(self.telemetry, image),
             *authentication.routes(),
         ]

@@ -28,6 +28,7 @@ from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from shards.supervisor.watchdog import Watchdog
 
 _BACKLOG = "socket.listen.backlog.size"
+_TOKEN_SECRET = "delegation.token.secret.key"
 
 
 @dataclass
@@ -165,8 +166,6 @@ class _Launch:
             _tell(sentence)
         for name, text, in_force in report["shadowed"]:
             _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
-        for name, partitions, why in report["topics"]:
-            _tell(f"--topic {name}:{partitions} was not made: {why}")
         self._say(out, plan, report["limits"])
         on_ready()
         return supervisor.run()
@@ -185,6 +184,7 @@ class _Launch:
             data_dir=self.data_dir,
             cluster_id=cluster_id(self.data_dir),
             scram_secret=scram_secret(self.data_dir),
+            token_secret=dict(asked.settings).get(_TOKEN_SECRET, "").strip().encode(),
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,

@@ -34,6 +34,7 @@ from broker.runtime.logger import RateLimitedLogger, set_level
 from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication
 from broker.serve.credential_shapes import CredentialShapes
+from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.muted import Muted
@@ -115,7 +116,13 @@ class ShardProcess:
         )
         self.gauges = ShardGauges(self.context, self.muted)
         self.subscriber = Subscriber(self.context.image, self._enforce)
-        self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(self.context.image).of)
+        self._delegation_tokens = DelegationTokenCache(self.context.image, plan.token_secret)
+        self._users = Users(
+            self._find_user,
+            plan.scram_secret,
+            CredentialShapes(self.context.image).of,
+            self._delegation_tokens.login,
+        )
         self._configured = trio.Event()
         self._ending = False
         self._requests: RequestMemory | None = None  # from the first listener on
@@ -269,6 +276,7 @@ class ShardProcess:
             self.turns,
             self._room,
             self._ends,
+            self._delegation_tokens,
         )
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
@@ -385,7 +393,7 @@ class ShardProcess:
                 self._requests,
                 answers,
                 max_frame_bytes=context.image.get("socket.request.max.bytes"),
-                authentication=self._authentication if "sasl" in endpoint.options else lambda: None,
+                authentication=self._authentication if "sasl" in endpoint.options else None,
                 tls=context_of(endpoint),
             )
             faults.attach(serving)

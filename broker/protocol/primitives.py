@@ -114,7 +114,11 @@ def cut_text(encoded: bytes) -> bytes:
 
 
 def to_timedelta(ms: int) -> timedelta:
-    return timedelta(milliseconds=ms)
+    """Of more than some million years: timedelta.max, or .min."""
+    try:
+        return timedelta(milliseconds=ms)
+    except OverflowError:
+        return timedelta.max if ms > 0 else timedelta.min
 
 
 def from_timedelta(value: timedelta | int) -> int:

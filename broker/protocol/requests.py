@@ -478,6 +478,37 @@ class CreatePartitionsRequest(Message):
     validate_only: bool
 
 
+class CreatableRenewers(Message):
+    principal_type: str
+    principal_name: str
+
+
+class CreateDelegationTokenRequest(Message):
+    owner_principal_type: str | None
+    owner_principal_name: str | None
+    renewers: tuple[CreatableRenewers, ...]
+    max_lifetime: timedelta
+
+
+class RenewDelegationTokenRequest(Message):
+    hmac: bytes
+    renew_period: timedelta
+
+
+class ExpireDelegationTokenRequest(Message):
+    hmac: bytes
+    expiry_time_period: timedelta
+
+
+class DescribeDelegationTokenOwner(Message):
+    principal_type: str
+    principal_name: str
+
+
+class DescribeDelegationTokenRequest(Message):
+    owners: tuple[DescribeDelegationTokenOwner, ...] | None
+
+
 class DeleteGroupsRequest(Message):
     groups_names: tuple[str, ...]
 

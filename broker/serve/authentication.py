@@ -3,11 +3,14 @@
 SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens
 without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after
 `connection.failed.authentication.delay.ms` and ends the connection (KIP-306). With `connections.max.reauth.ms` the client is
-told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py).
+told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py). So is one that
+proves a delegation token (KIP-48): it is the token's owner until the token ends; a token that is deleted lets nobody in any more,
+and ends no session.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,9 +19,9 @@ from typing import Any
 from broker.metrics.shard_counters import ShardCounters
 from broker.protocol import apis, codes, wire
 from broker.serve.call import Call, Route
-from broker.serve.channel import Channel
+from broker.serve.channel import SASL, TOKEN, Channel
 from broker.serve.key_derivation import KeyDerivation
-from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, Users, mechanism_of
+from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, TokenLogin, Users, mechanism_of
 from broker.serve.sasl_session import SaslSession
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
@@ -159,11 +162,21 @@ class Authentication:
             )
         channel.user = user
         channel.authentication = None
-        self._lifetime_ms = max(self._image.get("connections.max.reauth.ms"), 0)
-        if self._lifetime_ms:
-            self._prolong(channel, user)
+        lifetime_ms = self._session_ms(mechanism.token)
+        self._lifetime_ms = lifetime_ms or 0
+        if lifetime_ms is not None or self._proven is not None:
+            self._prolong(channel, user, lifetime_ms)
+            channel.serving.logged_in_by = SASL if mechanism.token is None else TOKEN
 
-    def _prolong(self, channel: Channel, user: str) -> None:
+    def _session_ms(self, token: TokenLogin | None) -> int | None:
+        """How long a session lasts; None: for ever. Source: SaslServerAuthenticator.ReauthInfo."""
+        most_ms = self._image.get("connections.max.reauth.ms")
+        if token is None:
+            return most_ms if most_ms > 0 else None
+        left_ms = max(token.expires_ms - time.time_ns() // 1_000_000, 0)
+        return min(left_ms, most_ms) if most_ms > 0 else left_ms
+
+    def _prolong(self, channel: Channel, user: str, lifetime_ms: int | None) -> None:
         """The session begins, or goes on."""
         if self._proven is None:
             parts = self._image, self._counters, self._timers, self._users, self._keys
@@ -172,7 +185,7 @@ class Authentication:
         else:
             proven = self._proven
         assert proven.session is not None
-        proven.session.prolong(channel.serving.poller.now_ns, self._lifetime_ms)
+        proven.session.prolong(channel.serving.poller.now_ns, lifetime_ms)
 
     def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
         """KIP-306: a failed attempt is counted, and answered after the delay, so that guessing passwords costs time."""

@@ -12,6 +12,8 @@ from shards.mesh.deferred import MaybeDeferred
 from shards.mesh.poller import Poller
 from shards.mesh.timers import Timers
 
+SASL, TOKEN = "SASL", "delegation token"
+
 
 class Channel(Protocol):
     """A connection, as the modules that answer its requests see it."""
@@ -59,6 +61,8 @@ class ChannelServer(Protocol):
     """The part of its listener's serving.Serving that a connection needs."""
 
     listener: str
+    logged_in_by: str | None
+    """How its clients prove who they are: by SASL; by a delegation token, a connection whose session is so; None: not at all."""
     max_frame_bytes: int
     tls: ssl.SSLContext | None
     poller: Poller

@@ -2,12 +2,13 @@
 
 Passwords are kept as SCRAM credentials only: salted, hashed, never the password itself. PLAIN is checked against the
 same credential, by deriving from the password what SCRAM would; the caller does that, as it takes milliseconds
-(key_derivation.py).
+(key_derivation.py). By SCRAM with the extension `tokenauth=true` a client proves a delegation token (KIP-48): its name is
+the token's id, and its password, of which a credential is derived, the token's HMAC.
 
 Invariants
 A1  An unknown user is answered as a known one with a wrong password: with the same messages, after the same work, and
     with a salt that is the same each time and on every shard, as a stored one is, and of a stored one's shape.
-A2  A mechanism that has named a `user` was shown proof of that user's secret.
+A2  A mechanism that has named a `user` was shown proof of that user's secret, or of a token's that is the user's.
 """
 
 from __future__ import annotations
@@ -71,14 +72,24 @@ class Credential(NamedTuple):
         return {**encoded, "iterations": self.iterations}
 
 
+class TokenLogin(NamedTuple):
+    """A delegation token as its user needs it: whose it is, the password, and the Unix milliseconds of its end."""
+
+    owner: str
+    password: bytes
+    expires_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Users:
     """`find(name)` is a user's credentials by mechanism, as `Credential.stored` makes them, or None. `secret`: the
-    cluster's own, of which the salts of unknown users are made, in one of `shapes(mechanism)`."""
+    cluster's own, of which the salts of unknown users and of tokens are made, those in one of `shapes(mechanism)`.
+    `token(id)` is a delegation token, or None."""
 
     find: Callable[[str], Mapping[str, Any] | None]
     secret: bytes
     shapes: Callable[[str], Sequence[Shape]] = lambda mechanism: (USUAL,)
+    token: Callable[[str], TokenLogin | None] = lambda token_id: None
 
     def credential(self, name: str, mechanism: str) -> Credential:
         """The user's credential, or one that no password matches."""
@@ -89,6 +100,10 @@ class Users:
         """The first SCRAM mechanism for which the user has a credential."""
         known = self.find(name) or {}
         return next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
+
+    def salt_of_token(self, token_id: str, mechanism: str) -> tuple[bytes, int]:
+        """Salt and iterations: the same each time, so that a key is derived once."""
+        return made_up(self.secret, token_id, mechanism, (USUAL,))
 
     def _unknown(self, name: str, mechanism: str) -> Credential:
         salt, iterations = made_up(self.secret, name, mechanism, self.shapes(mechanism))
@@ -114,6 +129,8 @@ class Mechanism(Protocol):
     """`user` is None until the client has proven to be it. Both methods raise AuthenticationFailed."""
 
     user: str | None
+    token: TokenLogin | None
+    """The delegation token that the client proves to have, if it proves one."""
 
     def answer(self, token: bytes) -> bytes | KeyRequest:
         """The server's token to the client's; or a key is needed first."""
@@ -132,6 +149,7 @@ class Plain:
 
     def __init__(self, users: Users) -> None:
         self.user: str | None = None
+        self.token: TokenLogin | None = None
         self._users = users
         self._claimed = ""
         self._mechanism = ""
@@ -164,19 +182,21 @@ class Plain:
 
 
 class Scram:
-    """Two tokens of each side: names and nonces, then proofs."""
+    """Two messages of each side: names and nonces, then proofs."""
 
     def __init__(self, mechanism: str, digest: str, users: Users) -> None:
         self.user: str | None = None
+        self.token: TokenLogin | None = None
         self._mechanism = mechanism
         self._digest = digest
         self._users = users
         self._claimed = ""
+        self._bare = ""
         self._nonce = ""
         self._said = ""
         self._credential: Credential | None = None
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes) -> bytes | KeyRequest:
         try:
             text = token.decode()
             return self._first(text) if self._credential is None else self._final(text)
@@ -184,24 +204,38 @@ class Scram:
             raise AuthenticationFailed(f"Invalid {self._mechanism} message") from None
 
     def derived(self, key: bytes) -> bytes:
-        raise AssertionError("SCRAM asks for no key: its client derives it")
+        """By the key of a delegation token; the client derives that of a user."""
+        salt, iterations = self._users.salt_of_token(self._claimed, self._mechanism)
+        return self._challenge(Credential.of_salted(self._mechanism, key, salt, iterations))
 
-    def _first(self, text: str) -> bytes:
+    def _first(self, text: str) -> bytes | KeyRequest:
         """`n,[a=authzid],n=user,r=nonce[,extensions]` -> `r=,s=,i=`"""
-        binding, authorization, bare = text.split(",", 2)
+        binding, authorization, self._bare = text.split(",", 2)
         if binding != "n" and binding != "y":
             raise AuthenticationFailed("Channel binding is not supported")
-        fields = _fields(bare)
+        fields = _fields(self._bare)
+        self._nonce = fields["r"] + secrets.token_urlsafe(18)
         self._claimed = fields["n"].replace("=2C", ",").replace("=3D", "=")
         if authorization and authorization != f"a={fields['n']}":
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self._credential = self._users.credential(self._claimed, self._mechanism)
-        self._nonce = fields["r"] + secrets.token_urlsafe(18)
-        salt = base64.b64encode(self._credential.salt).decode()
-        answer = f"r={self._nonce},s={salt},i={self._credential.iterations}"
-        self._said = f"{bare},{answer}"
+        if _is_of_token(self._bare):
+            return self._key_of_token()
+        return self._challenge(self._users.credential(self._claimed, self._mechanism))
+
+    def _key_of_token(self) -> KeyRequest:
+        self.token = self._users.token(self._claimed)
+        if self.token is None:
+            raise self._wrong()
+        salt, iterations = self._users.salt_of_token(self._claimed, self._mechanism)
+        return KeyRequest(self._digest, self.token.password, salt, iterations)
+
+    def _challenge(self, credential: Credential) -> bytes:
+        self._credential = credential
+        salt = base64.b64encode(credential.salt).decode()
+        answer = f"r={self._nonce},s={salt},i={credential.iterations}"
+        self._said = f"{self._bare},{answer}"
         return answer.encode()
 
     def _final(self, text: str) -> bytes:
@@ -217,10 +251,20 @@ class Scram:
             raise AuthenticationFailed(f"Invalid {self._mechanism} message")
         client_key = bytes(a ^ b for a, b in zip(given, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(self._digest, client_key).digest(), self._credential.stored_key):
-            raise AuthenticationFailed("Authentication failed during authentication due to invalid credentials with SASL mechanism "
-                                       + self._mechanism)  # fmt: skip
-        self.user = self._claimed
+            raise self._wrong()
+        self.user = self.token.owner if self.token is not None else self._claimed
         return b"v=" + base64.b64encode(hmac.digest(self._credential.server_key, said, self._digest))
+
+    def _wrong(self) -> AuthenticationFailed:
+        return AuthenticationFailed(
+            f"Authentication failed during authentication due to invalid credentials with SASL mechanism {self._mechanism}"
+        )
+
+
+def _is_of_token(bare: str) -> bool:
+    """Whether the client's first message has the extension by which it says that its name is a token's."""
+    values = [value for name, _, value in (part.partition("=") for part in bare.split(",")) if name == "tokenauth"]
+    return bool(values) and values[-1].lower() == "true"
 
 
 def _fields(text: str) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""The SASL session of one connection (KIP-368): it lasts for `connections.max.reauth.ms`, and is prolonged by proving again.
+"""The SASL session of one connection (KIP-368): it lasts for `connections.max.reauth.ms`, at most until the delegation token ends
+by which it was begun, and is prolonged by proving again.
 
 A connection whose session ends has a server of its own, a copy of its listener's that looks at the time before each
 request; other connections pay nothing for it.
@@ -32,21 +33,22 @@ class SaslSession:
         self._counters = counters
         self._prove_again = prove_again
         self._listener = listener = channel.serving
-        self._expires_ns = self._began_ns = 0
+        self._expires_ns: int | None = 0
+        self._began_ns = 0
         self._has_begun = False
         channel.serving = copy(listener)
         channel.serving.answer = self.answer
         channel.serving.follows = lambda frame: listener.follows(frame)  # which faults may replace
 
-    def prolong(self, now_ns: int, lifetime_ms: int) -> None:
-        """The client has proven who it is, for the first time or again."""
+    def prolong(self, now_ns: int, lifetime_ms: int | None) -> None:
+        """The client has proven who it is, for the first time or again. 0: the session is over; None: it never ends."""
         if self._has_begun:
             self._counters.add("reauthentications", 1)
-        self._expires_ns = now_ns + lifetime_ms * 1_000_000
+        self._expires_ns = now_ns + lifetime_ms * 1_000_000 if lifetime_ms else lifetime_ms
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
         """As the listener's server answers it (R1, R2)."""
-        if channel.authentication is None:
+        if channel.authentication is None and self._expires_ns is not None:
             now_ns = channel.serving.poller.now_ns
             if frame[:2] == _HANDSHAKE and (not self._has_begun or now_ns - self._began_ns >= _LEAST_INTERVAL_NS):
                 self._has_begun, self._began_ns = True, now_ns

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from broker.metrics.outcomes import Outcomes
 from broker.runtime.shard_context import ShardContext
-from broker.serve.channel import Authenticator, Channel
+from broker.serve.channel import SASL, Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
@@ -19,7 +19,7 @@ class Serving:
     """Opens connections, answers their frames, and gives their tokens back.
 
     `family`: of the listening socket. `max_frame_bytes`: the longest request. `authentication()` makes what a connection
-    has to go through before anything is answered; None: nothing. `tls`: None for plain text.
+    has to go through before anything is answered; None: nothing, and `logged_in_by` is None, too. `tls`: None for plain text.
     """
 
     def __init__(
@@ -34,11 +34,12 @@ class Serving:
         answers: AnswerMemory,
         *,
         max_frame_bytes: int,
-        authentication: Callable[[], Authenticator | None] = lambda: None,
+        authentication: Callable[[], Authenticator] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.listener = outcomes.listener
-        self.authentication = authentication
+        self.authentication: Callable[[], Authenticator | None] = authentication or _nothing
+        self.logged_in_by = None if authentication is None else SASL
         self.tls = tls
         self.max_frame_bytes = max_frame_bytes
         self.poller = context.poller
@@ -87,3 +88,7 @@ class Serving:
             open_ms,
         )
         self._tokens.release(channel.pools)
+
+
+def _nothing() -> None:
+    """The authentication of a listener that asks for none."""

@@ -46,6 +46,7 @@ class ConfigState:
         self.client_metrics: dict[str, dict[str, str]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
         self.features: dict[str, int] = {}
+        self.tokens: dict[str, dict[str, Any]] = {}
         self.put(records)
 
     def put(self, delta: Iterable[Change]) -> None:
@@ -65,7 +66,8 @@ class ConfigState:
         tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
-            "group_config": self.group_configs, "feature": self.features}  # fmt: skip
+            "group_config": self.group_configs, "feature": self.features,
+            "token": self.tokens}  # fmt: skip
         return tables[kind]
 
     def resources(self, kind: str) -> Mapping[str, Mapping[str, str]]:
@@ -85,6 +87,7 @@ class ConfigState:
             *(("client_metrics", name, value) for name, value in self.client_metrics.items()),
             *(("group_config", name, value) for name, value in self.group_configs.items()),
             *(("feature", name, level) for name, level in self.features.items()),
+            *(("token", token_id, record) for token_id, record in self.tokens.items()),
         ]
 
 

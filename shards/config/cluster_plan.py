@@ -45,6 +45,7 @@ class ClusterPlan:
     data_dir: Path
     cluster_id: str
     scram_secret: bytes  # of which the salts of unknown users are made; the same on every shard
+    token_secret: bytes  # of which the HMACs of delegation tokens are made (KIP-48); empty: there are none
     endpoints: list[ListenerEndpoint]
     admin: tuple[str, int]
     admin_token: str | None = None

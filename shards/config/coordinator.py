@@ -10,10 +10,11 @@ K3  A change that a caller was told of is durable (store.D1), but for faults, wh
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
+from shards.config import delegation_tokens
 from shards.config.acl_changes import acls_delta
 from shards.config.changes import (
     Change,
@@ -33,6 +34,8 @@ from shards.config.topic_changes import create_partitions, create_topics, delete
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.limits.errors import ConfigInvalid
 from shards.limits.features import why_not
+
+T = TypeVar("T")
 
 
 class Coordinator:
@@ -171,41 +174,44 @@ class Coordinator:
             await self._commit_and_push(who, delta)
             return said
 
+    async def alter_token(self, who: str, how: str, *args: Any) -> list[Any]:
+        """`how`: create, renew or expire; the arguments and the answer are those of that function of delegation_tokens."""
+        change = delegation_tokens.CHANGES[how]
+        return await self._answered(who, lambda: change(self.state, *args, now_ms=self._now_ms()))
+
+    async def delete_expired_tokens(self) -> int:
+        """Returns the version. Raises CannotStore."""
+        return await self._alter("expiry", lambda: delegation_tokens.expired(self.state, now_ms=self._now_ms()), False)
+
+    def _now_ms(self) -> int:
+        return int(self._wall_clock() * 1000)
+
     async def create_topics(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
-        return await self._per_topic(who, lambda: create_topics(self.state, wanted), validate_only)
+        return await self._answered(who, lambda: create_topics(self.state, wanted), validate_only)
 
-    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[tuple[str, int, str]]:
+    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> None:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
-        by then some of them may have been deleted. Returns which are not there as asked: name, partitions asked, and why."""
-        if not wanted or self._store.run() == run:
-            return []
-        results = await self.create_topics("turnstile up", wanted)
-        self._store.ran(run)
-        missed: list[tuple[str, int, str]] = []
-        for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
-            topic = self.state.topics.get(name)
-            if topic is None:
-                missed.append((name, asked, message))
-            elif error and len(topic["leaders"]) != asked:
-                missed.append((name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
-        return missed
+        by then some of them may have been deleted."""
+        if wanted and self._store.run() != run:
+            await self.create_topics("turnstile up", wanted)
+            self._store.ran(run)
 
     async def create_partitions(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
-        return await self._per_topic(who, lambda: create_partitions(self.state, wanted), validate_only)
+        return await self._answered(who, lambda: create_partitions(self.state, wanted), validate_only)
 
     async def reassign(self, who: str, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> list[list[str]]:
         """As reassignments.reassign. Returns [error name or "", message] for each."""
-        return await self._per_topic(who, lambda: reassign(self.state, wanted, factor_may_change), False)
+        return await self._answered(who, lambda: reassign(self.state, wanted, factor_may_change))
 
     async def delete_topics(self, who: str, names: Sequence[str]) -> list[list[str]]:
         """Returns [error name or "", message] for each."""
-        return await self._per_topic(who, lambda: delete_topics(self.state, names), False)
+        return await self._answered(who, lambda: delete_topics(self.state, names))
 
     async def reset(self, who: str, wanted: Sequence[Sequence[Any]]) -> int:
         """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
@@ -238,7 +244,7 @@ class Coordinator:
 
         for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs",
                      "alter_resource_configs", "update_features", "create_topics", "create_partitions", "reassign",
-                     "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
+                     "alter_token", "delete_topics", "allocate_producer_ids", "history"):  # fmt: skip
             serve(name, without_peer(getattr(self, name)))
 
     # ---- how
@@ -251,15 +257,14 @@ class Coordinator:
             await self._commit_and_push(who, make())
             return self.state.version
 
-    async def _per_topic(
-        self, who: str, make: Callable[[], tuple[list[Change], list[list[str]]]], validate_only: bool
-    ) -> list[list[str]]:
+    async def _answered(self, who: str, make: Callable[[], tuple[list[Change], T]], validate_only: bool = False) -> T:
+        """For a change with an answer of its own, which may also refuse a part of it."""
         if validate_only:
             return make()[1]
         async with self._changing:
-            delta, results = make()
+            delta, answer = make()
             await self._commit_and_push(who, delta)
-            return results
+            return answer
 
     async def _commit_and_push(self, who: str, delta: list[Change]) -> None:
         if delta:

@@ -24,7 +24,19 @@ from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 from shards.limits.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
-KINDS = ("static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature")
+KINDS = (
+    "static",
+    "setting",
+    "quota",
+    "topic",
+    "user",
+    "fault",
+    "acl",
+    "client_metrics",
+    "group_config",
+    "feature",
+    "token",
+)
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
 
@@ -97,6 +109,7 @@ class ClusterImage:
         self.client_metrics: dict[str, dict[str, str]] = {}  # a subscription's configs by its name
         self.group_configs: dict[str, dict[str, str]] = {}  # a group's own configs by its id
         self.features: dict[str, int] = {}  # levels that were changed (features.py)
+        self.tokens: dict[str, dict[str, Any]] = {}  # by token id, as Token.record makes them (delegation_tokens.py)
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
@@ -126,12 +139,12 @@ class ClusterImage:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
                 "user": self.users, "fault": self.faults, "acl": self.acls,
                 "client_metrics": self.client_metrics, "group_config": self.group_configs,
-                "feature": self.features}[kind]  # fmt: skip
+                "feature": self.features, "token": self.tokens}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
         self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
-        self.features = {}
+        self.features, self.tokens = {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:

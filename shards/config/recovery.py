@@ -16,6 +16,7 @@ from typing import Any
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.changes import Change
+from shards.config.delegation_tokens import check_token_record
 from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
@@ -85,10 +86,15 @@ def _check_feature(name: str, level: Any) -> None:
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
-    "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature}  # fmt: skip
+    "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
+    "token": check_token_record}  # fmt: skip
 
 
-_PLURALS = {"client_metrics": "client metrics resources", "group_config": "groups' configs"}
+_PLURALS = {
+    "client_metrics": "client metrics resources",
+    "group_config": "groups' configs",
+    "token": "delegation tokens",
+}
 
 
 def open_store(
@@ -122,7 +128,8 @@ def open_store(
         f"{why}{kept}: {_counted(records)} could be restored, {len(found)} of the topics from their files; settings, "
     )
     return store, [
-        told + "quotas, users, ACLs and topics beyond these are lost, and so is the history of changes",
+        told
+        + "quotas, users, ACLs, delegation tokens and topics beyond these are lost, and so is the history of changes",
         *faults,
     ]
 

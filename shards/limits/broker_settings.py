@@ -7,7 +7,19 @@ numbers of at least 1. A row made by `shown` is not emulated: it is there becaus
 """
 
 from shards.limits.config_key import KAFKA, REDPANDA, TURNSTILE, ConfigKey, shown, told
-from shards.limits.config_types import BOOLEAN, COST, TEXT, ConfigType, long, number, one_of, overrides, whole, words
+from shards.limits.config_types import (
+    BOOLEAN,
+    COST,
+    PASSWORD,
+    TEXT,
+    ConfigType,
+    long,
+    number,
+    one_of,
+    overrides,
+    whole,
+    words,
+)
 from shards.limits.overrides import NO_OVERRIDES
 from shards.limits.ranges import INT_MAX, LONG_MAX, SHORT_MAX, UINT32_MAX
 
@@ -229,6 +241,14 @@ COORDINATING = [
     ConfigKey("sasl.enabled.mechanisms", words(), ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
             "SASL mechanisms of listeners that ask for them."),
     shown("sasl.mechanism.inter.broker.protocol", TEXT, "GSSAPI", ""),
+    ConfigKey("delegation.token.secret.key", PASSWORD, None,
+            "The key by which delegation tokens (KIP-48) are made; without it there are none. Those of another key are of no use."),
+    ConfigKey("delegation.token.max.lifetime.ms", long(1), 604_800_000, "For how long a delegation token can be renewed."),
+    ConfigKey("delegation.token.expiry.time.ms", long(1), 86_400_000,
+            "How long a delegation token lasts unless it is renewed."),
+    ConfigKey("delegation.token.expiry.check.interval.ms", long(1), 3_600_000,
+            "How often delegation tokens that have expired are deleted."),
+    ConfigKey("turnstile.delegation.tokens.max", whole(0), 10_000, "Delegation tokens that there may be.", TURNSTILE),
     ConfigKey("authorizer.class.name", one_of("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"), "",
             "StandardAuthorizer: clients may do what ACLs allow; none: everything."),
     ConfigKey("super.users", TEXT, "", "Principals that may do everything, as User:alice;User:bob."),

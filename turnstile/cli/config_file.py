@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.limits.config_types import HIDDEN
 from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
 
 _CLUSTER = {
@@ -121,9 +122,10 @@ def write(
 ) -> str:
     """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it.
 
-    What the file has no place for is in comments: users, whose passwords are not known, and `overrides`, the settings that
-    single brokers have of their own, by broker.
+    What the file has no place for is in comments: users, whose passwords are not known, settings that are passwords, and
+    `overrides`, the settings that single brokers have of their own, by broker.
     """
+    hidden = [name for name, value in settings.items() if value == HIDDEN]
     tables = {
         "cluster": {name: about[name] for name in ("brokers", "shards")},
         "listeners": {
@@ -131,7 +133,7 @@ def write(
             for each in about["listeners"]
             if not each["broker"]
         },
-        "limits": {name: value for name, value in settings.items() if value is not None},
+        "limits": {name: value for name, value in settings.items() if value is not None and name not in hidden},
         "topics": {name: count for name, count in about["topics"].items() if name not in INTERNAL_TOPICS},
     }
     lines = []
@@ -142,6 +144,8 @@ def write(
             f"# broker {broker} has {_toml_text(name)} = {_toml_text(value)} of its own" for name, value in own.items()
         ]
         lines += [""]
+    if hidden:
+        lines += [f"# [limits] has no password to write: {', '.join(map(_toml_text, hidden))}", ""]
     if users:
         lines += [f"# [users] has no password to write: {', '.join(map(_toml_text, users))}", ""]
     for row in quotas:

@@ -311,6 +311,15 @@ async def test_a_config_of_kafkas_that_nothing_obeys_is_described_and_taken(desk
     assert (secret.value, secret.is_sensitive, secret.read_only, secret.config_type) == (None, True, True, 9)
 
 
+async def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, delegation_token_secret_key="of-all-brokers")
+    await desk.start()
+    name = "delegation.token.secret.key"
+    found = (await describe(desk, BROKER, "0", name))[name]
+    assert (found.value, found.is_sensitive, found.read_only, found.config_source) == (None, True, True, 4)
+    assert [(each.value, each.source) for each in found.synonyms] == [(None, 4)]
+
+
 async def test_a_group_has_configs_of_its_own(desk: Desk) -> None:
     interval, group = "consumer.heartbeat.interval.ms", desk.group_at(0, 0)
 

@@ -2,16 +2,16 @@
 
 import base64
 import hashlib
-import hmac
 
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from scram import ScramClient
 
 from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.key_derivation import MOST, KeyDerivation
-from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, KeyRequest, Users, mechanism_of
+from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, KeyRequest, TokenLogin, Users, mechanism_of
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, Spawn
 
@@ -19,23 +19,18 @@ STORED = {"alice": {name: Credential.of_password(name, "secret").stored() for na
 USERS = Users(STORED.get, b"the cluster's own")
 
 
-def scram(mechanism, user, password):
-    """A client of RFC 5802; returns the server's exchange, or raises what it raised."""
-    digest = SCRAM[mechanism]
-    exchange = mechanism_of(mechanism, USERS)
-    bare = f"n={user},r=clientnonce"
-    first = exchange.answer(f"n,,{bare}".encode()).decode()
-    fields = dict(part.split("=", 1) for part in first.split(","))
-    salt, rounds = base64.b64decode(fields["s"]), int(fields["i"])
-    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, rounds)
-    client_key = hmac.digest(salted, b"Client Key", digest)
-    without_proof = f"c=biws,r={fields['r']}"
-    said = f"{bare},{first},{without_proof}".encode()
-    signature = hmac.digest(hashlib.new(digest, client_key).digest(), said, digest)
-    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    final = exchange.answer(f"{without_proof},p={proof}".encode())
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), said, digest)
-    assert final == b"v=" + base64.b64encode(expected), "the server proves that it knows the credential"
+TOKENS = {"id-1": TokenLogin("alice", b"proof", 5)}
+WITH_TOKENS = Users(STORED.get, b"the cluster's own", token=TOKENS.get)
+
+
+def scram(mechanism, user, password, extensions="", users=USERS):
+    """The server's exchange with a client of RFC 5802, or raises what it raised."""
+    exchange = mechanism_of(mechanism, users)
+    client = ScramClient(mechanism, user, password, extensions)
+    first = exchange.answer(client.first())
+    if isinstance(first, KeyRequest):
+        first = exchange.derived(hashlib.pbkdf2_hmac(*first))
+    client.check(exchange.answer(client.final(first)))
     return exchange
 
 
@@ -49,6 +44,28 @@ def test_scram_names_the_user_who_knows_the_password(mechanism):
 def test_scram_says_the_same_of_a_wrong_password_and_of_nobody(mechanism, user, password):
     with pytest.raises(AuthenticationFailed, match="invalid credentials"):
         scram(mechanism, user, password)
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_scram_names_the_owner_of_a_token_that_is_proven(mechanism):
+    exchange = scram(mechanism, "id-1", "proof", "tokenauth=true", WITH_TOKENS)
+    assert (exchange.user, exchange.token) == ("alice", TOKENS["id-1"])
+    assert scram(mechanism, "alice", "secret", users=WITH_TOKENS).token is None
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "extensions"),
+    [("id-1", "guess", "tokenauth=true"), ("id-2", "proof", "tokenauth=true"), ("alice", "secret", "tokenauth=true"),
+     ("id-1", "proof", ""), ("id-1", "proof", "tokenauth=yes"), ("id-1", "proof", "tokenauth=true,tokenauth=no")],
+)  # fmt: skip
+def test_scram_refuses_a_token_that_is_not_proven(user, password, extensions):
+    with pytest.raises(AuthenticationFailed, match="invalid credentials"):
+        scram("SCRAM-SHA-256", user, password, extensions, WITH_TOKENS)
+
+
+def test_a_tokens_key_is_derived_from_the_same_each_time():
+    first, again = (mechanism_of("SCRAM-SHA-512", WITH_TOKENS).answer(b"n,,n=id-1,r=x,tokenauth=true") for _ in "ab")
+    assert first == again and first.iterations == 4096
 
 
 def plain(token):

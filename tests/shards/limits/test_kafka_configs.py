@@ -2,10 +2,11 @@
 
 import pytest
 
+from shards.config.changes import static_settings
 from shards.limits import kafka_configs
 from shards.limits.config_def import BROKER, TOPIC, broker_setting, parse
 from shards.limits.config_key import NOT_EMULATED, ConfigKey
-from shards.limits.config_types import SECRET, ConfigType
+from shards.limits.config_types import HIDDEN, SECRET, ConfigType
 from shards.limits.errors import ConfigInvalid
 
 KAFKA = {(scope, row.name): row for scope in ("broker", "topic") for row in kafka_configs.rows(scope)}
@@ -58,6 +59,13 @@ def test_a_password_is_described_and_cannot_be_set():
     assert row.kind is SECRET and row.default is None and not row.dynamic
     with pytest.raises(ConfigInvalid, match="password"):
         parse(row, row.name, "secret")
+
+
+def test_of_a_password_that_is_set_only_that_is_known():
+    row = broker_setting("delegation.token.secret.key")
+    assert row.kind.kafka is ConfigType.PASSWORD and row.default is None and not row.dynamic
+    assert [parse(row, row.name, text) for text in ("secret", " ", HIDDEN)] == [HIDDEN, "", HIDDEN]
+    assert "secret" not in static_settings([(row.name, "secret")]).values()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "delegation.token.secret.key": "of-all-brokers",
 }
 
 

@@ -25,19 +25,24 @@ IDS = {
     "subscription_id": "subscription",
 }
 """Fields that hold ids, and of what."""
+TOKENS = ("token_id",)
 HOSTS = ("host", "port")
 PLACES = ("log_dir", "path")
 AMOUNTS = ("total_bytes", "usable_bytes")
 """Fields whose values are the machine's."""
 BATCHES = ("records",)
+SECRETS = ("hmac",)
 VERSIONS = ("finalized_features_epoch",)
-TIMES = ("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp")
+TIMES = (
+    "last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp",
+    "issue_timestamp", "expiry_timestamp", "max_timestamp",
+)  # fmt: skip
 BEGAN_MS = 1_750_000_000_000
 """Timestamps after this are the broker's; conversations choose earlier ones."""
 TEXTS = ("error_message",)
 NAMES = (
     "group_id", "name", "topic", "topic_name", "transactional_id", "feature", "user", "key", "mechanism", "entity_type",
-    "producer_id", "resource_type", "resource_name", "pattern_type",
+    "principal_name", "producer_id", "resource_type", "resource_name", "pattern_type",
     "host", "operation", "permission_type", "api_key", "partition_index", "partition", "partition_id",
 )  # fmt: skip
 """Fields by which the entries of a list are told apart."""
@@ -75,10 +80,12 @@ class Plain:
         if isinstance(value, UUID):
             return self._id("uuid", value)
         if isinstance(value, datetime):
-            return "time"
+            return "time" if value.timestamp() * 1000 > BEGAN_MS else round(value.timestamp() * 1000)
         if isinstance(value, timedelta):
             return round(value.total_seconds() * 1000)
         if isinstance(value, (bytes, bytearray, memoryview)):
+            if name in SECRETS:
+                return f"{len(value)} bytes"
             return batches(bytes(value)) if name in BATCHES else bytes(value).hex()
         return self._scalar(name, value)
 
@@ -91,6 +98,8 @@ class Plain:
             return "host"
         if name in PLACES:
             return "path"
+        if name in TOKENS:
+            return "token"
         return "amount" if name in AMOUNTS else value
 
     def _id(self, kind: str, value: object) -> object:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from wired import KEYS, dull_value
@@ -52,4 +51,4 @@ def _value(api: str, field: Field, types: Any, value: Any) -> Any:
         return tuple(_value(api, field._replace(array=False, nullable=False), types, each) for each in value)
     if field.entity is not None:
         return _message(api, field.entity, types, value)
-    return timedelta(milliseconds=value) if field.kind.startswith("timedelta") else value
+    return value

@@ -22,18 +22,20 @@ class Row(NamedTuple):
     api: str
     function: Function
     versions: range
+    by_user: bool
 
 
 ROWS: list[Row] = []
 
 
-def about(api: str, *, since: int = 0, until: int = 99) -> Callable[[Function], Function]:
-    """The decorated function talks about this API, in the versions from `since` to `until`."""
+def about(api: str, *, since: int = 0, until: int = 99, by_user: bool = False) -> Callable[[Function], Function]:
+    """The decorated function talks about this API, in the versions from `since` to `until`; `by_user`: as a user who has logged
+    in, in each of them."""
 
     def add(function: Function) -> Function:
         known = apis.APIS[KEYS[api]]
         versions = range(max(known.min_version, since), min(known.max_version, until) + 1)
-        ROWS.append(Row(api, function, versions))
+        ROWS.append(Row(api, function, versions, by_user))
         return function
 
     return add
@@ -51,8 +53,11 @@ def converse(admin: str, alice: str, only: str = "") -> Iterator[tuple[str, list
         if not row.api.startswith(only):
             continue
         for version in row.versions:
-            yield _held(row, version, everything, everything)
-        if KEYS[row.api] not in OPEN:
+            if row.by_user:
+                yield _held(row, version, everything, nothing, DENIED)
+            else:
+                yield _held(row, version, everything, everything)
+        if not row.by_user and KEYS[row.api] not in OPEN:
             yield _held(row, row.versions[-1], everything, nothing, DENIED)
     everything.close()
     nothing.close()

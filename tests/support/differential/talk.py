@@ -106,6 +106,10 @@ class Talk:
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
         return self._answer(self._admin, api, version, fields)[0]
 
+    def aside(self, api: str, version: int, **fields: Any) -> Any:
+        """Of the user whose conversation it is; keeps nothing, either."""
+        return self._answer(self._asker, api, version, fields)[0]
+
     def until(self, condition: Callable[[], Any], what: str) -> Any:
         return until(condition, what=f"{self.name}: {what}")
 

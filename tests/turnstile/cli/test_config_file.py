@@ -1,11 +1,13 @@
 """Files for `turnstile up --config`: TOML and server.properties in, what they ask for out."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from harness import running
 
+from shards.limits.config_types import HIDDEN
 from turnstile.cli.config_file import ConfigFileInvalid, read, write
 from turnstile.cli.main import turnstile
 from turnstile.cli.up import _Listener
@@ -133,6 +135,13 @@ def test_an_export_reads_back_whatever_clients_chose_as_names_and_says_what_it_l
     assert again.topics == ["orders:6"], "internal topics come by themselves"
     assert [entity["client-id"] for entity, _ in again.quotas] == names and exported.replace("\n", "").isprintable()
     assert '# broker 1 has "max.connections" = 3 of its own\n' in exported and "# [users]" in exported
+
+
+def test_an_export_has_no_password() -> None:
+    about = {"brokers": 1, "shards": 1, "listeners": [], "topics": {}}
+    exported = write(about, {"delegation.token.secret.key": HIDDEN, "max.connections": 5}, [], [], {})
+    assert tomllib.loads(exported)["limits"] == {"max.connections": 5}
+    assert '# [limits] has no password to write: "delegation.token.secret.key"' in exported
 
 
 def test_a_certificate_is_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from differential.conversations import (  # noqa: F401
     cluster,
     configs,
     consumer_groups,
+    delegation_tokens,
     groups,
     offsets,
     quotas,

@@ -1,4 +1,4 @@
-"""What is about the cluster as a whole, its brokers and their disks; SASL, delegation tokens, telemetry."""
+"""What is about the cluster as a whole, its brokers and their disks; SASL, telemetry."""
 
 from __future__ import annotations
 
@@ -158,32 +158,6 @@ def handshakes(talk: Talk) -> None:
 def authentication(talk: Talk) -> None:
     talk.ask("where there is none", auth_bytes=b"\0a\0b")
     talk.ask("nothing, where there is none", auth_bytes=b"")
-
-
-TOKEN = {"principal_type": "User", "principal_name": "carol"}
-
-
-@about("create_delegation_token")
-def made_tokens(talk: Talk) -> None:
-    talk.ask("well", renewers=[], max_lifetime=-1)
-    talk.ask("a renewer", renewers=[TOKEN], max_lifetime=1000)
-
-
-@about("renew_delegation_token")
-def renewed_tokens(talk: Talk) -> None:
-    talk.ask("unknown", hmac=b"x", renew_period=1000)
-
-
-@about("expire_delegation_token")
-def expired_tokens(talk: Talk) -> None:
-    talk.ask("unknown", hmac=b"x", expiry_time_period=1000)
-
-
-@about("describe_delegation_token")
-def described_tokens(talk: Talk) -> None:
-    talk.ask("all", owners=None)
-    talk.ask("of one", owners=[TOKEN])
-    talk.ask("nothing", owners=[])
 
 
 @about("get_telemetry_subscriptions")

@@ -1,0 +1,179 @@
+"""Delegation tokens (KIP-48) as Kafka 4.1's controller keeps them -> the delta to store. Pure: no clock, no I/O, no secret.
+
+A record is found by the token's id. It names who may use, renew and describe the token, and until when; what the token's
+user proves to know is not in it (broker/serve/delegation_token_cache.py).
+
+D1  issued_ms <= expires_ms <= max_ms; max_ms never changes.
+D2  A token is changed or deleted by its owner and its renewers alone. Who requested it for another owner may only see it.
+D3  There are at most `turnstile.delegation.tokens.max` tokens, of at most MOST_BYTES each.
+
+Sources: DelegationTokenControlManager, DelegationTokenCache, TokenInformation.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from shards.config.changes import Change, ConfigState, storable
+from shards.limits.broker_config import given
+from shards.limits.config_def import BROKER
+from shards.limits.ranges import LONG_MAX
+
+MAX_LIFETIME = "delegation.token.max.lifetime.ms"
+LIFETIME = "delegation.token.expiry.time.ms"
+MOST = "turnstile.delegation.tokens.max"
+MOST_BYTES = 4096
+"""Of a token's record as JSON: names of owner, requester and renewers. Kafka has no bound but that of a request."""
+KIND = "token"
+_EVERY_BROKER = -1
+
+Principal: TypeAlias = tuple[str, str]
+"""Type and name: ("User", "alice")."""
+Answer: TypeAlias = list[Any]
+"""[name of Kafka's error or "", Unix ms at which the token expires or 0]; of a new token its record, and its id behind that."""
+Outcome: TypeAlias = tuple[list[Change], Answer]
+
+
+class Token(NamedTuple):
+    """Times are Unix milliseconds."""
+
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+
+    @classmethod
+    def parse(cls, record: Mapping[str, Any]) -> Token:
+        """Of a record. Raises KeyError, TypeError or ValueError for what is none."""
+        renewers = tuple(map(_principal, record["renewers"]))
+        times = (record[name] for name in ("issued_ms", "expires_ms", "max_ms"))
+        return cls(_principal(record["owner"]), _principal(record["requester"]), renewers, *times)
+
+    def record(self) -> dict[str, Any]:
+        """As the store and the image have it."""
+        return {
+            "owner": [*self.owner],
+            "requester": [*self.requester],
+            "renewers": [[*each] for each in self.renewers],
+            "issued_ms": self.issued_ms,
+            "expires_ms": self.expires_ms,
+            "max_ms": self.max_ms,
+        }
+
+    def may_be_changed_by(self, who: Principal) -> bool:
+        return who == self.owner or who in self.renewers
+
+    def is_known_to(self, who: Iterable[Principal]) -> bool:
+        """Whether one of these owns it, requested it or may renew it."""
+        return not {self.owner, self.requester, *self.renewers}.isdisjoint(who)
+
+    def has_expired(self, now_ms: int) -> bool:
+        return now_ms > min(self.expires_ms, self.max_ms)
+
+
+def check_token_record(token_id: str, record: Any) -> None:
+    """Raises ValueError or the like for a record that is none of `Token.record`."""
+    token = Token.parse(record)
+    times = (token.issued_ms, token.expires_ms, token.max_ms)
+    if not token_id or token.record() != record or not all(type(each) is int for each in times):
+        raise ValueError("it is no delegation token")
+
+
+def create(
+    state: ConfigState,
+    requester: Sequence[str],
+    owner: Sequence[str],
+    renewers: Sequence[Sequence[str]],
+    max_lifetime_ms: int,
+    *,
+    now_ms: int,
+) -> Outcome:
+    """`max_lifetime_ms` 0 and below: what the settings say, which is also the most."""
+    most_ms = _setting(state, MAX_LIFETIME)
+    lifetime_ms = min(most_ms, max_lifetime_ms) if max_lifetime_ms > 0 else most_ms
+    max_ms = _after(now_ms, lifetime_ms)
+    expires_ms = min(max_ms, _after(now_ms, _setting(state, LIFETIME)))
+    named = tuple(map(_principal, renewers))
+    record = Token(_principal(owner), _principal(requester), named, now_ms, expires_ms, max_ms).record()
+    if len(state.tokens) >= _setting(state, MOST) or len(json.dumps(record)) > MOST_BYTES:
+        return [], ["POLICY_VIOLATION", 0]
+    token_id = _new_id()
+    return storable([(KIND, token_id, record)]), ["", record, token_id]
+
+
+def renew(state: ConfigState, token_id: str, who: Sequence[str], period_ms: int, *, now_ms: int) -> Outcome:
+    """`period_ms` 0 and below: what the settings say, which is also the most."""
+    token, error = _of(state, token_id)
+    if token is not None and token.has_expired(now_ms):
+        error = "DELEGATION_TOKEN_EXPIRED"
+    elif token is not None and not token.may_be_changed_by(_principal(who)):
+        error = "DELEGATION_TOKEN_OWNER_MISMATCH"
+    if token is None or error:
+        return [], [error, 0]
+    most_ms = _setting(state, LIFETIME)
+    return _until(token_id, token, _after(now_ms, min(most_ms, period_ms) if period_ms > 0 else most_ms))
+
+
+def expire(state: ConfigState, token_id: str, who: Sequence[str], period_ms: int, *, now_ms: int) -> Outcome:
+    """`period_ms` below 0: the token is deleted, also one that has expired."""
+    token, error = _of(state, token_id)
+    if token is not None and not token.may_be_changed_by(_principal(who)):
+        error = "DELEGATION_TOKEN_OWNER_MISMATCH"
+    elif token is not None and period_ms >= 0 and token.has_expired(now_ms):
+        error = "DELEGATION_TOKEN_EXPIRED"
+    if token is None or error:
+        return [], [error, 0]
+    if period_ms < 0:
+        return [(KIND, token_id, None)], ["", now_ms]
+    return _until(token_id, token, _after(now_ms, period_ms))
+
+
+CHANGES: dict[str, Callable[..., Outcome]] = {"create": create, "renew": renew, "expire": expire}
+
+
+def expired(state: ConfigState, *, now_ms: int) -> list[Change]:
+    """Deletes every token that has expired."""
+    return [
+        (KIND, token_id, None) for token_id, record in state.tokens.items() if Token.parse(record).has_expired(now_ms)
+    ]
+
+
+def _of(state: ConfigState, token_id: str) -> tuple[Token | None, str]:
+    record = state.tokens.get(token_id)
+    return (None, "DELEGATION_TOKEN_NOT_FOUND") if record is None else (Token.parse(record), "")
+
+
+def _until(token_id: str, token: Token, expires_ms: int) -> Outcome:
+    until = token._replace(expires_ms=min(token.max_ms, expires_ms))
+    return storable([(KIND, token_id, until.record())]), ["", until.expires_ms]
+
+
+def _new_id() -> str:
+    """22 characters of base64 that begin with no "-", which a tool would take for an option (Kafka: Uuid.randomUuid)."""
+    made = "-"
+    while made.startswith("-"):
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return made
+
+
+def _principal(pair: Sequence[str]) -> Principal:
+    kind, name = pair
+    if not isinstance(kind, str) or not isinstance(name, str):
+        raise ValueError("a principal has a type and a name")
+    return kind, name
+
+
+def _after(now_ms: int, duration_ms: int) -> int:
+    return min(now_ms + duration_ms, LONG_MAX)
+
+
+def _setting(state: ConfigState, name: str) -> int:
+    value = given(_EVERY_BROKER, state.static, state.settings).get(name, BROKER[name].default)
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,70 @@
+"""Requests about delegation tokens, as far as no coordinator is asked; the rest is in tests/clients/test_delegation_tokens.py."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from broker.access.access import Access
+from broker.handlers.delegation_tokens import routes
+from broker.protocol import codes, wire
+from broker.serve.call import Call
+from broker.serve.channel import SASL, TOKEN
+from broker.serve.delegation_token_cache import DelegationTokenCache
+from shards.config.image import ClusterImage
+from shards.mesh.deferred import Deferred, Spawn
+from shards.mesh.turns import Turns
+
+ASKED: dict[int, dict[str, Any]] = {
+    38: {"owner_principal_type": None, "owner_principal_name": None, "renewers": (), "max_lifetime": timedelta(0)},
+    39: {"hmac": b"x", "renew_period": timedelta(0)},
+    40: {"hmac": b"x", "expiry_time_period": timedelta(0)},
+    41: {"owners": None},
+}
+
+
+class NoCoordinator:
+    """Fails the test that asks it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+
+async def ask(nursery: trio.Nursery, api: int, logged_in_by: str | None, secret: bytes = b"secret") -> Any:
+    image = ClusterImage()
+    turns = Turns(Spawn(nursery.start_soon))
+    (route,) = [
+        each
+        for each in routes(DelegationTokenCache(image, secret), Access(image), NoCoordinator(), turns)
+        if each.api_key == api
+    ]
+    channel: Any = SimpleNamespace(serving=SimpleNamespace(logged_in_by=logged_in_by))
+    answer = route.function(
+        wire.request_types(api, route.max_version).top(**ASKED[api]), Call(api, route.max_version, channel=channel)
+    )
+    return await answer if isinstance(answer, Deferred) else answer
+
+
+@pytest.mark.parametrize("api", ASKED)
+@pytest.mark.parametrize("logged_in_by", [None, TOKEN])
+async def test_only_who_has_logged_in_otherwise_may_ask(
+    nursery: trio.Nursery, api: int, logged_in_by: str | None
+) -> None:
+    assert (await ask(nursery, api, logged_in_by)).error_code == codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+@pytest.mark.parametrize("api", ASKED)
+async def test_without_a_secret_they_are_disabled(nursery: trio.Nursery, api: int) -> None:
+    answered = await ask(nursery, api, SASL, secret=b"")
+    assert answered.error_code == codes.DELEGATION_TOKEN_AUTH_DISABLED
+    assert getattr(answered, "expiry_timestamp", 0) == 0, "as Kafka's controller, not -1"
+    assert getattr(answered, "hmac", b"") == b""
+
+
+@pytest.mark.parametrize("api", [39, 40])
+async def test_an_hmac_of_no_token_asks_no_coordinator(nursery: trio.Nursery, api: int) -> None:
+    assert (await ask(nursery, api, SASL)).error_code == codes.DELEGATION_TOKEN_NOT_FOUND
