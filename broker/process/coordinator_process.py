@@ -206,12 +206,12 @@ class CoordinatorProcess:
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics, quotas and users asked for, which waits for every shard; then says so, and opens the admin API."""
         wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
-        await self.coordinator.create_first_topics(self.plan.run, wanted)
+        missed = await self.coordinator.create_first_topics(self.plan.run, wanted)
         await self._add_quotas_and_users()
         if self.plan.token_secret:
             nursery.start_soon(self._delete_expired_tokens)
         state = self.coordinator.state
-        report = {"limits": limits_in_force(state), "shadowed": shadowed(state)}
+        report = {"limits": limits_in_force(state), "shadowed": shadowed(state), "topics": missed}
         os.write(ready, json.dumps(report).encode() + b"\n")
         # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
         # In a thread: the shards that join meanwhile do not wait for it.

@@ -166,6 +166,8 @@ class _Launch:
             _tell(sentence)
         for name, text, in_force in report["shadowed"]:
             _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
+        for name, partitions, why in report["topics"]:
+            _tell(f"--topic {name}:{partitions} was not made: {why}")
         self._say(out, plan, report["limits"])
         on_ready()
         return supervisor.run()

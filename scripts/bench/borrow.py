@@ -107,7 +107,8 @@ class Member:
         self.mesh.serve("apply", lambda peer, version: self.apply(version))
 
     def _rule_of(self, pool: str) -> CapRule:
-        return _raised(rule_of(pool), self.tokens.version)
+        version = self.tokens.version
+        return _raised(rule_of(pool), version) if version else rule_of(pool)
 
     def apply(self, version: int) -> Deferred[float]:
         """Every address has another cap: resolved when the version is done here, with the longest pass since (ms)."""

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,57 +73,69 @@ def kafka(
     settings: Mapping[str, str] | None = None,
     *,
     port: int = 0,
+    brokers: int = 1,
     heap: str = "1g",
     features: Sequence[str] = (),
     version: str = VERSION,
 ) -> Iterator[Server]:
-    """One Kafka broker, its own controller (KRaft), in a temporary directory. Raises Missing without the jars.
+    """Kafka brokers, the first with their controller (KRaft), in a temporary directory. Raises Missing without the jars.
 
-    `settings` are broker properties on top of the ones it needs, `port` that of the first listener, if they name one;
-    `features` are levels that differ from 4.1's own, as "share.version=1".
-    Raises TimeoutError if it never answers.
+    `settings` are broker properties on top of the ones they need, `port` that of the first listener, if they name one;
+    `features` are levels that differ from 4.1's own, as "share.version=1". The process id is the first broker's.
+    Raises TimeoutError if one never answers.
     """
     path = classpath(version)
-    with tempfile.TemporaryDirectory(prefix="kafka-peer-") as home:
-        port, properties = port or free_port(), Path(home) / "server.properties"
-        properties.write_text(_properties(home, port, free_port(), settings or {}))
+    levels = [word for feature in features for word in ("--feature", feature)]
+    with tempfile.TemporaryDirectory(prefix="kafka-peer-") as home, ExitStack() as running:
+        ports = [port or free_port(), *(free_port() for _ in range(brokers - 1))]
+        controller_port = free_port()
+        files = [Path(home) / f"server-{node}.properties" for node in range(brokers)]
+        for node, file in enumerate(files):
+            file.write_text(_properties(f"{home}/data-{node}", node, ports[node], controller_port, settings or {}))
         with Tools(version) as tools:
-            made = tools(
-                "kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(properties), "--standalone",
-                *(word for feature in features for word in ("--feature", feature)),
-            )  # fmt: skip
-        if made.code != 0:
-            raise RuntimeError(f"Kafka's storage can't be formatted: {made.err or made.out}")
-        with open(Path(home) / "out.log", "wb") as log:
-            process = subprocess.Popen(
-                ["java", f"-Xmx{heap}", *JVM_FLAGS[1:3], "-cp", path, "kafka.Kafka", str(properties)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "LOG_DIR": home},
-            )
+            for node, file in enumerate(files):
+                first = () if node else ("--standalone", *levels)
+                made = tools("kafka-storage", "format", "-t", "turnstilePeerKafka0000A", "-c", str(file), *first)
+                if made.code != 0:
+                    raise RuntimeError(f"Kafka's storage can't be formatted: {made.err or made.out}")
+        processes = [running.enter_context(_running(path, heap, file)) for file in files]
+        for of_node, process in zip(ports, processes, strict=True):
+            wait_until_it_listens(of_node, process)
+        yield Server(",".join(f"127.0.0.1:{of_node}" for of_node in ports), processes[0].pid)
+
+
+@contextmanager
+def _running(path: str, heap: str, properties: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with properties.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
+            ["java", f"-Xmx{heap}", *JVM_FLAGS[1:3], "-cp", path, "kafka.Kafka", str(properties)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "LOG_DIR": str(properties.parent)},
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
         try:
-            wait_until_it_listens(port, process)
-            yield Server(f"127.0.0.1:{port}", process.pid)
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
-def _properties(home: str, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
+def _properties(data: str, node: int, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
+    controller = f",CONTROLLER://127.0.0.1:{controller_port}" if node == 0 else ""
     merged = {
-        "process.roles": "broker,controller",
-        "node.id": "0",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "process.roles": "broker" if node else "broker,controller",
+        "node.id": str(node),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT",
-        "log.dirs": f"{home}/data",
+        "log.dirs": data,
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.replication.factor": "1",

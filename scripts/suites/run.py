@@ -54,7 +54,7 @@ def main() -> int:
     print("\n".join(table.lines(found, SUITES)))
     if asked.write:
         table.write(found, SUITES)
-    worse = any(table.missed(of_suite["runs"], peer) for of_suite in found.values() for peer in table.OURS)
+    worse = any(table.missed(of_suite["runs"], peer) for of_suite in found.values() for peer in table.ORACLES)
     return 2 if not complete else 1 if worse else 0
 
 

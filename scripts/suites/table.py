@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scripts.suites.peers import PEERS, SETTINGS
+from scripts.suites.peers import LIMITS, PEERS, QUOTAS, SETTINGS
 from scripts.suites.suite import ROOT, Results, Suite
 
 KEPT = Path(__file__).resolve().parent / "results.json"
 PAGE = ROOT / "docs" / "clients.md"
 BEGIN, END = "<!-- suites -->", "<!-- end of suites -->"
 PASSED = ("pass", "again")
-KAFKA, *OURS = (peer.name for peer in PEERS)
+ORACLES = {peer.name: peer.oracle for peer in PEERS if peer.oracle}
 
 Found = dict[str, Any]
 
@@ -46,11 +46,12 @@ def counts(results: Results) -> str:
 
 def missed(runs: dict[str, Any], peer: str) -> list[str]:
     """The tests that Kafka passes and `peer` does not."""
-    if KAFKA not in runs or peer not in runs:
+    oracle = ORACLES[peer]
+    if oracle not in runs or peer not in runs:
         return []
     ours = runs[peer]["tests"]
     return [
-        name for name, outcome in runs[KAFKA]["tests"].items() if outcome in PASSED and ours.get(name) not in PASSED
+        name for name, outcome in runs[oracle]["tests"].items() if outcome in PASSED and ours.get(name) not in PASSED
     ]
 
 
@@ -66,8 +67,8 @@ def lines(found: Found, suites: Iterable[Suite]) -> list[str]:
         cells = [counts(runs[peer.name]["tests"]) if peer.name in runs else "–" for peer in PEERS]
         dates = sorted({run["measured"] for run in runs.values()})
         table.append(f"| {suite.shown} | {found[suite.name]['version']} | {' | '.join(cells)} | {', '.join(dates)} |")
-        for peer in PEERS[1:]:
-            names = missed(runs, peer.name)
+        for peer in PEERS:
+            names = missed(runs, peer.name) if peer.oracle else []
             if names:
                 below.append(f"- {suite.shown}, {peer.shown}: " + ", ".join(f"`{name}`" for name in names))
     if below:
@@ -79,7 +80,13 @@ def write(found: Found, suites: Iterable[Suite]) -> None:
     """Keeps the results, and puts the section between its markers in docs/clients.md."""
     KEPT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     settings = ", ".join(f"`{name}={value}`" for name, value in SETTINGS.items())
-    section = [BEGIN, HEAD.format(settings=settings), *lines(found, suites), END]
+    limits = ", ".join(f"`{name}={value}`" for name, value in LIMITS.items())
+    quotas = ", ".join(
+        f"`{kind}={value:.15g}` of `{entity}`"
+        for entity, of_entity in QUOTAS.items()
+        for kind, value in of_entity.items()
+    )
+    section = [BEGIN, HEAD.format(settings=settings, limits=limits, quotas=quotas), *lines(found, suites), END]
     text = PAGE.read_text()
     before, begun, rest = text.partition(BEGIN)
     after = rest.partition(END)[2] if begun else "\n"
@@ -91,5 +98,5 @@ HEAD = """
 
 Made by `make suites` (`python scripts/suites/run.py --write`), which takes each suite from its package, builds it, and runs it
 against Apache Kafka and Turnstile with the same settings: {settings}. *12 of 13* is 12 passed of the 13 that ran; a test that
-failed was run once more.
+failed was run once more. *Limits on*: {limits}, and the quotas {quotas}; Kafka, which it is held against, had none.
 """

@@ -192,12 +192,21 @@ class Coordinator:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
         return await self._answered(who, lambda: create_topics(self.state, wanted), validate_only)
 
-    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> None:
+    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[tuple[str, int, str]]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
-        by then some of them may have been deleted."""
-        if wanted and self._store.run() != run:
-            await self.create_topics("turnstile up", wanted)
-            self._store.ran(run)
+        by then some of them may have been deleted. Returns which are not there as asked: name, partitions asked, and why."""
+        if not wanted or self._store.run() == run:
+            return []
+        results = await self.create_topics("turnstile up", wanted)
+        self._store.ran(run)
+        missed: list[tuple[str, int, str]] = []
+        for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
+            topic = self.state.topics.get(name)
+            if topic is None:
+                missed.append((name, asked, message))
+            elif error and len(topic["leaders"]) != asked:
+                missed.append((name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
+        return missed
 
     async def create_partitions(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False

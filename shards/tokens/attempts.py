@@ -8,8 +8,12 @@ A2  Only those at the end of a queue may be unknown to the home (`asked` False);
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 
 from shards.tokens.pool import Admitted, Refused, TokenWaiter
+
+_AT_ONCE = attrgetter("at_once")
 
 
 class Attempt:
@@ -25,10 +29,10 @@ class Attempt:
         self.at_once = at_once
         self.pools = pools
         self.waiter = waiter
-        self.index = 0
-        self.ticket = 0
-        self.asked = False
         self.deadline_s: float | None = None  # for the answer of this pool's home; set by the first tick after join()
+        self.index: int  # these three are set by join()
+        self.ticket: int
+        self.asked: bool
         self.decision: Admitted | Refused | None = None
 
     @property
@@ -109,17 +113,16 @@ class Queues:
     def ask(self, key: str) -> list[tuple[int, int, int, bool]]:
         """The attempts that the home did not know of, in order, as runs of equal `at_once`: how many, their first and last
         ticket, and the mark. They count as known from now on; the caller sends a borrow for each."""
-        runs: list[tuple[int, int, int, bool]] = []
+        unasked: list[Attempt] = []
         for attempt in reversed(self._queues.get(key, ())):
             if attempt.asked:
                 break
             attempt.asked = True
-            if runs and runs[-1][3] == attempt.at_once:
-                count, _, last, _ = runs.pop()
-                runs.append((count + 1, attempt.ticket, last, attempt.at_once))
-            else:
-                runs.append((1, attempt.ticket, attempt.ticket, attempt.at_once))
-        runs.reverse()
+            unasked.append(attempt)
+        runs: list[tuple[int, int, int, bool]] = []
+        for at_once, run in groupby(reversed(unasked), _AT_ONCE):
+            tickets = [attempt.ticket for attempt in run]
+            runs.append((len(tickets), tickets[0], tickets[-1], at_once))
         return runs
 
     def forget(self, keys: Iterable[str]) -> None:

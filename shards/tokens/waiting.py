@@ -104,7 +104,8 @@ class Waiting:
         for key in reversed(pools):
             pool = self._table.pools[key]
             self._table.vacate(pool)
-            self.settle(pool)
+            if pool.tight:
+                self.settle(pool)
 
     def settle(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight (P2)."""

@@ -275,6 +275,19 @@ async def test_a_topic_of_the_command_line_that_was_deleted_does_not_come_back_w
     assert next_run.coordinator.state.topics.keys() == {"audit", "orders"}
 
 
+async def test_what_became_of_the_topics_of_the_command_line_is_said(store):
+    cluster = Cluster(store, {"/default.replication.factor": "3"})
+    await cluster.start()
+    assert [name for name, _, _ in await cluster.coordinator.create_first_topics("1", [["t", 1, {}]])] == ["t"]
+    again = Cluster(store, {"/default.replication.factor": "1"})
+    await again.start()
+    assert await again.coordinator.create_first_topics("2", [["a.b", 2, {}], ["a_b", 1, {}], ["a.b", 3, {}]]) == [
+        ("a_b", 1, "Topic 'a_b' collides with existing topic: a.b"),
+        ("a.b", 3, "it exists, with 2 partitions"),
+    ]
+    assert await again.coordinator.create_first_topics("3", [["a.b", 2, {}]]) == []
+
+
 async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_changes(store):
     first = Cluster(store, {"/kafka_connections_max": "5"})
     await first.start()
