@@ -28,7 +28,7 @@ from broker.protocol.requests import (
 from broker.serve.call import Call, Route
 from broker.serve.channel import SASL
 from broker.serve.delegation_token_cache import DelegationTokenCache
-from shards.config.delegation_tokens import Principal, Token
+from shards.config.delegation_tokens import Principal, Token, fits
 from shards.mesh.deferred import MaybeDeferred, then
 from shards.mesh.turns import Turns
 
@@ -65,6 +65,8 @@ class _DelegationTokens:
             return _created(call, code, owner, requester)
         if not self._tokens.is_enabled:
             return _created(call, codes.DELEGATION_TOKEN_AUTH_DISABLED, owner, requester, (0, 0, 0))
+        if not fits([requester, owner, *renewers]):
+            return _created(call, codes.POLICY_VIOLATION, owner, requester)
         asked = [*requester], [*owner], renewers, from_timedelta(request.max_lifetime)
         code, *made = await self._change(call, "create", *asked)
         if code:
@@ -135,7 +137,7 @@ class _DelegationTokens:
     def _described(self, call: Call, owners: set[Principal] | None) -> Iterator[Message | None]:
         """Of each token, or None of one that was not asked for or that the client is not told of."""
         me = ((USER, call.user),)
-        for token_id, token, token_hmac in self._tokens.tokens() if owners is None or owners else ():
+        for token_id, token, token_hmac in self._tokens.tokens() if owners != set() else ():
             asked_for = owners is None or token.is_known_to(owners)
             may = asked_for and (
                 token.is_known_to(me)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+from collections.abc import Iterator
 
 from broker.serve.sasl import TokenLogin
 from shards.config.delegation_tokens import Token
@@ -41,12 +42,10 @@ class DelegationTokenCache:
     def hmac_of(self, token_id: str) -> bytes:
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
-    def tokens(self) -> list[tuple[str, Token, bytes]]:
-        """(id, token, HMAC) of each."""
-        self._follow()
-        return [
-            (token_id, Token.parse(record), self._hmacs[token_id]) for token_id, record in self._image.tokens.items()
-        ]
+    def tokens(self) -> Iterator[tuple[str, Token, bytes]]:
+        """(id, token, HMAC) of each there is now; made as they are asked for."""
+        for token_id, record in [*self._image.tokens.items()]:
+            yield token_id, Token.parse(record), self.hmac_of(token_id)
 
     def id_of(self, token_hmac: bytes) -> str | None:
         """The id of the token with this HMAC."""

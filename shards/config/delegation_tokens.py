@@ -5,7 +5,7 @@ user proves to know is not in it (broker/serve/delegation_token_cache.py).
 
 D1  issued_ms <= expires_ms <= max_ms; max_ms never changes.
 D2  A token is changed or deleted by its owner and its renewers alone. Who requested it for another owner may only see it.
-D3  There are at most `turnstile.delegation.tokens.max` tokens, of at most MOST_BYTES each.
+D3  There are at most `turnstile.delegation.tokens.max` tokens, and the names in one have at most MOST_CHARACTERS.
 
 Sources: DelegationTokenControlManager, DelegationTokenCache, TokenInformation.
 """
@@ -13,7 +13,6 @@ Sources: DelegationTokenControlManager, DelegationTokenCache, TokenInformation.
 from __future__ import annotations
 
 import base64
-import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -26,8 +25,8 @@ from shards.limits.ranges import LONG_MAX
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
 LIFETIME = "delegation.token.expiry.time.ms"
 MOST = "turnstile.delegation.tokens.max"
-MOST_BYTES = 4096
-"""Of a token's record as JSON: names of owner, requester and renewers. Kafka has no bound but that of a request."""
+MOST_CHARACTERS = 4096
+"""Of owner, requester and renewers, as "User:alice". Kafka has no bound but that of a request."""
 KIND = "token"
 _EVERY_BROKER = -1
 
@@ -74,14 +73,24 @@ class Token(NamedTuple):
         return not {self.owner, self.requester, *self.renewers}.isdisjoint(who)
 
     def has_expired(self, now_ms: int) -> bool:
-        return now_ms > min(self.expires_ms, self.max_ms)
+        return now_ms > self.expires_ms  # D1
+
+
+def fits(principals: Iterable[Sequence[str]]) -> bool:
+    """Whether a token may have all these names (D3)."""
+    return sum(len(kind) + 1 + len(name) for kind, name in principals) <= MOST_CHARACTERS
 
 
 def check_token_record(token_id: str, record: Any) -> None:
     """Raises ValueError or the like for a record that is none of `Token.record`."""
     token = Token.parse(record)
     times = (token.issued_ms, token.expires_ms, token.max_ms)
-    if not token_id or token.record() != record or not all(type(each) is int for each in times):
+    if (
+        not token_id
+        or token.record() != record
+        or not all(type(each) is int for each in times)
+        or [*times] != sorted(times)
+    ):
         raise ValueError("it is no delegation token")
 
 
@@ -94,15 +103,16 @@ def create(
     *,
     now_ms: int,
 ) -> Outcome:
-    """`max_lifetime_ms` 0 and below: what the settings say, which is also the most."""
+    """`max_lifetime_ms` 0 and below: what the settings say, which is also the most. That its names fit is checked by the
+    broker that was asked (broker/handlers/delegation_tokens.py)."""
+    if len(state.tokens) >= _setting(state, MOST):
+        return [], ["POLICY_VIOLATION", 0]
     most_ms = _setting(state, MAX_LIFETIME)
     lifetime_ms = min(most_ms, max_lifetime_ms) if max_lifetime_ms > 0 else most_ms
     max_ms = _after(now_ms, lifetime_ms)
     expires_ms = min(max_ms, _after(now_ms, _setting(state, LIFETIME)))
     named = tuple(map(_principal, renewers))
     record = Token(_principal(owner), _principal(requester), named, now_ms, expires_ms, max_ms).record()
-    if len(state.tokens) >= _setting(state, MOST) or len(json.dumps(record)) > MOST_BYTES:
-        return [], ["POLICY_VIOLATION", 0]
     token_id = _new_id()
     return storable([(KIND, token_id, record)]), ["", record, token_id]
 
@@ -139,9 +149,7 @@ CHANGES: dict[str, Callable[..., Outcome]] = {"create": create, "renew": renew, 
 
 def expired(state: ConfigState, *, now_ms: int) -> list[Change]:
     """Deletes every token that has expired."""
-    return [
-        (KIND, token_id, None) for token_id, record in state.tokens.items() if Token.parse(record).has_expired(now_ms)
-    ]
+    return [(KIND, token_id, None) for token_id, record in state.tokens.items() if now_ms > record["expires_ms"]]  # D1
 
 
 def _of(state: ConfigState, token_id: str) -> tuple[Token | None, str]:

@@ -34,7 +34,9 @@ class NoCoordinator:
         raise AssertionError(f"asked for {name}")
 
 
-async def ask(nursery: trio.Nursery, api: int, logged_in_by: str | None, secret: bytes = b"secret") -> Any:
+async def ask(
+    nursery: trio.Nursery, api: int, logged_in_by: str | None, secret: bytes = b"secret", **fields: Any
+) -> Any:
     image = ClusterImage()
     turns = Turns(Spawn(nursery.start_soon))
     (route,) = [
@@ -44,7 +46,8 @@ async def ask(nursery: trio.Nursery, api: int, logged_in_by: str | None, secret:
     ]
     channel: Any = SimpleNamespace(serving=SimpleNamespace(logged_in_by=logged_in_by))
     answer = route.function(
-        wire.request_types(api, route.max_version).top(**ASKED[api]), Call(api, route.max_version, channel=channel)
+        wire.request_types(api, route.max_version).top(**{**ASKED[api], **fields}),
+        Call(api, route.max_version, channel=channel),
     )
     return await answer if isinstance(answer, Deferred) else answer
 
@@ -63,6 +66,14 @@ async def test_without_a_secret_they_are_disabled(nursery: trio.Nursery, api: in
     assert answered.error_code == codes.DELEGATION_TOKEN_AUTH_DISABLED
     assert getattr(answered, "expiry_timestamp", 0) == 0, "as Kafka's controller, not -1"
     assert getattr(answered, "hmac", b"") == b""
+
+
+async def test_long_names_reach_no_coordinator(nursery: trio.Nursery) -> None:
+    types = wire.request_types(38, 3)
+    many = (types.CreatableRenewers(principal_type="User", principal_name=""),) * 1000
+    assert (await ask(nursery, 38, SASL, renewers=many)).error_code == codes.POLICY_VIOLATION
+    long = {"owner_principal_type": "User", "owner_principal_name": "x" * 5000}
+    assert (await ask(nursery, 38, SASL, **long)).error_code == codes.POLICY_VIOLATION
 
 
 @pytest.mark.parametrize("api", [39, 40])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shards.config.changes import ConfigState
-from shards.config.delegation_tokens import MOST_BYTES, create, expire, expired, renew
+from shards.config.delegation_tokens import MOST_CHARACTERS, create, expire, expired, fits, renew
 from shards.config.recovery import usable
 from shards.limits.ranges import LONG_MAX
 
@@ -94,12 +94,17 @@ def test_one_that_has_expired_can_only_be_deleted_and_is_swept():
     assert expire(now, token_id, ALICE, -1, now_ms=late)[1] == ["", late]
 
 
-def test_there_are_at_most_so_many_and_none_is_long():
+def test_there_are_at_most_so_many():
     now = state(turnstile_delegation_tokens_max=1)
-    too_long = [["User", "x" * 50]] * (MOST_BYTES // 50)
-    assert create(now, ALICE, ALICE, too_long, -1, now_ms=NOW) == ([], ["POLICY_VIOLATION", 0])
     made(now)
     assert create(now, ALICE, ALICE, [], -1, now_ms=NOW) == ([], ["POLICY_VIOLATION", 0])
+
+
+def test_its_names_have_a_length():
+    assert fits([ALICE, ["User", "x" * (MOST_CHARACTERS - 15)]]) and not fits(
+        [ALICE, ["User", "x" * (MOST_CHARACTERS - 14)]]
+    )
+    assert not fits([["User", ""]] * 1000)
 
 
 def test_a_name_may_be_anything_and_comes_back_as_it_was():
@@ -111,7 +116,8 @@ def test_a_name_may_be_anything_and_comes_back_as_it_was():
 
 @pytest.mark.parametrize(
     "wrong", [{"owner": "alice"}, {"owner": ["User", 5]}, {"renewers": [["User"]]}, {"renewers": 5}, {"max_ms": "x"},
-              {"expires_ms": None}, {"issued_ms": 1.5}, {"more": 1}],
+              {"expires_ms": None}, {"issued_ms": 1.5}, {"more": 1}, {"expires_ms": 0},
+              {"expires_ms": 2**62}],
 )  # fmt: skip
 def test_a_damaged_record_is_left_out(wrong):
     token_id, record = made(state())
