@@ -32,7 +32,7 @@ LIMITS = {
 QUOTAS = {
     "ip=<default>": {"connection_creation_rate": 400.0},
     "client-id=<default>": {
-        "producer_byte_rate": 20e6, "consumer_byte_rate": 40e6, "request_percentage": 200.0, "controller_mutation_rate": 500.0
+        "producer_byte_rate": 50e6, "consumer_byte_rate": 100e6, "request_percentage": 200.0, "controller_mutation_rate": 500.0
     },
 }  # fmt: skip
 
