@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 import trio
 
-from broker.access.access import Access
+from broker.access.access import SETTING, Access
+from broker.access.acl import Operation, ResourceType
 from broker.handlers.delegation_tokens import routes
 from broker.protocol import codes, wire
 from broker.serve.call import Call
 from broker.serve.channel import SASL, TOKEN
 from broker.serve.delegation_token_cache import DelegationTokenCache
+from shards.config.acl_changes import key_of_acl
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.turns import Turns
@@ -35,19 +38,28 @@ class NoCoordinator:
 
 
 async def ask(
-    nursery: trio.Nursery, api: int, logged_in_by: str | None, secret: bytes = b"secret", **fields: Any
+    nursery: trio.Nursery,
+    api: int,
+    logged_in_by: str | None,
+    secret: bytes = b"secret",
+    delta: Sequence[Any] = (),
+    **fields: Any,
 ) -> Any:
+    """The answer to alice, where the cluster is what `delta` says."""
     image = ClusterImage()
+    image.apply(1, delta)
+    access = Access(image)
+    access.image_changed({"acl"})
     turns = Turns(Spawn(nursery.start_soon))
     (route,) = [
         each
-        for each in routes(DelegationTokenCache(image, secret), Access(image), NoCoordinator(), turns)
+        for each in routes(DelegationTokenCache(image, secret), access, NoCoordinator(), turns)
         if each.api_key == api
     ]
     channel: Any = SimpleNamespace(serving=SimpleNamespace(logged_in_by=logged_in_by))
     answer = route.function(
         wire.request_types(api, route.max_version).top(**{**ASKED[api], **fields}),
-        Call(api, route.max_version, channel=channel),
+        Call(api, route.max_version, user="alice", channel=channel),
     )
     return await answer if isinstance(answer, Deferred) else answer
 
@@ -79,3 +91,32 @@ async def test_long_names_reach_no_coordinator(nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize("api", [39, 40])
 async def test_an_hmac_of_no_token_asks_no_coordinator(nursery: trio.Nursery, api: int) -> None:
     assert (await ask(nursery, api, SASL)).error_code == codes.DELEGATION_TOKEN_NOT_FOUND
+
+
+AUTHORIZER = ("static", f"/{SETTING}", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+BOBS = [
+    ("token", token_id, {"owner": ["User", "bob"], "requester": ["User", "bob"], "renewers": [], "issued_ms": 1,
+                         "expires_ms": 2, "max_ms": 3})
+    for token_id in ("0", "1")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "operation", "told"),
+    [(ResourceType.DELEGATION_TOKEN, "0", Operation.DESCRIBE, ["0"]),
+     (ResourceType.DELEGATION_TOKEN, "1", Operation.READ, ["1"]),
+     (ResourceType.DELEGATION_TOKEN, "*", Operation.DESCRIBE, ["0", "1"]),
+     (ResourceType.USER, "User:bob", Operation.DESCRIBE_TOKENS, ["0", "1"]),
+     (ResourceType.USER, "*", Operation.ALL, ["0", "1"]),
+     (ResourceType.USER, "User:bob", Operation.DESCRIBE, []), (ResourceType.USER, "bob", Operation.DESCRIBE_TOKENS, []),
+     (ResourceType.USER, "User:bob", Operation.CREATE_TOKENS, [])],
+)  # fmt: skip
+async def test_an_acl_tells_of_others_tokens(
+    nursery: trio.Nursery, resource: int, name: str, operation: int, told: list[str]
+) -> None:
+    """As Kafka 4.1 answers the same."""
+    acl = ("acl", key_of_acl([int(resource), name, 3, "User:alice", "*", int(operation), 3]), True)
+    answered = await ask(nursery, 41, SASL, delta=[AUTHORIZER, acl, *BOBS])
+    assert [each.token_id for each in answered.tokens] == told
+    without = await ask(nursery, 41, SASL, delta=BOBS)
+    assert len(without.tokens) == 2, "where there is no authorizer everyone is told of all"
