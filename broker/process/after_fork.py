@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
@@ -29,13 +28,6 @@ def raise_descriptor_limit() -> int:
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
-
-
-def tune_collector() -> None:
-    """Collections that look at every object are rare, and leave out what was there before the fork: with 16,000 connections
-    one takes 0.3 s, in which none is served. Reference counts free what requests make; cycles are few."""
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 100)
 
 
 def say_ready(ready: int) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.process import collector
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.process.start_reports import await_ready, disk_fault, end_reports, reporting
 from broker.serve.tls import context_of
@@ -134,9 +135,10 @@ class _Launch:
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
-        from broker.log.log_ends import LogEnds
-        from broker.process import coordinator_process, shard_process
-        from broker.process.coordinator_process import FIRST_SHARD
+        with collector.paused():
+            from broker.log.log_ends import LogEnds
+            from broker.process import coordinator_process, shard_process
+            from broker.process.coordinator_process import FIRST_SHARD
 
         read_end, write_end = os.pipe()
 

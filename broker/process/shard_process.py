@@ -27,7 +27,8 @@ from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
-from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready, tune_collector
+from broker.process import collector
+from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.runtime.logger import RateLimitedLogger, set_level
@@ -72,7 +73,7 @@ def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, broker: int, shard: i
     keep_own_sockets(plan, (broker, shard))
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
-    tune_collector()
+    collector.make_rare()
     sys.setswitchinterval(_SWITCH_S)
     trio.run(ShardProcess(plan, run_dir, ends, broker, shard, epoch, descriptors).serve, ready)
     return 0

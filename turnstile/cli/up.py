@@ -164,10 +164,13 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
-    from broker.process import launch
-    from shards.config.changes import ConfigState, quotas_delta, static_settings, users_delta
-    from shards.config.cluster_plan import ListenerSpec
-    from shards.limits.errors import ConfigInvalid, TurnstileError
+    from broker.process.collector import paused
+
+    with paused():
+        from broker.process import launch
+        from shards.config.changes import ConfigState, quotas_delta, static_settings, users_delta
+        from shards.config.cluster_plan import ListenerSpec
+        from shards.limits.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())

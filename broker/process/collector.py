@@ -1,0 +1,26 @@
+"""When Python looks for garbage: not while modules are imported, and rarely in a shard."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """For imports: nothing of them is garbage, and looking for it takes a tenth of their time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def make_rare() -> None:
+    """Collections that look at every object are rare, and leave out what was there before the fork: with 16,000 connections
+    one takes 0.3 s, in which none is served. Reference counts free what requests make; cycles are few."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 100)
