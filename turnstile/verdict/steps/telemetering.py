@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 from turnstile.verdict.checks.kip714 import ASKED, EARLY, PUSHED
 from turnstile.verdict.stage import Stage, surely
@@ -45,16 +46,18 @@ def telemetering(stage: Stage) -> None:
         return
     _subscribe(stage, 2 * first_ms)
     _push(stage, _PUSHES, "telemetry, half as often")
-    with stage.fault("error", api=PUSHED, error=EARLY, once=True):
-        _push(stage, _PUSHES - 1, "telemetry that is told that it came too early")
+    too_early = partial(stage.fault, "error", api=PUSHED, error=EARLY, once=True)
+    _push(stage, _PUSHES - 1, "telemetry that is told that it came too early", too_early)
     _subscribe(stage, None)
 
 
-def _push(stage: Stage, pushes: int, name: str) -> None:
-    """Until it has pushed so often, or has had the time for twice as many."""
-    interval_ms, began_ns = 2 * stage.times.telemetry_ms, time.monotonic_ns()
-    with stage.step("telemetry", name) as detail:
+def _push(stage: Stage, pushes: int, name: str, told: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    """Until it has pushed so often, or has had the time for twice as many. `told` takes place within the step: what a client
+    makes of it at once is seen."""
+    interval_ms = 2 * stage.times.telemetry_ms
+    with stage.step("telemetry", name) as detail, told():
         detail["interval_ms"] = interval_ms
+        began_ns = time.monotonic_ns()
         stage.pause(
             interval_ms / 1000,
             lambda: sum(event.api == PUSHED for event in stage.requests_since(began_ns)) >= pushes,
