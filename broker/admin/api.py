@@ -29,6 +29,7 @@ from broker.admin.requests import (
 )
 from broker.admin.telemetry import describe_telemetry, last_push
 from shards.config.resource_changes import CLIENT_METRICS_KIND
+from shards.limits.broker_config import EVERY_BROKER
 from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.errors import ConfigInvalid
 
@@ -44,7 +45,7 @@ class AdminApi:
     async def get_config(self, request: Request) -> Response:
         broker = self._broker(request)
         state = self._coordinator.state
-        place = redpanda.EVERY_BROKER if broker == "" else int(broker)
+        place = EVERY_BROKER if broker == "" else int(broker)
         defaults = flag(request, "include_defaults", True)
         values = redpanda.cluster_config(state, broker=place, include_defaults=defaults)
         key = request.query_params.get("key")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.admin.redpanda import EVERY_BROKER, as_json
+from broker.admin.redpanda import as_json
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.coordinator import Coordinator
-from shards.limits.broker_config import given
+from shards.limits.broker_config import EVERY_BROKER, given
 from shards.limits.config_def import LIMITS, broker_setting, listener_of
 from shards.limits.config_types import Value
 from shards.limits.errors import ConfigInvalid

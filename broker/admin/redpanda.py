@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from shards.config.changes import ConfigState
-from shards.limits.broker_config import given
+from shards.limits.broker_config import EVERY_BROKER, given
 from shards.limits.config_def import BROKER, broker_setting, canonical_name
 from shards.limits.config_key import ConfigKey
-from shards.limits.config_types import COST, ConfigType, Value, text_of
+from shards.limits.config_types import COST, Value, text_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import Overrides
-
-EVERY_BROKER = -1  # a broker id: the settings of the whole cluster, not those that one broker has of its own
 
 
 def cluster_config(state: ConfigState, *, broker: int = EVERY_BROKER, include_defaults: bool = True) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def _property(setting: ConfigKey) -> dict[str, Any]:
         "nullable": setting.nullable,
         "needs_restart": not setting.dynamic,
         "visibility": "user" if setting.dynamic else "tunable",
-        "is_secret": setting.kind.kafka is ConfigType.PASSWORD,
+        "is_secret": setting.is_password,
         "vocabulary": setting.vocabulary,
         "default": as_json(setting, setting.default),
     }

@@ -22,7 +22,6 @@ Source: GroupMetadataManager, OffsetMetadataManager, CoordinatorRecordHelpers of
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ import msgpack
 from broker.groups.kept_group import KeptGroup
 from broker.groups.offsets_log import OffsetsLog, frame
 from broker.groups.pending_offsets import PendingOffsets
+from broker.runtime import collector
 from broker.runtime.logger import Logger
 from shards.config.internal_topics import PARTITIONS
 from shards.config.internal_topics import partition_of as bucket_of
@@ -168,11 +168,8 @@ class CommittedOffsets:
 
     def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        gc.disable()  # nothing of what is loaded is garbage, and searching it again and again would double the time
-        try:
+        with collector.paused():
             self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(PARTITIONS) if owns(n)}
-        finally:
-            gc.enable()
 
     def close(self) -> None:
         for bucket in self._buckets.values():

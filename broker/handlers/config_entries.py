@@ -13,7 +13,6 @@ from typing import NamedTuple
 from shards.config.image import ClusterImage
 from shards.limits.config_def import BROKER, TOPIC, broker_setting
 from shards.limits.config_key import ConfigKey
-from shards.limits.config_types import ConfigType
 from shards.limits.errors import ConfigInvalid
 from shards.limits.resource_settings import CLIENT_METRICS, GROUP
 
@@ -127,7 +126,7 @@ def _default(setting: ConfigKey) -> list[Synonym]:
 
 def _entry(name: str, setting: ConfigKey, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
     source = synonyms[0].source if synonyms else DEFAULT
-    if setting.kind.kafka is ConfigType.PASSWORD:  # that it is set is told by its source
+    if setting.is_password:  # that it is set is told by its source
         synonyms = [each._replace(value=None) for each in synonyms]
     shown = value if value is not None else synonyms[0].value if synonyms else None
     return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), setting.documentation)

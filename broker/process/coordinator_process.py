@@ -36,8 +36,6 @@ from shards.config.coordinator import Coordinator
 from shards.config.publisher import Member
 from shards.config.recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
-from shards.limits.broker_config import given
-from shards.limits.config_def import broker_setting
 from shards.limits.errors import TurnstileError
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
@@ -49,7 +47,6 @@ from shards.supervisor.watchdog import Watchdog
 
 _TICK_S = 0.25
 _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
-EVERY_BROKER = -1  # a broker id: the settings of the whole cluster
 
 
 FIRST_SHARD = 2
@@ -293,12 +290,8 @@ class CoordinatorProcess:
         return self._setting("turnstile.shard.timeout.ms") / 1000
 
     def _setting(self, name: str) -> int:
-        """A number that holds for all brokers."""
-        state = self.coordinator.state
-        known = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None)
-        value = known.get(name, broker_setting(name).default)
-        assert isinstance(value, int)
-        return value
+        """As it holds for all brokers; what can't be read is as if it were not set."""
+        return self.coordinator.state.number(name, unreadable=lambda fault: None)
 
     def _stored(self, version: int, delta: list[Change]) -> None:
         """A version is stored: journaled before the push, as from here on either version may be in force for the audit."""

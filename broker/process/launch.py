@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
-from broker.process import collector
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.process.start_reports import await_ready, disk_fault, end_reports, reporting
+from broker.runtime import collector
 from broker.serve.tls import context_of
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec

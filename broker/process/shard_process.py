@@ -27,10 +27,10 @@ from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
-from broker.process import collector
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
+from broker.runtime import collector
 from broker.runtime.logger import RateLimitedLogger, set_level
 from broker.runtime.shard_context import ShardContext
 from broker.serve.authentication import Authentication

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.broker_config import given
-from shards.limits.config_def import BROKER
 from shards.limits.errors import ConfigInvalid
 
 MOST = "turnstile.max.acls"
 _FIELDS = (int, str, int, str, str, int, int)
-_EVERY_BROKER = -1
 
 
 def key_of_acl(acl: Sequence[Any]) -> str:
@@ -36,8 +33,7 @@ def acls_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Cha
             wanted[key_of_acl(acl)] = True
         else:
             wanted.pop(key_of_acl(acl), None)
-    most = given(_EVERY_BROKER, state.static, state.settings).get(MOST, BROKER[MOST].default)
-    assert isinstance(most, int)
+    most = state.number(MOST)
     if len(wanted) > max(most, len(state.acls)):
         raise ConfigInvalid("ACLs", len(wanted), f"there may be at most {most} ({MOST})")
     keys = dict.fromkeys([*state.acls, *wanted])

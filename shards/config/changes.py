@@ -7,14 +7,14 @@ G4  Each value of a delta, written as JSON or msgpack and read again, is equal t
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgpack
 
 from shards.config.cluster_plan import ListenerEndpoint
-from shards.limits.broker_config import check_listener, check_live, check_together, given
+from shards.limits.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.limits.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
 from shards.limits.config_key import ConfigKey
 from shards.limits.config_types import Value
@@ -47,12 +47,23 @@ class ConfigState:
         self.group_configs: dict[str, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.tokens: dict[str, dict[str, Any]] = {}
+        self._tables: dict[str, dict[str, Any]] = {
+            "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
+            "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
+            "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
+        }  # fmt: skip
         self.put(records)
+
+    def number(self, name: str, unreadable: Callable[[ConfigInvalid], None] | None = None) -> int:
+        """A setting that is a whole number, as it holds for all brokers; `unreadable` as in `given`."""
+        value = given(EVERY_BROKER, self.static, self.settings, unreadable).get(name, BROKER[name].default)
+        assert isinstance(value, int)
+        return value
 
     def put(self, delta: Iterable[Change]) -> None:
         """Apply a delta that was validated."""
         for kind, key, value in delta:
-            table = self._table(kind)
+            table = self._tables[kind]
             if value is None:
                 table.pop(key, None)
             else:
@@ -60,34 +71,17 @@ class ConfigState:
 
     def find(self, kind: str, key: str) -> Any:
         """The record, or None."""
-        return self._table(kind).get(key)
-
-    def _table(self, kind: str) -> dict[str, Any]:
-        tables: dict[str, dict[str, Any]] = {
-            "setting": self.settings, "quota": self.quotas, "topic": self.topics, "user": self.users,
-            "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
-            "group_config": self.group_configs, "feature": self.features,
-            "token": self.tokens}  # fmt: skip
-        return tables[kind]
+        return self._tables[kind].get(key)
 
     def resources(self, kind: str) -> Mapping[str, Mapping[str, str]]:
         """Configs by resource; `kind`: client_metrics or group_config."""
-        return self._table(kind)
+        return self._tables[kind]
 
     def dump(self) -> list[Change]:
         """All of it as one delta, the command line's settings included."""
         return [
             *(("static", key, text) for key, text in self.static.items()),
-            *(("setting", key, text) for key, text in self.settings.items()),
-            *(("quota", key, values) for key, values in self.quotas.items()),
-            *(("user", name, value) for name, value in self.users.items()),
-            *(("topic", name, value) for name, value in self.topics.items()),
-            *(("fault", name, value) for name, value in self.faults.items()),
-            *(("acl", key, value) for key, value in self.acls.items()),
-            *(("client_metrics", name, value) for name, value in self.client_metrics.items()),
-            *(("group_config", name, value) for name, value in self.group_configs.items()),
-            *(("feature", name, level) for name, level in self.features.items()),
-            *(("token", token_id, record) for token_id, record in self.tokens.items()),
+            *((kind, key, record) for kind, table in self._tables.items() for key, record in table.items()),
         ]
 
 
@@ -214,7 +208,7 @@ def shadowed(state: ConfigState) -> list[tuple[str, str, str]]:
 
 def limits_in_force(state: ConfigState) -> dict[str, str]:
     """The limits that are set for the whole cluster, by name, as people read them."""
-    found = given(-1, state.static, state.settings)
+    found = given(EVERY_BROKER, state.static, state.settings)
     names = [*LIMITS, *(name for name in found if listener_of(name))]
     rows = {name: (broker_setting(name), found[name]) for name in names if name in found}
     return {name: row.kind.spell(value) for name, (row, value) in rows.items() if value != row.default}

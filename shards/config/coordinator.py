@@ -181,8 +181,6 @@ class Coordinator:
 
     async def delete_expired_tokens(self) -> int:
         """Returns the version. Raises CannotStore."""
-        if not delegation_tokens.expired(self.state, now_ms=self._now_ms()):
-            return self.state.version
         return await self._alter("expiry", lambda: delegation_tokens.expired(self.state, now_ms=self._now_ms()), False)
 
     def _now_ms(self) -> int:

@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from shards.config.changes import Change, ConfigState, storable
-from shards.limits.broker_config import given
-from shards.limits.config_def import BROKER
 from shards.limits.ranges import LONG_MAX
 
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
@@ -28,7 +26,6 @@ MOST = "turnstile.delegation.tokens.max"
 MOST_CHARACTERS = 4096
 """Of owner, requester and renewers, as "User:alice". Kafka has no bound but that of a request."""
 KIND = "token"
-_EVERY_BROKER = -1
 
 Principal: TypeAlias = tuple[str, str]
 """Type and name: ("User", "alice")."""
@@ -101,12 +98,12 @@ def create(
 ) -> Outcome:
     """`max_lifetime_ms` 0 and below: what the settings say, which is also the most. That its names fit is checked by the
     broker that was asked (broker/handlers/delegation_tokens.py)."""
-    if len(state.tokens) >= _setting(state, MOST):
+    if len(state.tokens) >= state.number(MOST):
         return [], ["POLICY_VIOLATION", 0]
-    most_ms = _setting(state, MAX_LIFETIME)
+    most_ms = state.number(MAX_LIFETIME)
     lifetime_ms = min(most_ms, max_lifetime_ms) if max_lifetime_ms > 0 else most_ms
     max_ms = _after(now_ms, lifetime_ms)
-    expires_ms = min(max_ms, _after(now_ms, _setting(state, LIFETIME)))
+    expires_ms = min(max_ms, _after(now_ms, state.number(LIFETIME)))
     named = tuple(map(_principal, renewers))
     record = Token(_principal(owner), _principal(requester), named, now_ms, expires_ms, max_ms).record()
     token_id = _new_id()
@@ -122,7 +119,7 @@ def renew(state: ConfigState, token_id: str, who: Sequence[str], period_ms: int,
         error = "DELEGATION_TOKEN_OWNER_MISMATCH"
     if token is None or error:
         return [], [error, 0]
-    most_ms = _setting(state, LIFETIME)
+    most_ms = state.number(LIFETIME)
     return _until(token_id, token, _after(now_ms, min(most_ms, period_ms) if period_ms > 0 else most_ms))
 
 
@@ -175,9 +172,3 @@ def _principal(pair: Sequence[str]) -> Principal:
 
 def _after(now_ms: int, duration_ms: int) -> int:
     return min(now_ms + duration_ms, LONG_MAX)
-
-
-def _setting(state: ConfigState, name: str) -> int:
-    value = given(_EVERY_BROKER, state.static, state.settings).get(name, BROKER[name].default)
-    assert isinstance(value, int)
-    return value

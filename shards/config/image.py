@@ -25,18 +25,8 @@ from shards.limits.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (
-    "static",
-    "setting",
-    "quota",
-    "topic",
-    "user",
-    "fault",
-    "acl",
-    "client_metrics",
-    "group_config",
-    "feature",
-    "token",
-)
+    "static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature", "token",
+)  # fmt: skip
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.broker_config import given
+from shards.limits.broker_config import EVERY_BROKER, given
 from shards.limits.config_def import BROKER, parse
 from shards.limits.errors import ConfigInvalid
 from shards.limits.resource_settings import CLIENT_METRICS, GROUP, check_client_metrics, check_group
@@ -15,7 +15,6 @@ from shards.limits.resource_settings import CLIENT_METRICS, GROUP, check_client_
 CLIENT_METRICS_KIND, GROUP_KIND = "client_metrics", "group_config"
 ROWS = {CLIENT_METRICS_KIND: CLIENT_METRICS, GROUP_KIND: GROUP}
 MOST = {CLIENT_METRICS_KIND: "turnstile.client.metrics.subscriptions.max", GROUP_KIND: "turnstile.group.configs.max"}
-_EVERY_BROKER = -1
 
 
 def check_resource(kind: str, name: str, configs: Mapping[str, str], broker: Callable[[str], Any]) -> None:
@@ -39,7 +38,7 @@ def check_resource_record(kind: str, name: str, configs: Any) -> None:
 def resource_configs_delta(state: ConfigState, kind: str, changes: Sequence[Sequence[Any]]) -> list[Change]:
     """`changes`: [resource, config name, value or None]; all or nothing. Raises ConfigInvalid."""
     bounded(changes)
-    values: dict[str, Any] = given(_EVERY_BROKER, state.static, state.settings)
+    values: dict[str, Any] = given(EVERY_BROKER, state.static, state.settings)
     before = state.resources(kind)
     wanted: dict[str, dict[str, str]] = {}
     for resource, name, text in changes:

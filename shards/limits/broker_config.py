@@ -20,6 +20,10 @@ IP_CAP = "max.connections.per.ip"
 IP_OVERRIDES = "max.connections.per.ip.overrides"
 
 
+EVERY_BROKER = -1
+"""A broker id: the settings of the whole cluster, not those that one broker has of its own."""
+
+
 def given(
     broker: int,
     static: Mapping[str, str],

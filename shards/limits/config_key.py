@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shards.limits.config_types import Value, ValueType
+from shards.limits.config_types import ConfigType, Value, ValueType
 
 KAFKA, REDPANDA, TURNSTILE = "kafka", "redpanda", "turnstile"
 NOT_EMULATED = "Not emulated: stored and shown for tools that ask for it; nothing acts on it."
@@ -34,6 +34,11 @@ class ConfigKey:
     @property
     def nullable(self) -> bool:
         return self.default is None
+
+    @property
+    def is_password(self) -> bool:
+        """Whether its value is not to be shown."""
+        return self.kind.kafka is ConfigType.PASSWORD
 
     @property
     def documentation(self) -> str:

@@ -17,6 +17,7 @@ from batches import batch
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from conftest import PEER
 from harness import running, until
+from users import add_users, login, plain_jaas
 from wired import Wired, wired
 
 from broker.access.acl import Operation, PatternType, Permission, ResourceType
@@ -25,7 +26,6 @@ from scripts.peers import servers
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 USERS = ("admin", "alice", "bob")
-_JAAS = " ".join(f'user_{user}="{user}-secret"' for user in USERS)
 _KAFKA = {
     "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN",
@@ -35,10 +35,7 @@ _KAFKA = {
     "authorizer.class.name": AUTHORIZER,
     "super.users": "User:admin",
     **{
-        f"listener.name.{listener}.plain.sasl.jaas.config": (
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            f'username="admin" password="admin-secret" {_JAAS};'
-        )
+        f"listener.name.{listener}.plain.sasl.jaas.config": plain_jaas(USERS, "admin")
         for listener in ("plaintext", "controller")
     },
 }
@@ -56,16 +53,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options = ["--listener", "SASL=127.0.0.1:0,sasl", "--set", f"authorizer.class.name={AUTHORIZER}"]
     options += ["--set", "super.users=User:admin"]
     with running(tmp_path_factory.mktemp("acls") / "data", *options) as cluster:
-        for name in USERS:
-            cluster.turnstile("user", "add", name, "--password", f"{name}-secret")
+        add_users(cluster, USERS)
         yield cluster.bootstrap
-
-
-def login(connection: Wired, user: str) -> Wired:
-    assert connection.ask("sasl_handshake", 1, mechanism="PLAIN").error_code == codes.NONE
-    token = f"\0{user}\0{user}-secret".encode()
-    assert connection.ask("sasl_authenticate", 1, auth_bytes=token).error_code == codes.NONE
-    return connection
 
 
 @pytest.fixture(scope="module")

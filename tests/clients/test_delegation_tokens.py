@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import struct
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,9 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import users
 from conftest import PEER
 from harness import Cluster, running, until
 from scram import TOKEN, ScramClient, login
+from users import add_users, is_served, kafka_settings
 from wired import Wired, wired
 
 from broker.journal.reader import events
@@ -33,23 +34,8 @@ SETTINGS = {
     "delegation.token.expiry.time.ms": str(LASTS_MS),
     "delegation.token.expiry.check.interval.ms": str(CHECK_MS),
 }
-_KAFKA = {
-    **SETTINGS,
-    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.mechanism.inter.broker.protocol": "PLAIN",
-    "listener.name.plaintext.plain.sasl.jaas.config": (
-        'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="alice-secret" '
-        'user_alice="alice-secret" user_bob="bob-secret";'
-    ),
-    **{
-        f"listener.name.plaintext.{mechanism.lower()}.sasl.jaas.config": (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        )
-        for mechanism in MECHANISMS
-    },
-}
+USERS = ("alice", "bob")
+_KAFKA = {**SETTINGS, **kafka_settings(USERS, MECHANISMS)}
 OPTIONS = ("--listener", "SASL=127.0.0.1:0,sasl", "--topic", "t:1")
 
 
@@ -63,8 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if PEER is not None:
         pytest.skip("it is Turnstile's own")
     with running(tmp_path_factory.mktemp("tokens") / "data", *options()) as cluster:
-        for name in ("alice", "bob"):
-            cluster.turnstile("user", "add", name, "--password", f"{name}-secret")
+        add_users(cluster, USERS)
         yield cluster
 
 
@@ -89,10 +74,7 @@ class Token(NamedTuple):
 def alice(bootstrap: str) -> Iterator[Wired]:
     """A connection of alice, who has proven her password."""
     with wired(bootstrap) as connection:
-        connection.ask("sasl_handshake", 1, mechanism="PLAIN")
-        proven = connection.ask("sasl_authenticate", 1, auth_bytes=b"\0alice\0alice-secret")
-        assert proven.error_code == codes.NONE
-        yield connection
+        yield users.login(connection, "alice")
 
 
 @pytest.fixture
@@ -124,15 +106,6 @@ def owner_of(connection: Wired) -> Any:
     """(error code, user) of who asks for a token."""
     asked = connection.ask("create_delegation_token", 3, renewers=(), max_lifetime=timedelta(milliseconds=-1))
     return asked.error_code, asked.principal_name
-
-
-def is_served(connection: Wired) -> bool:
-    """Whether a request is answered; the connection is closed otherwise."""
-    try:
-        connection.ask("list_groups", 4, states_filter=())
-        return True
-    except (ConnectionError, struct.error, AssertionError):
-        return False
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -242,7 +215,7 @@ def test_tokens_outlive_the_cluster_and_are_of_use_by_their_own_secret_alone(tmp
 
     secrets = ("of-all-brokers", "another")
     with running(tmp_path / "data", *options(), shards=1) as cluster:
-        cluster.turnstile("user", "add", "alice", "--password", "alice-secret")
+        add_users(cluster, ["alice"])
         with wired(cluster.bootstrap) as alice:
             prove(alice)
             token = make(alice)

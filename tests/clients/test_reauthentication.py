@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Producer
 from conftest import PEER
 from harness import Cluster, running, until
+from users import add_users, is_served, kafka_settings
 from wired import Wired, wired
 
 from broker.protocol import codes
@@ -24,20 +25,8 @@ from scripts.peers import servers
 
 LIFETIME_MS = 1500
 PLAIN, SCRAM = "PLAIN", "SCRAM-SHA-256"
-_KAFKA = {
-    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "sasl.enabled.mechanisms": f"{PLAIN},{SCRAM}",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.mechanism.inter.broker.protocol": PLAIN,
-    "connections.max.reauth.ms": str(LIFETIME_MS),
-    "listener.name.plaintext.plain.sasl.jaas.config": (
-        'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="alice-secret" '
-        'user_alice="alice-secret" user_bob="bob-secret";'
-    ),
-    "listener.name.plaintext.scram-sha-256.sasl.jaas.config": (
-        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-    ),
-}
+USERS = ("alice", "bob")
+_KAFKA = {**kafka_settings(USERS, [SCRAM]), "connections.max.reauth.ms": str(LIFETIME_MS)}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running(
         tmp_path_factory.mktemp("reauth") / "data", *options, "--set", f"connections.max.reauth.ms={LIFETIME_MS}"
     ) as cluster:
-        for name in ("alice", "bob"):
-            cluster.turnstile("user", "add", name, "--password", f"{name}-secret")
+        add_users(cluster, USERS)
         yield cluster
 
 
@@ -80,15 +68,6 @@ def prove(connection: Wired, user: str = "alice", password: str | None = None, v
 def login(connection: Wired) -> None:
     assert shake(connection) == codes.NONE
     assert prove(connection).error_code == codes.NONE
-
-
-def is_served(connection: Wired) -> bool:
-    """Whether a request is answered; the connection is closed otherwise."""
-    try:
-        connection.ask("list_groups", 4, states_filter=())
-        return True
-    except (ConnectionError, struct.error, AssertionError):
-        return False
 
 
 def wait_until_over(connection: Wired) -> None:

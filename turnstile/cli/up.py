@@ -164,7 +164,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
-    from broker.process.collector import paused
+    from broker.runtime.collector import paused
 
     with paused():
         from broker.process import launch

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness import running
+from users import SCRAM_JAAS, add_users, plain_jaas
 
 from scripts.peers import servers
 
@@ -38,8 +39,7 @@ def turnstile(folder: Path) -> Iterator[Addresses]:
     options = ["--listener", "PLAINTEXT=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"]
     options += [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     with running(folder, *options, brokers=1, shards=2) as cluster:
-        for name in USERS:
-            cluster.turnstile("user", "add", name, "--password", f"{name}-secret")
+        add_users(cluster, USERS)
         plain, sasl = (cluster.listeners[name][0] for name in ("PLAINTEXT", "SASL"))
         yield Addresses(f"{plain[0]}:{plain[1]}", f"{sasl[0]}:{sasl[1]}")
 
@@ -48,7 +48,6 @@ def turnstile(folder: Path) -> Iterator[Addresses]:
 def kafka() -> Iterator[Addresses]:
     """Raises scripts.peers.jars.Missing."""
     plain, sasl, controller = (servers.free_port() for _ in range(3))
-    known = " ".join(f'user_{user}="{user}-secret"' for user in USERS)
     settings = {
         **SETTINGS,
         "listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}",
@@ -56,12 +55,8 @@ def kafka() -> Iterator[Addresses]:
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listener.name.sasl.plain.sasl.jaas.config": (
-            f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
-        ),
-        "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        ),
+        "listener.name.sasl.plain.sasl.jaas.config": plain_jaas(USERS),
+        "listener.name.sasl.scram-sha-256.sasl.jaas.config": SCRAM_JAAS,
     }
     with servers.kafka(settings, port=plain):
         yield Addresses(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")
