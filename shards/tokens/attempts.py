@@ -8,12 +8,8 @@ A2  Only those at the end of a queue may be unknown to the home (`asked` False);
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import attrgetter
 
 from shards.tokens.pool import Admitted, Refused, TokenWaiter
-
-_AT_ONCE = attrgetter("at_once")
 
 
 class Attempt:
@@ -51,13 +47,8 @@ class Queues:
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[Attempt]] = {}
-        self._unasked: dict[str, None] = {}
+        self.unasked: dict[str, None] = {}  # the pools with attempts that their home may not know of
         self._ticket = 0
-
-    @property
-    def unasked(self) -> bool:
-        """Whether take_unasked() has something to return."""
-        return bool(self._unasked)
 
     def join(self, attempt: Attempt, index: int) -> None:
         """The attempt waits for pools[index], behind the attempts that wait for it already."""
@@ -71,7 +62,7 @@ class Queues:
         if queue is None:
             queue = self._queues[key] = deque()
         queue.append(attempt)
-        self._unasked[key] = None
+        self.unasked[key] = None
 
     def leave(self, attempt: Attempt) -> None:
         """The attempt gives up its place; if the home knows of it (`asked`), the caller tells the home."""
@@ -106,29 +97,35 @@ class Queues:
 
     def take_unasked(self) -> list[str]:
         """The pools with attempts that their home may not know of; each is returned once."""
-        keys = list(self._unasked)
-        self._unasked.clear()
+        keys = list(self.unasked)
+        self.unasked.clear()
         return keys
 
     def ask(self, key: str) -> list[tuple[int, int, int, bool]]:
         """The attempts that the home did not know of, in order, as runs of equal `at_once`: how many, their first and last
         ticket, and the mark. They count as known from now on; the caller sends a borrow for each."""
-        unasked: list[Attempt] = []
+        runs: list[tuple[int, int, int, bool]] = []
+        count, first, last, mark = 0, 0, 0, False
         for attempt in reversed(self._queues.get(key, ())):
             if attempt.asked:
                 break
             attempt.asked = True
-            unasked.append(attempt)
-        runs: list[tuple[int, int, int, bool]] = []
-        for at_once, run in groupby(reversed(unasked), _AT_ONCE):
-            tickets = [attempt.ticket for attempt in run]
-            runs.append((len(tickets), tickets[0], tickets[-1], at_once))
+            if count and attempt.at_once is not mark:
+                runs.append((count, first, last, mark))
+                count = 0
+            if not count:
+                last, mark = attempt.ticket, attempt.at_once
+            first = attempt.ticket
+            count += 1
+        if count:
+            runs.append((count, first, last, mark))
+        runs.reverse()
         return runs
 
     def forget(self, keys: Iterable[str]) -> None:
         """The home of these pools died: no attempt is known to it any more, and each deadline begins anew."""
         for key in keys:
-            self._unasked[key] = None
+            self.unasked[key] = None
             for attempt in self._queues[key]:
                 attempt.asked = False
                 attempt.deadline_s = None

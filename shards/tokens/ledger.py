@@ -226,6 +226,8 @@ class Ledger:
     def confirm(self) -> None:
         """Ends the pass, after this shard has read what it sent to itself: refuses the connections that an answered probe
         covers, and asks for the probe that refusals need, unless one is under way."""
+        if not self._contended:
+            return  # nobody waits here, so there is nothing to refuse or to ask for
         if self._probed:
             self._refuse_probed()
         self.refusals.confirm()

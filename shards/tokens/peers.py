@@ -18,7 +18,7 @@ E4  `unheard` are the older incarnations that have not told this one what they u
     there by grants of this shard's predecessor. A younger incarnation has nothing that this one did not grant.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ class Peers:
         self.me: Final = me
         self._epoch: Final = epoch
         self._session: dict[int, int] = {}
-        self._outbox: dict[int, list[Item]] = {}
+        self._outbox: defaultdict[int, list[Item]] = defaultdict(list)  # of this pass, by peer that is up
         self._gives: dict[tuple[int, str], int] = {}  # place in the outbox of this pass's give, so that many are one
         self.local: deque[Item] = deque()
         others = [shard for shard in range(shards) if shard != me]
@@ -62,7 +62,6 @@ class Peers:
         """An incarnation of a peer can be sent to."""
         self._epochs[peer] = epoch
         self._session[peer] = max(self._epoch, epoch)
-        self._outbox[peer] = []
         self.synced[peer] = self.acked[peer] = NEVER
         if epoch > self._epoch:
             self.unheard.discard(peer)
@@ -107,19 +106,19 @@ class Peers:
         """Queues an item for the end of the pass; dropped when the peer is not up."""
         if peer == self.me:
             self.local.append(item)
-        elif peer in self._outbox:
+        elif peer in self._session:
             self._outbox[peer].append(item)
 
     def post_all(self, item: Item) -> None:
         """Queues an item for every peer that is up."""
-        for box in self._outbox.values():
-            box.append(item)
+        for peer in self._session:
+            self._outbox[peer].append(item)
 
     def give(self, peer: int, key: str, n: int) -> None:
         """Queues n tokens for their home; all of one pass and pool become one item, where the first was."""
-        box = self._outbox.get(peer)
-        if box is None:
+        if peer not in self._session:
             return
+        box = self._outbox[peer]
         at = self._gives.get((peer, key))
         if at is None:
             self._gives[peer, key] = len(box)
@@ -134,11 +133,16 @@ class Peers:
 
     def flush(self, send: Callable[[int, Message], None]) -> None:
         """Sends what was queued; once per pass."""
+        outbox = self._outbox
+        if not outbox:
+            return
         self._gives.clear()
-        for peer, box in list(self._outbox.items()):  # a copy: sending to a peer that doesn't keep up may end its link
-            if box and peer in self._outbox:
-                self._outbox[peer] = []
-                session = self._session[peer]
+        while outbox:  # sending to a peer that doesn't keep up may end its link, and so drop what is for it
+            peer, box = outbox.popitem()
+            session = self._session[peer]
+            if len(box) <= _ITEMS_PER_MESSAGE:
+                send(peer, (session, box))
+            else:
                 for start in range(0, len(box), _ITEMS_PER_MESSAGE):
                     send(peer, (session, box[start : start + _ITEMS_PER_MESSAGE]))
 

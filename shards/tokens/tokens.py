@@ -292,10 +292,10 @@ class Tokens:
         Sends the messages of the pass, one per peer, with one borrow per pool for all connections that came to wait for it.
         Tells waiters their decisions, and calls the `done` of versions that are done (T3); both may call back.
         """
-        waiting = self._waiting
+        waiting, peers = self._waiting, self._peers
         while True:
-            if self._peers.local:
-                item = self._peers.local.popleft()
+            if peers.local:
+                item = peers.local.popleft()
                 self._handlers[item[0]](self.me, *item[1:])
             elif waiting.decided:  # before revoke(): a connection that was admitted may be suspended now, and in flight
                 self._tell(waiting.decided.popleft())
@@ -305,9 +305,9 @@ class Tokens:
                 waiting.ask()
             elif not ((self._applied or self._owed or self._ledger.blocked) and self._agree()):
                 self._ledger.confirm()
-                if not self._peers.local:
+                if not peers.local:
                     break
-        self._peers.flush(self._send)
+        peers.flush(self._send)
 
     def totals(self) -> TokenTotals:
         """Tokens in use and cached here, and the pools this shard knows; cheap."""

@@ -180,7 +180,8 @@ class Waiting:
         while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
             served.append(attempt)
-        self._go_on(served, last, meant)
+        if served:
+            self._go_on(served, last, meant)
 
     def home_changed(self, home: int) -> None:
         """A home died or came up: it knows of no attempt of this shard, and expects no answer."""

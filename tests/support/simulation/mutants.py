@@ -230,7 +230,7 @@ MUTANTS = [
         script=unanswered_at_once
     ),
     _line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
-    _line(Queues, "ask", "groupby(reversed(unasked), _AT_ONCE)", "[(unasked[0].at_once, unasked[::-1])]", "3"),
+    _line(Queues, "ask", "if count and attempt.at_once is not mark:", "if False:", "3"),
     _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
     _line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3")._replace(
         script=nobody_to_wait_for
@@ -301,7 +301,7 @@ SEEN = {
     "Waiting.expire: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 0,
     "Waiting.expire: self.version, not attempt.at_once) for self.version, True)": 486,
     "Waiting.refuse: at_once=False for at_once=wait": 342,
-    "Queues.ask: [(unasked[0].at_once, unasked[::-1])] for groupby(reversed(unasked), _AT_ONCE)": 367,
+    "Queues.ask: if False: for if count and attempt.at_once is not mark:": 367,
     "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 218,
     "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 367,
     "Ledger._settle: pass for pool.enter(HomePoolMode.OPEN)": 0,
