@@ -137,12 +137,10 @@ class Peers:
         if not outbox:
             return
         self._gives.clear()
-        while outbox:  # sending to a peer that doesn't keep up may end its link, and so drop what is for it
-            peer, box = outbox.popitem()
-            session = self._session[peer]
-            if len(box) <= _ITEMS_PER_MESSAGE:
-                send(peer, (session, box))
-            else:
+        for peer in tuple(outbox):  # a copy: sending to a peer that doesn't keep up may end its link, or another
+            box = outbox.pop(peer, None)
+            if box is not None:
+                session = self._session[peer]
                 for start in range(0, len(box), _ITEMS_PER_MESSAGE):
                     send(peer, (session, box[start : start + _ITEMS_PER_MESSAGE]))
 

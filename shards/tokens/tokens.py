@@ -127,11 +127,16 @@ class Tokens:
         taken = len(pools)
         away = 0
         for key in pools:
-            pool = known.get(key)
-            if pool is None or pool.in_use >= pool.limit:
+            try:
+                pool = known[key]
+            except KeyError:  # rare; to look first, by get(), would cost each decision 5 %
                 taken = pools.index(key)
                 break
-            pool.in_use = in_use = pool.in_use + 1
+            in_use = pool.in_use
+            if in_use >= pool.limit:
+                taken = pools.index(key)
+                break
+            pool.in_use = in_use = in_use + 1
             if in_use > pool.peak:
                 pool.peak = in_use
             away += pool.away
@@ -179,7 +184,8 @@ class Tokens:
                 tight = True
         table = self._table
         table.in_use -= len(pools)
-        table.away_in_use -= away
+        if away:
+            table.away_in_use -= away
         if tight:
             for key in pools:
                 self._waiting.settle(known[key])
