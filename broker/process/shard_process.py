@@ -125,6 +125,7 @@ class ShardProcess:
             self._delegation_tokens.login,
         )
         self._configured = trio.Event()
+        self._may_listen = trio.Event()
         self._ending = False
         self._requests: RequestMemory | None = None  # from the first listener on
         self._faults: Faults | None = None  # likewise
@@ -181,7 +182,7 @@ class ShardProcess:
                         self.context.journal.start(self.plan.shards)
                         self._join_mesh(meshing)
                         journalling.start_soon(self._tick)
-                        await self.subscriber.ready.wait()  # before it listens (tokens.py, T5)
+                        await self._may_listen.wait()
                         # Until here SIGTERM ends the process at once: it may wait in vain, and nothing is lost with it.
                         signals = at_end.enter_context(trio.open_signal_receiver(signal.SIGTERM))
                         async with trio.open_nursery() as connecting:
@@ -344,6 +345,8 @@ class ShardProcess:
         def enforced() -> None:
             self.context.counters.set("version", applied.version)
             self.context.journal.config(applied.version, applied.delta, full=applied.whole)
+            if not self.context.tokens.ahead:  # else the version of that peer follows (tokens.py, T5)
+                self._may_listen.set()
             done()
 
         self.context.poller.touch()

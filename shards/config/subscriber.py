@@ -28,11 +28,10 @@ Enforce = Callable[[AppliedVersion, Callable[[], None]], None]
 
 
 class Subscriber:
-    """Serves the coordinator's `apply` calls. `ready` is set when the first whole state is in force."""
+    """Serves the coordinator's `apply` calls."""
 
     def __init__(self, image: ClusterImage, enforce: Enforce) -> None:
         self.image = image
-        self.ready = trio.Event()
         self._enforce = enforce
         self._parts: list[list[Any]] = []
         self._parts_of = -1  # the version they belong to
@@ -49,7 +48,6 @@ class Subscriber:
         done = trio.Event()
         self._enforce(AppliedVersion(version, delta, whole, changed), done.set)
         await done.wait()
-        self.ready.set()
         return version
 
     def coordinator_lost(self) -> None:

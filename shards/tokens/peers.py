@@ -96,6 +96,10 @@ class Peers:
         self.unheard.discard(peer)
         self.synced[peer] = version
 
+    def is_ahead(self, version: int) -> bool:
+        """Whether a peer that is not dead has told of a later version than this."""
+        return any(told > version for told in self.synced.values())
+
     def agreed(self, version: int) -> bool:
         """Whether every peer that is not dead has applied this version, and answered that it heard of ours."""
         return self.floor >= version and all(acked >= version for acked in self.acked.values())

@@ -14,8 +14,10 @@ T3  A version is done here when every peer that is not dead has applied it, and 
 T4  A connection that waits for a home which does not answer within the deadline is refused as `unavailable`. Under a
     rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for one that asked `at_once`:
     it is never refused as by a cap without the proof of refusals.py.
-T5  No connection asks for a token before the first version is done here: the broker opens its listeners then. So every
-    home that lives knows of a shard before that uses tokens, and waits for its report when the next version comes.
+T5  No connection asks for a token before a version is done here while no peer is known to be `ahead` of it: the broker
+    opens its listeners then. So nothing is used under a version that is older than one which another shard is done with,
+    or has confirmed: who applies the newer one after it met this shard waits for its report. A holder that was done would
+    admit a connection in flight before it read what its home revokes for that report.
 """
 
 from collections import deque
@@ -229,6 +231,11 @@ class Tokens:
             self.release(admitted.pools)
 
     # Configuration, peers, time
+
+    @property
+    def ahead(self) -> bool:
+        """Whether a peer that lives has told of a later version than this shard has applied; asked by `done` (T5)."""
+        return self._peers.is_ahead(self.version)
 
     def apply(self, version: int, done: Callable[[], None], changed: Collection[str] | None = None) -> None:
         """`rule_of` speaks for `version` from now on; `done` follows from flush(), when T3 holds.

@@ -470,6 +470,29 @@ def test_a_change_of_something_else_visits_no_pool(cluster: SimulatedCluster) ->
         node.done = 2
 
 
+def test_a_shard_that_starts_under_an_older_version_than_the_others_listens_once_it_has_theirs() -> None:
+    """A cap appears. The others are done with that before they meet it: what it used under the older version, its home would
+    revoke of a connection in flight that its shard may admit."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.kill(third)
+    world.start(third)
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for shard in (home, away):
+        world.apply(shard)
+    drain(cluster, *2 * [(home, away), (away, home)])
+    assert world.nodes[home].done == world.nodes[away].done == 1
+    drain(cluster, *3 * [(home, third), (away, third), (third, home), (third, away)])
+    assert world.nodes[third].done == 0
+    assert not world.listens(third)
+    cluster.run()
+    assert world.acked == 1
+    assert world.listens(third)
+    cluster.open(2, on=third)
+    cluster.finish()
+
+
 def test_a_late_connection_waits_for_nobody_and_those_that_wait_keep_their_places() -> None:
     nobody_to_wait_for()
 

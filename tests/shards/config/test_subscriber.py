@@ -8,22 +8,28 @@ from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 
 
-async def test_a_version_overtaken_while_it_is_enforced_is_told_with_its_own_delta(nursery):
+async def test_a_version_overtaken_while_it_is_enforced_is_told_and_answered_with_its_own_delta(nursery):
+    answered: list[int] = []
     pending: list[tuple[AppliedVersion, Callable[[], None]]] = []
     subscriber = Subscriber(ClusterImage(), lambda applied, done: pending.append((applied, done)))
     first, second = [["setting", "/kafka_connections_max", "5"]], [["setting", "/kafka_connections_max", "7"]]
-    nursery.start_soon(subscriber.apply, None, 1, first, True, False)
+
+    async def apply(version: int, delta: list[list[str]], whole: bool) -> None:
+        answered.append(await subscriber.apply(None, version, delta, whole, False))
+
+    nursery.start_soon(apply, 1, first, True)
     await trio.testing.wait_all_tasks_blocked()
-    nursery.start_soon(subscriber.apply, None, 2, second, False, False)
+    nursery.start_soon(apply, 2, second, False)
     await trio.testing.wait_all_tasks_blocked()
     assert [(applied.version, applied.delta, applied.whole) for applied, _ in pending] == [
         (1, first, True),
         (2, second, False),
     ]
-    assert not subscriber.ready.is_set()
-    for _, done in pending:
+    for version, (_, done) in enumerate(pending, 1):
+        assert answered == list(range(1, version))
         done()
-    await subscriber.ready.wait()
+        await trio.testing.wait_all_tasks_blocked()
+    assert answered == [1, 2]
 
 
 async def test_parts_of_a_push_that_was_given_up_are_no_part_of_the_next():

@@ -157,8 +157,10 @@ class AcceptingShard:
         self.acceptors = Acceptors(self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20)
         self.acceptors.eviction.serve_on(self.served.__setitem__)
         self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
+        self.listens = False
 
     def listen(self) -> None:
+        self.listens = True
         for sock in self.sockets:
             outcomes = Outcomes(sock.listener, self.context.journal, self.context.counters, self.context.top_talkers)
             self.acceptors.open(outcomes, cast(Any, sock), partial(self.admitted, sock.listener))
@@ -263,8 +265,7 @@ class AcceptWorld(World):
     # Shards
 
     def _equip(self, node: Node) -> None:
-        desk = self.desks[node.shard] = AcceptingShard(self, node)
-        desk.listen()
+        self.desks[node.shard] = AcceptingShard(self, node)
 
     def crash(self, shard: int, *, eof_first: bool) -> None:
         super().crash(shard, eof_first=eof_first)
@@ -336,6 +337,7 @@ class AcceptWorld(World):
         self.backlogs[shard, listener].append((ip, self.now_s))
 
     def accepted(self, node: Node, listener: str, client: tuple[str, float]) -> SimulatedConnection:
+        assert self.listens(node.shard), "tokens.py, T5"
         self.instant += 1
         ip, since_s = client
         self.longest_s = max(self.longest_s, self.now_s - since_s)
@@ -412,6 +414,8 @@ class AcceptWorld(World):
         self.instant += 1
         desk = self.desks[shard]
         desk.poller.look(self.now_s)
+        if self.listens(shard) and not desk.listens:
+            desk.listen()
         desk.timers.call_due()
         desk.start_tasks()
         for call in [each for each in self.calls if shard in (each[0], each[2])]:
@@ -455,6 +459,8 @@ class AcceptWorld(World):
     def look(self, shard: int, *, rates: bool) -> None:
         """W2, of the shard that ended its pass; `rates`: whether any rate is set."""
         node, desk = self.nodes[shard], self.desks[shard]
+        if not desk.listens:
+            return
         waits: set[str] = set()
         for waiter, (_, pool) in node.tokens.snapshot().in_flight.items():
             pending = cast(Any, waiter)

@@ -1,6 +1,7 @@
 """The rates of a whole broker under virtual time: the classes that run, over links with delays, changes and crashes.
 
-One seed is one schedule. The oracle is one Kafka broker's ConnectionQuotas (shards/limits), fed the same arrivals.
+One seed is one schedule. The oracle is one Kafka broker's ConnectionQuotas (shards/limits), fed the same arrivals. Every
+run also judges the order of service that docs/rates.md promises (`RateWorld.out_of_order`).
 """
 
 import heapq
@@ -26,9 +27,11 @@ class Arrival:
 
     def __init__(self, shard, listener, ip, at_ms):
         self.shard, self.listener, self.ip, self.at_ms = shard, listener, ip, at_ms
+        self.accepted_ms = self.passed_ms = None  # of its listener's rate
 
     def accept(self):
         rates = self.shard.rates
+        self.accepted_ms = self.shard.world.now_ms
         if not rates.limits_listeners:
             return self.enter()
         self.shard.waiting[self.listener] += 1
@@ -53,6 +56,8 @@ class Arrival:
     def passed(self, epoch):
         if epoch == self.shard.epoch:
             self.shard.waiting[self.listener] -= 1
+            self.passed_ms = self.shard.world.now_ms
+            self.shard.world.passed.append(self)
             self.enter()
 
     def enter(self):
@@ -138,6 +143,7 @@ class RateWorld:
         self.link_free = {}
         self.sent = Counter()  # items between shards, by kind
         self.admitted, self.over, self.unavailable = [], [], 0
+        self.passed, self.crashed = [], False  # passed: what its listener's rate let in
         self.recorded, self.beyond, self.units = {}, 0, Counter()
         self.images = {}
         self.remember()
@@ -204,6 +210,7 @@ class RateWorld:
 
     def crash(self, when_ms, number):
         def die():
+            self.crashed = True
             shard = self.shards[number]
             for peer in self.shards:
                 if peer is not shard and peer.alive:
@@ -232,6 +239,23 @@ class RateWorld:
                     shard.step()
             self.now_ms += 1
         assert self.beyond == 0, "units recorded that one Kafka broker would not have let in"
+        assert self.crashed or not self.out_of_order(), "let in after one whose question came later"
+
+    def out_of_order(self):
+        """Connections that a listener's rate let in later than one of any shard that was accepted when the home had read their
+        question. Questions and answers take up to `delay_ms`, a step 1 ms."""
+        slack_ms = self.delay_ms[1] + 1
+        wrong, latest = [], Counter()
+        accepted = sorted(self.passed, key=lambda each: each.accepted_ms)
+        earlier = iter(accepted)
+        before = next(earlier, None)
+        for each in accepted:
+            while before.accepted_ms + slack_ms < each.accepted_ms:
+                latest[before.listener] = max(latest[before.listener], before.passed_ms)
+                before = next(earlier)
+            if each.passed_ms + slack_ms < latest[each.listener]:
+                wrong.append(each)
+        return wrong
 
     def times(self, ip=None, listener=None):
         return [at for at, each in self.admitted if ip in (None, each.ip) and listener in (None, each.listener)]

@@ -46,8 +46,11 @@ class Schedule:
         self.slow_links = {
             (draw.randrange(shards), draw.randrange(shards)) for _ in range(draw.choice([0, 0, 0, shards]))
         }
+        self.overlooks = 0.9  # how often a shard does not look at its slow links
+        self.then_slow: set[tuple[int, int]] = set()  # the slow links after these
         self.races = 0.0  # how often three connections move at once on three shards
         self.blinks = 0.0  # how many of the crashes are over at once, so that peers read of both in one pass
+        self.started = -1  # the shard that started last, and is to come to the next version late
         self.again = draw.choice([0.0, 0.0, 0.02])  # how often a version is sent twice
         self.patience_s = draw.choice(
             [0.5, 2.0, 1000.0]
@@ -87,6 +90,19 @@ class Schedule:
                 far = draw.randrange(shards)
                 self.slow_links = {link for each in range(shards) for link in ((far, each), (each, far))}
                 self.changes, self.crashes = 0.02, 0.03
+        self.rare = random.Random(f"rare {seed}").random()
+        if (
+            0.08 < self.rare < 0.12
+        ):  # connections that wait for others to close, for longer than the deadline of those that don't
+            kind, self.caps, self.no_cap_share, self.wait_share = "waits", [1, 2, 4], 0.0, 0.8
+            self.clock, self.arrivals, self.closes = 0.1, 0.6, 0.1
+        if self.rare < 0.08:  # shards that start under one version while the others come to the next
+            kind = "late starts"
+            shards, self.caps, self.ips = 3, [1, 1, 2], self.ips[:1]
+            self.crashes = self.cuts = self.stalls = self.again = self.forced = self.cancels = 0.0
+            self.slow, self.patience_s, self.haste, self.passes = set(), 1000.0, 3, 250
+            self.changes, self.no_cap_share, self.wait_share, self.overlooks = 0.0, 0.0, 0.0, 0.98
+            self.rated, self.resumes, self.closes, self.arrivals = 0.2, 0.04, 0.1, 0.6
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.world = World(shards, tokens, log)
@@ -94,9 +110,11 @@ class Schedule:
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
-        calm = not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
+        calm = self.kind != "late starts" and not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
         self.world.judges_order = calm and not self.cancels
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
+        if self.rare < 0.9:  # else most of it is over before all have met, and listen
+            self._settle_down()
         for _ in range(self.passes):
             self._something()
         self._come_to_rest()
@@ -109,6 +127,8 @@ class Schedule:
         if draw.random() < self.no_cap_share:
             return CapRule(None, "")
         kind = pool.partition(":")[0]
+        if self.kind == "waits" and kind == "ip":
+            return CapRule(None, "")
         cap = draw.choice(self.caps) * (1 if kind == "ip" else 2)
         return CapRule(cap, SETTINGS[kind], kind != "ip" and cap > 0 and draw.random() < self.wait_share)
 
@@ -125,6 +145,11 @@ class Schedule:
             world.now_s += draw.choice([0.1, 0.3, 0.6, 3.0])
         if draw.random() < self.cuts:
             self._cut_or_relink()
+        if self.kind == "late starts":
+            if draw.random() < 0.008:
+                self._start_late()
+            elif all(node.done == len(world.versions) - 1 for node in world.nodes if node.shard != self.started):
+                self.slow_links = self.then_slow
         if draw.random() < self.races:
             self._race()
         if draw.random() < self.stalls:
@@ -182,6 +207,28 @@ class Schedule:
         world.start(node.shard, silently=draw.random() < 0.3)
         self.oracle.look(node.shard)
 
+    def _start_late(self) -> None:
+        """No cap is set, and a connection in flight holds tokens. A shard has died and starts again. Those who hear late of
+        that come to a version with a cap before; it comes to that after its first, as publisher.P1 says."""
+        world, draw = self.world, self.draw
+        for connection in [each for each in world.everybody if each.state == "open"]:
+            world.close(connection)
+        world.push({})
+        self._settle_down()
+        pool = draw.choice(self._pools()[:2])  # of which a connection that waits for its rate has a token
+        home = world.nodes[world.home(pool)]
+        node, third = draw.sample([each for each in world.nodes if each is not home], 2)
+        world.crash(node.shard, eof_first=False)
+        self._settle_down()
+        for _ in range(2):
+            world.arrive(third.shard, tuple(self._pools()[:3]), rated=True)
+        self._end_pass(third.shard)
+        world.start(node.shard)
+        world.push({pool: self._rule(pool)})
+        self.slow_links = {(node.shard, home.shard), (node.shard, third.shard)}
+        self.started = node.shard
+        self.then_slow = {(home.shard, third.shard)}
+
     def _pass(self, shard: int) -> None:
         """One pass of one shard's loop: some of what may happen in one, in any order."""
         steps = [self._read, self._read, self._configure, self._admit, self._end_some, self._end_some, self._tick]
@@ -199,7 +246,7 @@ class Schedule:
         only = draw.randrange(world.shards) if draw.random() < 0.3 else None  # one link has more to read than others
         for _ in range(most):
             peers = world.waiting_events(shard)
-            if draw.random() < 0.9:
+            if draw.random() < self.overlooks:
                 peers = [peer for peer in peers if (peer, shard) not in self.slow_links]
             if peers:
                 world.deliver(only if only in peers else draw.choice(peers), shard)
@@ -210,12 +257,15 @@ class Schedule:
         world, draw = self.world, self.draw
         if draw.random() < self.again:
             world.push_again(shard)
-        if world.nodes[shard].pushed and draw.random() < 0.4:
+        node = world.nodes[shard]
+        if shard == self.started and (node.done < 0 or draw.random() < 0.8):
+            return
+        if node.pushed and draw.random() < 0.4:
             world.apply(shard, skip=draw.random() < 0.3, how=draw.choice(["exact", "exact", "kinds", "unknown"]))
 
     def _admit(self, shard: int) -> None:
         world, draw = self.world, self.draw
-        if not world.listens(shard):
+        if not world.listens(shard) or (self.started not in (-1, shard) and draw.random() < 0.9):
             return
         if draw.random() < self.arrivals:
             for _ in range(draw.choice([1, 1, 2, 5])):

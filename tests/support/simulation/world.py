@@ -114,6 +114,7 @@ class Node:
         self.epoch = 0
         self.version = 0
         self.done = -1
+        self.listens = False  # it accepts connections (tokens.py, T5)
         self.known: dict[int, tuple[int, int]] = {}  # epoch and link number of each peer that is up, as told
         self.met: dict[int, int] = {}  # the epoch of each peer that was ever up
         self.changed_s: dict[int, float] = {}  # when each peer last came up, was lost or died, as told before this pass
@@ -183,7 +184,7 @@ class World:
         self.instant += 1
         node = self.nodes[shard]
         self.epochs += 1
-        node.alive, node.epoch, node.version, node.done = True, self.epochs, 0, -1
+        node.alive, node.epoch, node.version, node.done, node.listens = True, self.epochs, 0, -1, False
         node.known, node.met, node.connections, node.changed_s = {}, {}, {}, {}
         node.changing.clear()
         node.restarted = 0
@@ -454,6 +455,7 @@ class World:
             self.tell("   ", node.shard, "done", version)
             if node.epoch == epoch:
                 node.done = max(node.done, version)
+                node.listens = node.listens or not node.tokens.ahead
                 self._count_acks()
 
         node.tokens.apply(version, done, changed)
@@ -475,8 +477,8 @@ class World:
     # Connections
 
     def listens(self, shard: int) -> bool:
-        """Whether a shard accepts connections yet: from when its first version is done."""
-        return self.nodes[shard].done >= 0
+        """Whether a shard accepts connections yet."""
+        return self.nodes[shard].listens
 
     def arrive(
         self, shard: int, pools: tuple[str, ...], *, rated: bool = False, at_once: bool = False
