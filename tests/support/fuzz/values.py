@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -55,6 +57,7 @@ ODD = (
 )
 INTS = (0, 1, -1, 2, 3, 5, 100, 127, 128, 255, 256, 1000, 30_000, 32_767, 65_536)
 UNSIGNED = frozenset("BHI")
+MOST_ITEMS = 100_000
 
 
 class Values:
@@ -63,6 +66,7 @@ class Values:
     def __init__(self, rng: random.Random, learned: dict[str, list[Any]]) -> None:
         self.rng = rng
         self.learned = learned
+        self._copies = 1  # the product of the lengths of the arrays around what is drawn now
 
     def of(self, field: Field) -> Any:
         """A value of a field that is no structure and no array."""
@@ -84,8 +88,19 @@ class Values:
         return self._integer(field)
 
     def length(self) -> int:
-        """Of an array: mostly short."""
-        return self.rng.choices((0, 1, 2, 5, 40, 1500), (10, 50, 20, 15, 4, 0.3))[0]
+        """Of an array: mostly short. Arrays within arrays have MOST_ITEMS together: to encode more would keep this process busy
+        for so long that its own bystander waits."""
+        return min(
+            self.rng.choices((0, 1, 2, 5, 40, 1500), (10, 50, 20, 15, 4, 0.3))[0], max(1, MOST_ITEMS // self._copies)
+        )
+
+    @contextmanager
+    def within(self, length: int) -> Iterator[None]:
+        """What is drawn meanwhile is for an array of so many items."""
+        before = self._copies
+        self._copies *= max(1, length)
+        yield
+        self._copies = before
 
     def _text(self, name: str) -> str:
         if self.rng.random() < 0.12:
