@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import socket
 import struct
@@ -16,20 +18,19 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import Cluster, running, until
 
 DELAY_MS = 400
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """A certificate that signs itself, and its key, made by the command that the README has for it."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     home = tmp_path_factory.mktemp("tls")
-    cert, key = home / "server.pem", home / "server.key"
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    )
-    subprocess.run([*command.split(), "-out", str(cert), "-keyout", str(key)], check=True, capture_output=True)
-    return cert, key
+    shown = README.read_text().replace("\\\n", "")
+    (command,) = re.findall(r"^openssl .*$", shown, re.MULTILINE)
+    subprocess.run(shlex.split(command, comments=True), cwd=home, check=True, capture_output=True)
+    return home / "server.pem", home / "server.key"
 
 
 @pytest.fixture(scope="module")

@@ -40,3 +40,21 @@ def test_grants_and_journal_events_are_counted(tmp_path):
         assert all(admitted(stack.enter_context(connect(cluster.address))) for _ in range(40))
         until(lambda: cluster.metric("turnstile_grants_total") > 0, what="granted")
         until(lambda: cluster.metric("turnstile_events_total") >= 40, what="an admission each")
+
+
+def test_every_metric_says_what_it_is(tmp_path):
+    """Also the gauges of a client and an address under quotas, which only shards report."""
+    client = {"producer_byte_rate": 1e9, "consumer_byte_rate": 1e9, "request_percentage": 1e4}
+    quotas = [
+        {"entity": {"client-id": "c"}, "set": {**client, "controller_mutation_rate": 1e6}},
+        {"entity": {"ip": "127.0.0.1"}, "set": {"connection_creation_rate": 1000}},
+    ]
+    with running(tmp_path / "d", "--topic", "t:1", shards=1) as cluster, ExitStack() as stack:
+        cluster.put("/v1/quotas", {"alter": quotas})
+        sock = stack.enter_context(connect(cluster.address))
+        sock.sendall(produce("c", "t", 0, batch(b"x")))
+        assert produced(answer(sock)).error == 0
+        helps = {family.name: family.documentation for family in cluster.metrics()}
+    assert {"kafka_server_produce_byte_rate", "kafka_server_request_exempt_request_time"} <= helps.keys()
+    nothing_more = [name for name, told in helps.items() if told.strip(".").lower() == name.replace("_", " ")]
+    assert nothing_more == [] and not any("reported by" in told.lower() for told in helps.values())

@@ -1,0 +1,86 @@
+"""Small requests that would cost everybody much, and answers that nobody reads: what they may take is bounded."""
+
+import socket
+import struct
+from contextlib import ExitStack
+
+import pytest
+from batches import batch
+from harness import admitted, connect, running, until
+from raw import answer, produce, produced, request, string
+
+PRODUCE, FETCH, DESCRIBE_CONFIGS, DELETE_GROUPS = 0, 1, 32, 42
+BATCH, BATCHES = 100_000, 10
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    options = ("--topic", "t:1", "--set", f"turnstile.queued.max.response.bytes={BATCH * BATCHES}")
+    with running(tmp_path_factory.mktemp("costly") / "d", *options, shards=1) as cluster:
+        pids = cluster.processes()
+        yield cluster
+        assert cluster.processes() == pids, "a process died"
+
+
+def array(*items: bytes) -> bytes:
+    return struct.pack(">i", len(items)) + b"".join(items)
+
+
+def null_batches(count: int) -> bytes:
+    partition = struct.pack(">ii", 0, -1)
+    return request(PRODUCE, 7, "c", struct.pack(">hhi", -1, 1, 1000) + array(string("t") + array(*[partition] * count)))
+
+
+def delete_groups(count: int) -> bytes:
+    return request(DELETE_GROUPS, 1, "c", array(*(string(f"group-{number}") for number in range(count))))
+
+
+@pytest.mark.parametrize(
+    "frame", [null_batches(1_000_000), delete_groups(200_000)], ids=["1,000,000 null batches", "200,000 groups"]
+)
+def test_a_request_of_more_items_than_there_may_be_closes_its_connection_and_no_other(cluster, frame):
+    with connect(cluster.address) as good, connect(cluster.address) as bad:
+        bad.sendall(frame)
+        assert admitted(good)
+        assert bad.recv(1) == b""
+        assert admitted(good)
+
+
+def test_a_resource_that_is_named_thousands_of_times_is_told_once(cluster):
+    resource = struct.pack(">b", 4) + string("0") + struct.pack(">i", -1)
+    with connect(cluster.address) as sock:
+        sock.sendall(request(DESCRIBE_CONFIGS, 1, "c", array(*[resource] * 8000) + b"\1"))
+        described = answer(sock)
+    assert int.from_bytes(described[8:12], "big") == 1
+    assert len(described) < 200_000
+
+
+def fetch() -> bytes:
+    """Fetch 4 of all that the topic has."""
+    partition = struct.pack(">iqi", 0, 0, 50 << 20)
+    body = struct.pack(">iiiib", -1, 0, 1, 50 << 20, 0) + array(string("t") + array(partition))
+    return request(FETCH, 4, "c", body)
+
+
+def test_while_others_read_nothing_a_fetch_is_answered_with_one_batch(cluster):
+    """turnstile.queued.max.response.bytes: what their kernels don't take waits in the shard."""
+    with ExitStack() as stack, connect(cluster.address) as good:
+        for _ in range(BATCHES):
+            good.sendall(produce("c", "t", 0, batch(b"x" * BATCH)))
+            assert produced(answer(good)).error == 0
+
+        def fetched() -> int:
+            good.sendall(fetch())
+            return len(answer(good)) // BATCH
+
+        def one_more_reads_nothing() -> bool:
+            sock = stack.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(cluster.address)
+            sock.sendall(fetch() * 40)
+            return fetched() == 1
+
+        assert fetched() == BATCHES
+        until(one_more_reads_nothing, what="there is no room for more than one batch")
+        stack.close()
+        until(lambda: fetched() == BATCHES, what="there is room again")
