@@ -113,8 +113,10 @@ class Dispatcher:
             response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
         else:
             response = route.function(request, call)
-            if call.in_order:
-                channel.in_order = True
+        if call.in_order or (api_key == _PRODUCE_KEY and isinstance(response, Deferred)):
+            channel.in_order = (
+                True  # what stands behind a Produce that is read or appended in turns must not overtake it
+            )
         if charged:
             if isinstance(response, Deferred):
                 response = response.then(partial(self._encode_large, call))
@@ -156,7 +158,7 @@ class Dispatcher:
 
     def follows(self, frame: bytes) -> bool:
         """Whether a request may be served while earlier requests of which this is true wait for their answers. Produce may:
-        batches of one partition reach its home in order, and are answered in order. Not where a quota may mute the channel."""
+        one that is not appended at once is `in_order`. Not where a quota may mute the channel."""
         return frame[:2] == _PRODUCE and not self._throttling.active
 
 

@@ -1,0 +1,48 @@
+"""Produce requests that one connection sends without waiting for answers are stored in their order, however large they are."""
+
+import struct
+
+import pytest
+from batches import batch, values_of
+from harness import connect, running
+from raw import answer, request, string
+
+PARTITIONS = 600
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("pipelined") / "d", "--topic", f"t:{PARTITIONS}", shards=1) as cluster:
+        yield cluster
+
+
+def array(*items: bytes) -> bytes:
+    return struct.pack(">i", len(items)) + b"".join(items)
+
+
+def produce(value: bytes, *partitions: int) -> bytes:
+    """Produce 7 of one record for each partition."""
+    raw = batch(value)
+    data = (struct.pack(">ii", number, len(raw)) + raw for number in partitions)
+    return request(0, 7, "c", struct.pack(">hhi", -1, 1, 30_000) + array(string("t") + array(*data)))
+
+
+def fetched(sock, partition: int) -> list[bytes]:
+    asked = struct.pack(">iqi", partition, 0, 1 << 20)
+    body = struct.pack(">iiiib", -1, 0, 1, 1 << 20, 0) + array(string("t") + array(asked))
+    sock.sendall(request(1, 4, "c", body))
+    answered = answer(sock)
+    at = 4 + 4 + 4 + len(string("t")) + 4 + 4 + 2 + 8 + 8 + 4
+    return values_of(answered[at + 4 :])
+
+
+@pytest.mark.parametrize("items", [PARTITIONS, 3 * PARTITIONS], ids=["appended in turns", "read in turns, too"])
+def test_a_small_request_behind_a_large_one_does_not_overtake_it(cluster, items):
+    last = PARTITIONS - 1
+    large = produce(b"first", *(number % last for number in range(items)), last)
+    with connect(cluster.address) as sock:
+        before = len(fetched(sock, last))
+        sock.sendall(large + produce(b"second", last))
+        for _ in range(2):
+            answer(sock)
+        assert fetched(sock, last)[before:] == [b"first", b"second"]
