@@ -23,7 +23,7 @@ from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
 from shards.limits.config_def import BROKER, not_emulated
-from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
+from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from shards.supervisor.watchdog import Watchdog
@@ -120,6 +120,7 @@ class _Launch:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._temporary = asked.data_dir is None
+        self._backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
         self.data_dir = make_data_dir(asked.data_dir)
         self._lock = hold(self.data_dir)
@@ -142,8 +143,14 @@ class _Launch:
 
         read_end, write_end = os.pipe()
 
-        def child(name: str, stage: int, main: Callable[[int], int], watchdog: Watchdog | None = None) -> Child:
-            return Child(name, stage, reporting(main, write_end, name), watchdog)
+        def child(
+            name: str,
+            stage: int,
+            main: Callable[[int], int],
+            watchdog: Watchdog | None = None,
+            backlogs: Backlogs | None = None,
+        ) -> Child:
+            return Child(name, stage, reporting(main, write_end, name), watchdog, backlogs)
 
         board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
         watchdog = Watchdog()
@@ -155,7 +162,8 @@ class _Launch:
         ]
         for broker, shard in plan.members():
             main = partial(shard_process.run, plan, run_dir, ends, broker, shard, write_end)
-            children.append(child(f"shard {shard} of broker {broker}", 2, main))
+            backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], self._backlog)
+            children.append(child(f"shard {shard} of broker {broker}", 2, main, backlogs=backlogs))
         supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell, board=board)
         try:
             supervisor.start()
@@ -176,8 +184,7 @@ class _Launch:
 
     def _plan(self) -> tuple[ClusterPlan, RunDir]:
         asked = self._asked
-        backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))
-        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards, backlog=backlog)
+        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards, backlog=self._backlog)
         for endpoint in endpoints:
             context_of(endpoint)  # a certificate that can't be used is said before anything is started
         admin = bind_tcp(*asked.admin, "the admin API", shared=False, option="--admin-port")

@@ -31,15 +31,39 @@ def bind_clients(
             what = f"listener {spec.name} of broker {broker}"
             if port:
                 bind_tcp(spec.host, port, what, shared=False).close()  # SO_REUSEPORT alone would join a stranger's port
-            first = bind_tcp(spec.host, port, what, shared=True)
-            port = first.getsockname()[1]
-            endpoint = ListenerEndpoint(broker, spec.name, spec.host, port, spec.options)
-            endpoints.append(endpoint)
-            for shard in range(shards):
-                sock = first if shard == 0 else bind_tcp(spec.host, port, what, shared=True)
-                sock.listen(backlog)
-                sockets[broker, shard].append((endpoint, sock))
+            with bind_tcp(spec.host, port, what, shared=True) as chosen:
+                port = chosen.getsockname()[1]
+                endpoint = ListenerEndpoint(broker, spec.name, spec.host, port, spec.options)
+                endpoints.append(endpoint)
+                for shard in range(shards):  # bound to the port by its number, or Backlogs.close() would give it up
+                    sock = bind_tcp(spec.host, port, what, shared=True)
+                    sock.listen(backlog)
+                    sockets[broker, shard].append((endpoint, sock))
     return endpoints, sockets
+
+
+class Backlogs:
+    """The listening sockets of one process that may be away. Of those that share their port, the kernel gives a connection to one
+    that listens."""
+
+    def __init__(self, sockets: Sequence[socket.socket], size: int) -> None:
+        """`size`: connections the kernel keeps on each before they are accepted."""
+        self._sockets = sockets
+        self._size = size
+        self._are_closed = False
+
+    def close(self) -> None:
+        """Resets the connections that wait, and takes no more until open()."""
+        for sock in self._sockets:
+            sock.shutdown(socket.SHUT_RDWR)  # the port stays bound
+        self._are_closed = True
+
+    def open(self) -> None:
+        """Listens again, if it was closed."""
+        if self._are_closed:
+            for sock in self._sockets:
+                sock.listen(self._size)
+            self._are_closed = False
 
 
 def bind_tcp(host: str, port: int, what: str, *, shared: bool, option: str = "--port or --listener") -> socket.socket:

@@ -2,13 +2,14 @@
 
 No event loop and no threads: everything the children need is imported before the first fork, so starting one costs a
 few milliseconds, and forking is safe. All sockets are bound here and stay open here, so a connection that arrives
-while a shard restarts waits in its backlog instead of being refused.
+while a shard restarts waits in its backlog instead of being refused; not for longer than S5 says.
 
 Invariants
 S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
 S2  Every fork gets an epoch above all earlier ones of this data directory, by which a dead incarnation's messages are known.
 S3  A process that keeps dying is started again after longer and longer delays (restarts.B1); the others go on.
 S4  The process that watches the others is watched itself (watchdog.py).
+S5  A process that is to start again only in AWAY_S or later does not listen until then: its clients go to the other shards.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
+from shards.supervisor.binding import Backlogs
 from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
 from shards.supervisor.watchdog import LOOK_S, Watchdog
@@ -27,6 +29,7 @@ from shards.supervisor.watchdog import LOOK_S, Watchdog
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _WATCHED = {signal.SIGCHLD, *ENDING}
 _STOP_S = 8.0
+AWAY_S = 1.0
 # How soon a fork that failed is tried again.
 _RETRY_S = 0.25
 
@@ -36,10 +39,13 @@ Main = Callable[[int], int]
 
 class Child:
     """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier. One with a
-    `watchdog` is ended when it hangs."""
+    `watchdog` is ended when it hangs. `backlogs` are of what it listens on."""
 
-    def __init__(self, name: str, stage: int, main: Main, watchdog: Watchdog | None = None) -> None:
+    def __init__(
+        self, name: str, stage: int, main: Main, watchdog: Watchdog | None = None, backlogs: Backlogs | None = None
+    ) -> None:
         self.watchdog = watchdog
+        self.backlogs = backlogs
         self.name = name
         self.stage = stage
         self.main = main
@@ -103,6 +109,8 @@ class Supervisor:
     def _restart(self, child: Child) -> None:
         """Forks it, if a full disk or a full process table lets us; else `run` tries again soon."""
         try:
+            if child.backlogs is not None:
+                child.backlogs.open()
             self._fork(child)
         except OSError as fault:
             if not child.cannot_fork:
@@ -160,6 +168,8 @@ class Supervisor:
                 continue
             delay_s = child.backoff.delay_s(now_s=time.monotonic())
             self._delay(child, delay_s)
+            if child.backlogs is not None and delay_s >= AWAY_S:
+                child.backlogs.close()
             when = f" in {delay_s:.1f} s, as it keeps ending" if delay_s else ""
             self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again{when}")
 

@@ -1,13 +1,17 @@
 """The supervisor's rules, with real processes: restarts, stages, crash loops, epochs."""
 
+import json
 import os
 import signal
+import socket
 
 import pytest
 
+from shards.config.cluster_plan import ListenerSpec
 from shards.errors import CannotStart
 from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
+from shards.supervisor.binding import Backlogs, bind_clients
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import Child, Supervisor, next_epoch
 from tests.support.forks import in_a_process
@@ -88,6 +92,59 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
     assert lines[-1].endswith("starting it again in 0.3 s, as it keeps ending")
     assert (board.restarts(0), board.restarts(1)) == (deaths, 0)
     assert board.due_in_s(0) is None
+
+
+def test_who_is_away_for_long_does_not_listen_until_it_starts_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervising, "AWAY_S", 0.004)
+    monkeypatch.setattr(restarts, "FIRST_S", 0.004)
+    _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
+    sockets = [sock for shard in bound.values() for _, sock in shard]
+    address = sockets[0].getsockname()
+    said = tmp_path / "said"
+
+    def connected():
+        """How many connections of 40 wait on each socket; they are closed."""
+        clients = [socket.create_connection(address) for _ in range(40)]
+        found = [_accept_all(sock) for sock in sockets]
+        for client in clients:
+            client.close()
+        return found
+
+    def tell(text):  # from the supervisor, when it has noted the death
+        with said.open("a") as file:
+            file.write(f"{connected()}\n")
+
+    def dying(epoch):
+        if epoch > 2:
+            with said.open("a") as file:
+                file.write(f"{connected()}\n")
+            os.kill(os.getppid(), signal.SIGTERM)
+            signal.pause()
+        return 3
+
+    def body():
+        child = Child("a shard", 1, dying, backlogs=Backlogs(sockets[:1], 100))
+        supervisor = Supervisor([child], tmp_path / "epoch", tell=tell)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    for sock in sockets:
+        sock.close()
+    at_once, later, again = (json.loads(line) for line in said.read_text().splitlines())
+    assert sum(at_once) == sum(again) == 40 and at_once[0] and again[0]
+    assert later == [0, 40]
+
+
+def _accept_all(sock):
+    sock.setblocking(False)
+    count = 0
+    try:
+        while True:
+            sock.accept()[0].close()
+            count += 1
+    except OSError:  # none waits, or it does not listen
+        return count
 
 
 def test_later_stages_end_first(tmp_path):
