@@ -37,7 +37,6 @@ class Injectable(Protocol):
     """What of a listener's Serving a fault takes the place of."""
 
     answer: Answer
-    follows: Callable[[bytes], bool]
     opened: Callable[[Connection], None] | None
 
 
@@ -49,7 +48,6 @@ class Faults:
         context: ShardContext,
         connections: Mapping[int, Connection],
         answer: Answer,
-        follows: Callable[[bytes], bool],
         ask: Callable[[str], Deferred[bool]],
         around: Callable[[Answer], Answer],
     ) -> None:
@@ -57,7 +55,6 @@ class Faults:
         self._context = context
         self._connections = connections
         self._answer = answer
-        self._follows = follows
         self._ask = ask
         self._around = around
         self._servings: list[Injectable] = []
@@ -93,7 +90,6 @@ class Faults:
         """J1."""
         for serving in self._servings:
             serving.answer = self._around(self.answer if self._faults else self._answer)
-            serving.follows = _never_follows if self._faults else self._follows
             serving.opened = self.opened if any(fault.ends_connections for fault in self._faults) else None
 
     # Connections
@@ -228,8 +224,3 @@ def _end(channel: Channel, fault: Fault) -> None:
     if fault.reset:
         channel.reset_when_closed()
     channel.close("fault")
-
-
-def _never_follows(frame: bytes) -> bool:
-    """A request may overtake one whose fault is being decided: while faults are set, each waits for the one before."""
-    return False

@@ -36,7 +36,6 @@ def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[
         if refused is not None:
             return respond([refused] * len(items))
         if request.transactional_id is not None:
-            call.in_order = True
             answers = transactional.append(request.transactional_id, call.api_version, items)
         else:
             answers = partitions.ask("append", items)

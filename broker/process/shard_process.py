@@ -380,7 +380,6 @@ class ShardProcess:
             context,
             self.connections,
             dispatcher.answer,
-            dispatcher.follows,
             partial(self._call, COORDINATOR, "fault_fires"),
             Observation(context).around,
         )

@@ -19,7 +19,6 @@ class Call:
         "client_id",
         "correlation_id",
         "encoded",
-        "in_order",
         "ip",
         "listener",
         "may_read",
@@ -54,7 +53,6 @@ class Call:
         self.port = port  # the client's
         self.channel = channel  # the connection it came over; None: none
         self.encoded: bytes | None = None  # the response, if it was encoded aside
-        self.in_order = False  # requests behind it wait for its answer
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled

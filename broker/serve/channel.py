@@ -32,8 +32,6 @@ class Channel(Protocol):
     client_id: str | None
     software: tuple[str, str] | None
     """The client's name and version, if it has told them (KIP-511)."""
-    in_order: bool
-    """No request is taken up before the answer to the last one is out: its records are of transactions."""
     user: str
     authentication: Authenticator | None
     """The SASL exchange before any other request is answered; None: the listener asks for none, or it is done."""
@@ -75,8 +73,6 @@ class ChannelServer(Protocol):
     """The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
-    follows: Callable[[bytes], bool]
-    """Whether this request may be served while earlier requests of which this is true wait (dispatch.py)."""
 
     def malformed(self, channel: Channel, why: str) -> None: ...
     def bug(self, channel: Channel, error: Exception) -> None: ...

@@ -6,9 +6,8 @@ nothing more is read, as a Kafka broker mutes a channel while it serves its requ
 their requests.
 
 Invariants
-C1  Responses are written in the order in which their requests arrived; those of requests that arrived together, together.
-C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up. But for those
-    that may follow others of their kind (dispatch.py, `follows`): at most MOST_UNDER_WAY of these are served at a time.
+C1  Responses are written in the order in which their requests arrived; those of requests that are served together, together.
+C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up.
 C3  `closed` is reported exactly once, before the connection's tokens are released.
 C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
     While unfinished requests take too much, no more is read of a long one (request_memory.py).
@@ -22,7 +21,6 @@ C7  A client that has closed its side while a request waits is gone: its tokens 
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -31,19 +29,15 @@ from broker.serve.channel import ChannelServer
 from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
 from broker.serve.request_memory import SMALL_BYTES
 from shards.errors import ClientFault
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.mesh.deferred import Deferred
 from shards.mesh.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
 
 # Before authentication: Kafka's sasl.server.max.receive.size.
 MAX_UNKNOWN_BYTES = 512 << 10
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
-MOST_UNDER_WAY = 16
 
 _length_at = struct.Struct(">i").unpack_from  # takes a third of the time of int.from_bytes and a slice
-
-# What is under way on a connection that waits for nothing; never appended to.
-_NOTHING: deque[tuple[int, MaybeDeferred[bytes | None]]] = deque(maxlen=0)
 
 
 class Connection(ClientSocket):
@@ -55,11 +49,9 @@ class Connection(ClientSocket):
         "busy",
         "client_id",
         "closed",
-        "following",
         "gone",
         "hung_up",
         "id",
-        "in_order",
         "ip",
         "last_used_ns",
         "listener",
@@ -94,10 +86,8 @@ class Connection(ClientSocket):
         self.software: tuple[str, str] | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
-        self.under_way: deque[tuple[int, MaybeDeferred[bytes | None]]] = _NOTHING
+        self.under_way: tuple[int, Deferred[bytes | None]] | None = None  # a request that waits: its size, its answer
         self.busy = False
-        self.in_order = False
-        self.following = False  # busy, but a request that may follow is taken up
         self.muted = False
         self.closed = False
         self.hung_up = False  # the end of the stream has arrived; it may stand behind data that is not read yet
@@ -116,8 +106,7 @@ class Connection(ClientSocket):
             self.let_tls_write()
         if self.closed:
             return
-        open_to_more = not self.busy or self.following or self.parting is not None
-        if self.unsent is None and open_to_more and not self.waits_for_memory:
+        if self.unsent is None and (not self.busy or self.parting is not None) and not self.waits_for_memory:
             self._read()
         if self.hung_up:
             self._look_for_the_end()
@@ -137,8 +126,7 @@ class Connection(ClientSocket):
         if self.buffers:
             self._forget_request()
         self.received = None
-        if self.under_way:
-            self._cancel_answers()
+        self._cancel_answer()
         if self.when_closed is not None:
             self.when_closed()
 
@@ -154,7 +142,7 @@ class Connection(ClientSocket):
                 return
             if self.parting is None:  # else nothing more is answered, and this is dropped
                 self._take(size)
-            if (self.busy and not self.following) or self.unsent is not None or self.closed or self.waits_for_memory:
+            if self.busy or self.unsent is not None or self.closed or self.waits_for_memory:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
             if size < READ_SIZE and self.serving.tls is None and not self.hung_up:
@@ -173,8 +161,8 @@ class Connection(ClientSocket):
             return
         self.gone = True
         while self.busy and not self.muted:
-            self._cancel_answers()
-            self.busy = self.following = False
+            self._cancel_answer()
+            self.busy = False
             self._serve_received()
         self.close()
 
@@ -189,11 +177,10 @@ class Connection(ClientSocket):
             else:
                 self.received += scratch[:size]
 
-    def _cancel_answers(self) -> None:
-        under_way, self.under_way = self.under_way, _NOTHING
-        for _, answer in under_way:
-            if isinstance(answer, Deferred):
-                answer.cancel()
+    def _cancel_answer(self) -> None:
+        under_way, self.under_way = self.under_way, None
+        if under_way is not None:
+            under_way[1].cancel()
 
     # Frames
 
@@ -201,11 +188,7 @@ class Connection(ClientSocket):
         """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
         received = self.received
         if received is None:
-            if (
-                4 <= size <= self.serving.max_frame_bytes + 4
-                and _length_at(scratch)[0] == size - 4
-                and not self.following
-            ):
+            if 4 <= size <= self.serving.max_frame_bytes + 4 and _length_at(scratch)[0] == size - 4:
                 self._serve(bytes(scratch[4:size]))
                 return
             received = self.received = bytearray(scratch[:size])
@@ -221,7 +204,7 @@ class Connection(ClientSocket):
     def _serve_received(self) -> None:
         """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
         self.gathered = self.gathered or []
-        while (not self.busy or self.following) and self.unsent is None and not self.closed:
+        while not self.busy and self.unsent is None and not self.closed:
             frame = self._next_frame()
             if frame is None:
                 break
@@ -229,7 +212,7 @@ class Connection(ClientSocket):
         self.send_gathered()
 
     def _next_frame(self) -> bytes | None:
-        """Takes the next frame off what has arrived; None if it is not whole yet, or has to wait for its turn."""
+        """Takes the next frame off what has arrived; None if it is not whole yet."""
         received = self.received
         if received is None or len(received) < 4:
             return None
@@ -245,9 +228,6 @@ class Connection(ClientSocket):
             return None
         with memoryview(received) as image:
             frame = bytes(image[4 : 4 + length])
-        if self.following and not self.serving.follows(frame):
-            self.following = False
-            return None
         if len(received) == 4 + length:
             self.received = None
         else:
@@ -282,13 +262,8 @@ class Connection(ClientSocket):
         size = len(frame) + 4
         if isinstance(answer, Deferred):
             self.busy = True
-            if not self.under_way:
-                self.under_way = deque()
-            self.under_way.append((size, answer))
-            self.following = len(self.under_way) < MOST_UNDER_WAY and not self.in_order and serving.follows(frame)
+            self.under_way = size, answer
             answer.add_callback(self._came)
-        elif self.under_way:
-            self.under_way.append((size, answer))
         else:
             self._answer(size, answer)
             if self.throttle is not None and not self.closed and not self.gone:
@@ -304,29 +279,20 @@ class Connection(ClientSocket):
                 self.send(response)
 
     def _came(self, answer: Deferred[bytes | None]) -> None:
-        """What another shard had to be asked for is there: sends whatever is next in order (C1)."""
+        """The answer that a request waited for is there: sends it, unless an earlier one is unsent (C1)."""
         self.serving.poller.touch()
-        if self.under_way and self.under_way[0][1] is answer:
-            self._send_in_order()
+        if self.unsent is None and self.under_way is not None and self.under_way[1] is answer:
+            self._answer_under_way(*self.under_way)
 
-    def _send_in_order(self) -> None:
-        under_way = self.under_way
-        self.gathered = self.gathered or []
-        while under_way and self.unsent is None and not self.closed:
-            size, answer = under_way[0]
-            if isinstance(answer, Deferred):
-                if not answer.resolved:
-                    break
-                try:
-                    answer = answer.result()
-                except Exception as fault:
-                    self._fail(fault)
-                    return
-            under_way.popleft()
-            self._answer(size, answer)
-        self.send_gathered()
-        if not under_way:
-            self._answered()
+    def _answer_under_way(self, size: int, answer: Deferred[bytes | None]) -> None:
+        try:
+            response = answer.result()
+        except Exception as fault:
+            self._fail(fault)
+            return
+        self.under_way = None
+        self._answer(size, response)
+        self._answered()
 
     def _fail(self, fault: Exception) -> None:
         """A request that can't be answered ends its connection; a mistake of ours is said in full."""
@@ -353,7 +319,7 @@ class Connection(ClientSocket):
 
     def go_on(self) -> None:
         """Takes up the next request: one that has arrived already, else whatever the socket holds."""
-        self.busy = self.following = self.muted = False
+        self.busy = self.muted = False
         self.throttle = None
         if self.closed or self.unsent is not None:
             return
@@ -371,8 +337,8 @@ class Connection(ClientSocket):
             return
         if self.parting is not None:
             self._shut()
-        elif self.under_way:
-            self._send_in_order()
+        elif self.under_way is not None and self.under_way[1].resolved:
+            self._answer_under_way(*self.under_way)
         elif not self.busy:
             self.go_on()
 

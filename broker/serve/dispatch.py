@@ -21,7 +21,6 @@ from shards.mesh.turns import Turns
 Answered = TypeVar("Answered", Message, bytes)
 
 _PRODUCE_KEY = 0
-_PRODUCE = (0).to_bytes(2, "big")
 _API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")
 _SHORT = (0, 1)  # Produce and Fetch answer as many partitions as the request named, which was counted
 _LONG = 100  # items of a response that may have many parts each
@@ -113,10 +112,6 @@ class Dispatcher:
             response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
         else:
             response = route.function(request, call)
-        if call.in_order or (api_key == _PRODUCE_KEY and isinstance(response, Deferred)):
-            channel.in_order = (
-                True  # what stands behind a Produce that is read or appended in turns must not overtake it
-            )
         if charged:
             if isinstance(response, Deferred):
                 response = response.then(partial(self._encode_large, call))
@@ -155,11 +150,6 @@ class Dispatcher:
     async def _encode_aside(self, call: Call, response: Message) -> Message | None:
         call.encoded = await self._turns.aside(wire.encode_large_response, call, response)
         return response
-
-    def follows(self, frame: bytes) -> bool:
-        """Whether a request may be served while earlier requests of which this is true wait for their answers. Produce may:
-        one that is not appended at once is `in_order`. Not where a quota may mute the channel."""
-        return frame[:2] == _PRODUCE and not self._throttling.active
 
 
 def _encode(call: Call, response: Message | None) -> bytes | None:

@@ -38,7 +38,6 @@ class SaslSession:
         self._has_begun = False
         channel.serving = copy(listener)
         channel.serving.answer = self.answer
-        channel.serving.follows = lambda frame: listener.follows(frame)  # which faults may replace
 
     def prolong(self, now_ns: int, lifetime_ms: int | None) -> None:
         """The client has proven who it is, for the first time or again. 0: the session is over; None: it never ends."""

@@ -49,7 +49,6 @@ class Serving:
         self.answers = answers
         self.answered: Callable[[int, int], None] = context.counters.request
         self.answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]] = dispatcher.answer
-        self.follows: Callable[[bytes], bool] = dispatcher.follows
         self.opened: Callable[[Connection], None] | None = None
         """Told of each connection, while a fault may end it."""
         self._outcomes = outcomes

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.protocol import wire
-from broker.serve.connection import MOST_UNDER_WAY, Connection
+from broker.serve.connection import Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from shards.errors import ClientFault
@@ -53,9 +53,6 @@ class Echo:
         if frame.startswith(b"mute"):
             return None
         return framed(frame)
-
-    def follows(self, frame):
-        return frame.startswith((b"later", b"fol"))
 
     async def _later(self, connection, frame):
         await self.go.wait()
@@ -224,42 +221,28 @@ def test_an_answer_larger_than_the_socket_takes_goes_out_whole_and_first(served)
     assert got == large + framed(b"next")
 
 
-def test_those_that_may_follow_are_served_at_once_and_answered_in_order(served):
+def test_one_request_at_a_time_is_under_way_and_those_behind_it_are_answered_in_order(served):
     echo, client, connection = served
-    client.sendall(framed(b"later 1") + framed(b"later 2") + framed(b"fol 3") + framed(b"other") + framed(b"later 4"))
+    client.sendall(framed(b"later 1") + framed(b"other") + framed(b"later 2") + framed(b"last"))
     passes(echo)
-    assert echo.frames == [b"later 1", b"later 2", b"fol 3"], "what may not follow waits, and so does all behind it"
-    assert connection.busy
-    echo.laters[b"later 2"].resolve(b"two")
-    assert received(client) == b""
+    assert echo.frames == [b"later 1"] and connection.busy
     echo.laters[b"later 1"].resolve(b"one")
-    assert received(client) == framed(b"one") + framed(b"two") + framed(b"fol 3") + framed(b"other")
-    assert echo.frames[3:] == [b"other", b"later 4"]
-    echo.laters[b"later 4"].resolve(b"four")
-    assert received(client) == framed(b"four")
+    assert received(client) == framed(b"one") + framed(b"other")
+    assert echo.frames[1:] == [b"other", b"later 2"]
+    echo.laters[b"later 2"].resolve(b"two")
+    assert received(client) == framed(b"two") + framed(b"last")
     assert not connection.busy
-    assert [size for size, _ in echo.counted] == [11, 11, 9, 9, 11]
+    assert [size for size, _ in echo.counted] == [11, 9, 11, 8]
 
 
-def test_no_more_than_so_many_are_under_way(served):
-    echo, client, _ = served
-    bodies = [b"later %d" % number for number in range(MOST_UNDER_WAY + 3)]
-    client.sendall(b"".join(map(framed, bodies)))
+def test_an_answer_waits_for_one_before_it_that_the_socket_does_not_take(served):
+    echo, client, connection = served
+    client.sendall(framed(b"later 1"))
     passes(echo)
-    assert echo.frames == bodies[:MOST_UNDER_WAY]
-    for body in bodies[:MOST_UNDER_WAY]:
-        echo.laters[body].resolve(body)
-    assert echo.frames == bodies
-
-
-def test_answers_under_way_wait_for_one_that_the_socket_does_not_take(served):
-    echo, client, _ = served
-    client.sendall(framed(b"later 1") + framed(b"later 2"))
-    passes(echo)
-    echo.laters[b"later 1"].resolve(b"x" * (4 << 20))
-    echo.laters[b"later 2"].resolve(b"y")
+    connection.send(b"x" * (4 << 20))
+    echo.laters[b"later 1"].resolve(b"y")
     found = bytearray()
-    while len(found) < (4 << 20) + 4 + 5:
+    while len(found) < (4 << 20) + 5:
         found += received(client)
         passes(echo)
     assert bytes(found[-5:]) == framed(b"y")
@@ -271,7 +254,7 @@ def test_what_is_under_way_when_its_client_leaves_is_answered_to_nobody(served):
     passes(echo)
     client.close()
     passes(echo)
-    assert echo.ended == ["client"]
+    assert echo.ended == ["client"] and list(echo.laters) == [b"later 1", b"later 2"], "both for their effect"
     for later in echo.laters.values():
         later.resolve(b"nobody")
     assert connection.closed and echo.counted == []
@@ -282,7 +265,7 @@ def test_an_answer_that_fails_ends_its_connection(served):
     client.sendall(framed(b"later 1") + framed(b"later 2"))
     passes(echo)
     echo.laters[b"later 1"].fail(ClientFault("PRODUCE_FAILED", "it failed"))
-    echo.laters[b"later 2"].resolve(b"two")
+    assert list(echo.laters) == [b"later 1"]
     assert (echo.ended, echo.faults) == (["malformed"], ["it failed"])
 
 
@@ -530,11 +513,11 @@ def test_answers_to_requests_that_arrive_together_leave_together(served):
 def test_answers_in_front_of_one_that_comes_later_leave_at_once(served):
     echo, client, connection = served
     connection.sock = Writes(connection.sock)
-    client.sendall(framed(b"one") + framed(b"later") + framed(b"fol two") + framed(b"fol three"))
+    client.sendall(framed(b"one") + framed(b"later") + framed(b"two") + framed(b"three"))
     passes(echo)
     assert connection.sock.pieces == [framed(b"one")]
     echo.laters[b"later"].resolve(b"later")
-    assert connection.sock.pieces[1:] == [framed(b"later") + framed(b"fol two") + framed(b"fol three")]
+    assert connection.sock.pieces[1:] == [framed(b"later"), framed(b"two") + framed(b"three")]
 
 
 def test_answers_in_front_of_a_malformed_request_leave_before_the_connection_closes(served):

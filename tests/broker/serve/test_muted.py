@@ -92,9 +92,6 @@ class Serving:
         await trio.lowlevel.checkpoint()
         return b"\0\0\0\2ok"
 
-    def follows(self, frame):
-        return False
-
     def answered(self, bytes_in, bytes_out):
         pass
 
