@@ -121,7 +121,8 @@ class Dispatcher:
         return _encode(call, response)
 
     async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> bytes | None:
-        """The response to the first request of an API in a version. Not for Produce: requests behind it would overtake it."""
+        """The response to the first request of an API in a version. Not for Produce: without acknowledgement it is appended also
+        when its client leaves at once, which would cancel this."""
         await self._turns.aside(wire.compile_api, api_key, version)
         made = self._make(channel, frame)
         return await _cancellable(made) if isinstance(made, Deferred) else made
