@@ -106,7 +106,7 @@ class Tokens:
 
     @property
     def restarted(self) -> int:
-        """How many waiting connections had their tokens revoked by a change, and started anew."""
+        """How many connections in flight had their tokens revoked by a change, and start anew."""
         return self._waiting.restarted
 
     @property

@@ -212,6 +212,7 @@ class Waiting:
             if held and not keys.isdisjoint(pools):
                 self._suspended[waiter] = (pools, False)
                 self.give_back(pools)
+                self.restarted += 1
         restarting = [attempt for attempt in self.queues if not keys.isdisjoint(attempt.taken)]
         self.restarted += len(restarting)
         for attempt in restarting:

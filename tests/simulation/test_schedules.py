@@ -19,6 +19,10 @@ def test_a_seed_reproduces_its_run_step_by_step(seed: int) -> None:
     assert len(logs[0]) > 100
 
 
+def test_who_is_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens() -> None:
+    assert failures([70_005_771]) == []
+
+
 def test_schedules_reach_what_they_are_meant_to_test() -> None:
     """Refusals, waits, crashes, changes and tokens that go home all happen, in the same few schedules every time."""
     steps: list[str] = []

@@ -421,6 +421,7 @@ def test_a_connection_that_is_suspended_in_the_pass_of_a_revocation_is_revoked_t
     shard.hears(("sync", 0), ("grant", AWAY, 1, True, 1), ("reclaim", AWAY, True))
     assert ("give", AWAY, 1) in shard.said()
     assert waiter.decision is ADMITTED and shard.tokens.totals().in_use == 0
+    assert shard.tokens.restarted == 1
 
 
 def test_a_home_hears_of_waiting_connections_that_got_more_than_it_granted() -> None:
