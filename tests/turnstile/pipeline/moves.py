@@ -46,6 +46,7 @@ class Planned(Schedule):
 
     def __init__(self, seed: int, rules: list[Rules]) -> None:
         super().__init__(seed)
+        self.kind = "planned"  # some kinds change the configuration by themselves
         self.changes = self.forced = self.races = 0.0
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0
         self.ips, self.listener = list(IPS), LISTENER
