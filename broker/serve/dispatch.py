@@ -109,7 +109,9 @@ class Dispatcher:
         try:
             request = wire.parse_body(frame, at, api_key, version)
         except wire.TooManyItems:
-            response = self._turns.spawn(self._serve_large(route.function, call, frame, at), cancellable=True)
+            # A Produce is appended, as by Kafka, also when its client has left: it may want no acknowledgement.
+            serving = self._serve_large(route.function, call, frame, at)
+            response = self._turns.spawn(serving, cancellable=api_key != _PRODUCE_KEY)
         else:
             response = route.function(request, call)
         if charged:

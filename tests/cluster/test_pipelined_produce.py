@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from batches import batch, values_of
-from harness import connect, running
+from harness import connect, running, until
 from raw import answer, request, string
 
 PARTITIONS = 600
@@ -20,11 +20,11 @@ def array(*items: bytes) -> bytes:
     return struct.pack(">i", len(items)) + b"".join(items)
 
 
-def produce(value: bytes, *partitions: int) -> bytes:
+def produce(value: bytes, *partitions: int, acks: int = 1) -> bytes:
     """Produce 7 of one record for each partition."""
     raw = batch(value)
     data = (struct.pack(">ii", number, len(raw)) + raw for number in partitions)
-    return request(0, 7, "c", struct.pack(">hhi", -1, 1, 30_000) + array(string("t") + array(*data)))
+    return request(0, 7, "c", struct.pack(">hhi", -1, acks, 30_000) + array(string("t") + array(*data)))
 
 
 def fetched(sock, partition: int) -> list[bytes]:
@@ -46,3 +46,11 @@ def test_a_small_request_behind_a_large_one_does_not_overtake_it(cluster, items)
         for _ in range(2):
             answer(sock)
         assert fetched(sock, last)[before:] == [b"first", b"second"]
+
+
+def test_a_large_request_without_acknowledgement_is_stored_although_its_client_leaves_at_once(cluster):
+    last = PARTITIONS - 2
+    with connect(cluster.address) as sock:
+        sock.sendall(produce(b"left", *(number % last for number in range(3 * PARTITIONS)), last, acks=0))
+    with connect(cluster.address) as sock:
+        until(lambda: fetched(sock, last)[-1:] == [b"left"], what="it is stored")
