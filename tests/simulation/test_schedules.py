@@ -1,5 +1,9 @@
 """A first few hundred seeded schedules; `run.py` runs any number and prints the seeds that fail."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from simulation.schedule import Schedule
 from simulation.seeds import failures, schedule_of
@@ -17,6 +21,22 @@ def test_a_seed_reproduces_its_run_step_by_step(seed: int) -> None:
         schedule_of(seed, log.append).run()
     assert logs[0] == logs[1]
     assert len(logs[0]) > 100
+
+
+def test_a_seed_runs_alike_whatever_strings_hash_to() -> None:
+    """So that what `run.py` finds in one process is there in the next."""
+    code = "from simulation.seeds import schedule_of; log = []; [schedule_of(s, log.append).run() for s in (104, 127)]; print(log)"
+    path = os.pathsep.join(sys.path)
+    logs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert logs[0] == logs[1]
 
 
 def test_who_is_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens() -> None:

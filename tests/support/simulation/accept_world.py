@@ -247,7 +247,7 @@ class AcceptWorld(World):
         log: Callable[[str], None] | None = None,
     ) -> None:
         self.pools = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
-        self.rated = frozenset(rated)  # the addresses that have a rate in every configuration
+        self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration
         self.states: list[Records] = [{}]
         self.images: list[ClusterImage] = [ClusterImage()]
         self.backlogs: dict[tuple[int, str], deque[tuple[str, float]]] = {
@@ -317,7 +317,7 @@ class AcceptWorld(World):
         self.images.append(image)
         return self.push({pool: image.rule_of(pool) for pool in self.pools})
 
-    def _change(self, node: Node, version: int, changed: set[str] | None) -> Collection[str] | None:
+    def _change(self, node: Node, version: int, changed: Collection[str] | None) -> Collection[str] | None:
         """`changed` None: the shard is sent everything, as by a coordinator that it did not know."""
         desk = self.desks[node.shard]
         old, new = self.states[desk.image.version], self.states[version]
@@ -328,7 +328,7 @@ class AcceptWorld(World):
             found = desk.image.apply(version, [(*place, new.get(place)) for place in places])
         desk.poller.look(self.now_s)
         desk.acceptors.image_changed(version)
-        return found.pools
+        return sorted(found.pools)
 
     # Connections
 

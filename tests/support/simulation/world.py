@@ -443,9 +443,11 @@ class World:
         elif how == "unknown":
             changed = None
         self.tell("apply", shard, version, "unknown" if changed is None else sorted(changed))
-        self._apply(node, version, changed)
+        self._apply(
+            node, version, None if changed is None else sorted(changed)
+        )  # in one order, whatever strings hash to
 
-    def _apply(self, node: Node, version: int, changed: set[str] | None) -> None:
+    def _apply(self, node: Node, version: int, changed: Collection[str] | None) -> None:
         changed = self._change(node, version, changed)
         node.version = version
         node.may_cache.clear()  # what its home can't revoke any more is given up
@@ -460,7 +462,7 @@ class World:
 
         node.tokens.apply(version, done, changed)
 
-    def _change(self, node: Node, version: int, changed: set[str] | None) -> Collection[str] | None:
+    def _change(self, node: Node, version: int, changed: Collection[str] | None) -> Collection[str] | None:
         """Everything of a shard but its tokens comes to a version; which pools have another rule, as tokens are told."""
         return changed
 
