@@ -43,6 +43,10 @@ def test_who_is_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens()
     assert failures([70_005_771]) == []
 
 
+def test_a_refusal_on_its_way_to_another_shard_is_no_place_in_the_queue() -> None:
+    assert failures([72_025_805]) == []
+
+
 def test_schedules_reach_what_they_are_meant_to_test() -> None:
     """Refusals, waits, crashes, changes and tokens that go home all happen, in the same few schedules every time."""
     steps: list[str] = []
