@@ -43,8 +43,9 @@ def test_who_is_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens()
     assert failures([70_005_771]) == []
 
 
-def test_a_refusal_on_its_way_to_another_shard_is_no_place_in_the_queue() -> None:
-    assert failures([72_025_805]) == []
+def test_a_token_granted_to_one_who_left_goes_to_the_next_on_his_shard() -> None:
+    """In one of them the one who left had asked at once, and was refused; both overtake one who waits elsewhere."""
+    assert failures([72_025_805, 73_007_453]) == []
 
 
 def test_schedules_reach_what_they_are_meant_to_test() -> None:

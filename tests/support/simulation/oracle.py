@@ -136,7 +136,7 @@ class Oracle:
 
     def _in_order(self, node: Node, pool: str, served: SimulatedConnection) -> None:
         """3: of connections that wait on different shards, the first is the one whose borrow the home had read, and said
-        so, before the other asked. Of pools and connections that wait, as a refusal may be on its way to others."""
+        so, before the other asked. Of pools that let wait, as a refusal may be on its way in others."""
         world, home, knew = self.world, self.world.home(pool), served.knew.get(pool, {})
         if not all(rules.get(pool, UNLIMITED).wait for rules in world.versions[world.acked :]):
             return
@@ -145,8 +145,7 @@ class Oracle:
             if other is node or (link is not None and link.tokens.get(pool)):
                 continue
             for connection in other.connections:
-                waits = connection.state == "pending" and not connection.at_once and not connection.started_anew
-                if waits and pool in connection.asked:
+                if connection.state == "pending" and pool in connection.asked and not connection.started_anew:
                     require(
                         connection.asked[pool][1] > knew.get(other.shard, -1),
                         "3",

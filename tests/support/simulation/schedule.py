@@ -111,7 +111,9 @@ class Schedule:
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
         calm = self.kind != "late starts" and not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
-        self.world.judges_order = calm and not self.cancels
+        # A token that was granted to one who left is the next one's on his shard, whoever waits elsewhere.
+        all_stay = not (self.cancels or self.races or self.at_once)
+        self.world.judges_order = calm and all_stay
         self.world.push({pool: self._rule(pool) for pool in self._pools()})
         if self.rare < 0.9:  # else most of it is over before all have met, and listen
             self._settle_down()
