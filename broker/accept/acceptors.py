@@ -154,6 +154,8 @@ class Acceptors:
         same link.
         """
         rates, tokens = self._rates, self._context.tokens
+        if tokens.change_some():
+            self._context.poller.wake()
         rates.flush(now_ms=self._context.now_ms())
         tokens.flush()
         while rates.busy:

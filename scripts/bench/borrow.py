@@ -98,13 +98,18 @@ class Member:
         self.poller = TimedPoller()
         self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=self._rule_of)
         self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery, _raise)
-        self.poller.at_end_of_pass(self.tokens.flush)
+        self.poller.at_end_of_pass(self._end_tokens)
         self.poller.at_end_of_pass(self.mesh.flush)
         self.mesh.on_message = self.tokens.receive  # type: ignore[assignment]
         self.up = trio.Event()
         self.mesh.on_up = self._peer_up
         self.mesh.serve("resident", lambda peer: resident_bytes())
         self.mesh.serve("apply", lambda peer, version: self.apply(version))
+
+    def _end_tokens(self) -> None:
+        if self.tokens.change_some():
+            self.poller.wake()
+        self.tokens.flush()
 
     def _rule_of(self, pool: str) -> CapRule:
         version = self.tokens.version

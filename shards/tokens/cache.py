@@ -49,6 +49,8 @@ class Cache:
         known: Any = self._table.pools.get(key)
         if known is not None:
             pool: HolderPool = known  # a cast() would be called for every token
+            if self._table.changing is not None:
+                self._table.changing(pool)
         else:
             pool = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
             pool.away = int(pool.rule.cap is not None)

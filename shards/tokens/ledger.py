@@ -63,6 +63,8 @@ class Ledger:
         known: Any = self._table.pools.get(key)
         if known is not None:
             pool: HomePool = known  # a cast() would be called for every token
+            if self._table.changing is not None:
+                self._table.changing(pool)
         else:
             pool = HomePool(key, self._table.rule_of(key))
             if pool.rule.cap is not None and self._peers.unheard:

@@ -9,7 +9,8 @@ All pools of a shard are in one PoolTable, so that a decision costs one look-up 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from shards.limits.caps import CapRule
@@ -89,8 +90,9 @@ class PoolTable:
 
     def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
         self.rule_of = rule_of
+        self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date, during a change (V1)
         self.pools: dict[str, Pool] = {}
-        self._few: dict[str, Pool] = {}  # all but the pools of addresses, of which there may be a million
+        self._few: dict[str, Pool] = {}  # see `few`
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools
@@ -117,6 +119,15 @@ class PoolTable:
             candidates = self.pools if "ip" in kinds else self._few
             found.update((key, pool) for key, pool in candidates.items() if key.partition(":")[0] in kinds)
         return list(found.values())
+
+    @property
+    def few(self) -> Mapping[str, Pool]:
+        """All but the pools of addresses, of which there may be a million."""
+        return self._few
+
+    def all_as_of_now(self) -> Iterator[Pool]:
+        """Every pool that is known now, though it may be forgotten before its turn; later ones may be among them."""
+        return chain.from_iterable(list(self._wheel))
 
     def keep(self, pool: Pool) -> None:
         """Puts a pool that `due` just returned back on the wheel."""

@@ -27,6 +27,7 @@ from typing import Any, Final
 from shards.limits.caps import CapRule
 from shards.tokens.attempts import Attempt
 from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.changes import PIECE, Changes
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Granted, Ledger, Lost, Returned
@@ -58,6 +59,7 @@ class Tokens:
         ttl_s: float = 10.0,
         deadline_s: float = 1.0,
         lump: int = 16,
+        piece: int = PIECE,
         on_grant: Granted | None = None,
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
@@ -68,7 +70,6 @@ class Tokens:
         self.decided_home = self.decided_cached = self.decided_rpc = 0
         self.refused = 0
         self._send = send
-        self._rule_of = rule_of
         self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
         self._deadline_s = deadline_s
         self._table = PoolTable(rule_of)
@@ -82,6 +83,9 @@ class Tokens:
         self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
         self._waiting.version = version
         self._ledger.in_flight = self._waiting.in_flight
+        self._changes = Changes(
+            version, self._table, self._cache, self._ledger, self._waiting, piece=piece, over=self._over
+        )
         self._applied: deque[tuple[int, Callable[[], None]]] = deque()
         self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
         self._handlers: dict[str, Callable[..., None]] = {
@@ -235,21 +239,29 @@ class Tokens:
     @property
     def ahead(self) -> bool:
         """Whether a peer that lives has told of a later version than this shard has applied; asked by `done` (T5)."""
-        return self._peers.is_ahead(self.version)
+        return self._peers.is_ahead(self._changes.version)
 
     def apply(self, version: int, done: Callable[[], None], changed: Collection[str] | None = None) -> None:
         """`rule_of` speaks for `version` from now on; `done` follows from flush(), when T3 holds.
 
         `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
-        what keeps a change of something else from visiting every pool.
+        what keeps a change of something else from visiting every pool. Where many have to be visited, change_some() does.
         """
         self.version = self._ledger.refusals.version = self._waiting.version = version
         for home in filter(self._peers.is_dead, range(self.shards)):
             for pool in self._cache.pools_of(home):  # granted under a later version, maybe, of another rule
                 self._waiting.discard(pool)
-        self._change_rules(changed)
-        self._peers.post_all(("sync", version))
-        self._applied.append((version, done))
+        self._changes.begin(version, done, changed)
+
+    @property
+    def changing(self) -> bool:
+        """Whether some pools may still have an earlier rule; change_some() follows."""
+        return self._changes.under_way
+
+    def change_some(self) -> bool:
+        """Goes on with a change that visits many pools, for a few milliseconds; once per pass, before flush(). True: it is
+        not over, and another pass should follow at once."""
+        return self._changes.go_on()
 
     def receive(self, peer: int, message: Message) -> None:
         """A message from a peer, as it gave it to its `send`; tuples may have become lists."""
@@ -269,7 +281,7 @@ class Tokens:
         self._cache.rejoin(peer)
         if known == epoch:
             self._ledger.returned(peer)
-        self._peers.post(peer, ("sync", self.version))
+        self._peers.post(peer, ("sync", self._changes.version))
         self._waiting.home_changed(peer)
 
     def peer_lost(self, peer: int) -> None:
@@ -285,7 +297,7 @@ class Tokens:
         self._peers.down(peer)
         self._ledger.down(peer)
         self._waiting.home_changed(peer)
-        if self._applied:
+        if self._applied or self._changes.under_way:
             for pool in self._cache.pools_of(peer):
                 self._waiting.discard(pool)
 
@@ -347,22 +359,9 @@ class Tokens:
             return self._ledger.sweep(pool)
         return isinstance(pool, HolderPool) and self._cache.sweep(pool)
 
-    def _change_rules(self, changed: Collection[str] | None) -> None:
-        """Gives every changed pool its rule, and only then serves, reclaims and revokes by the new rules."""
-        pools: list[Pool] = []
-        for pool in self._table.pools.values() if changed is None else self._table.matching(changed):
-            rule = self._rule_of(pool.key)
-            if rule != pool.rule:
-                pools.append(pool)
-                if isinstance(pool, HomePool):
-                    self._ledger.change(pool, rule)
-                elif isinstance(pool, HolderPool):
-                    self._cache.change(pool, rule)
-        for pool in pools:
-            if isinstance(pool, HomePool):
-                self._ledger.enforce(pool)
-            elif isinstance(pool, HolderPool):
-                self._waiting.serve(pool)
+    def _over(self, version: int, done: Callable[[], None]) -> None:
+        self._peers.post_all(("sync", version))
+        self._applied.append((version, done))
 
     def _answer_probe(self, peer: int, number: int) -> None:
         self._peers.post(peer, ("probed", number))
@@ -380,7 +379,7 @@ class Tokens:
         if self._ledger.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
-        known = min(self.version, self._peers.floor)
+        known = min(self._changes.version, self._peers.floor)
         for peer in [peer for peer, version in self._owed.items() if version <= known]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
         if self._applied and self._peers.agreed(self._applied[0][0]):

@@ -230,6 +230,8 @@ class Waiting:
         """This shard's part of a pool; the pool is known from now on."""
         pool = self._table.pools.get(key)
         if pool is not None:
+            if self._table.changing is not None:
+                self._table.changing(pool)
             return pool
         return self._ledger.pool_of(key) if self._home(key) == self._me else self._cache.pool_of(key)
 

@@ -18,6 +18,7 @@ from simulation.crossing import (
     reported_as_the_home_dies,
     returned_unheard,
     returned_within_a_pass,
+    revoked_while_all_are_told,
     unanswered_at_once,
     vanished_client,
 )
@@ -509,9 +510,14 @@ def test_a_home_that_is_back_grants_nothing_before_all_have_told_what_they_use()
     returned_unheard()
 
 
+@pytest.mark.parametrize("piece", [1, 1000])
 @pytest.mark.parametrize("dead_before", [False, True])
-def test_what_a_dead_home_cannot_revoke_its_holder_gives_up(dead_before: bool) -> None:
-    changed_as_the_home_dies(dead_before=dead_before)
+def test_what_a_dead_home_cannot_revoke_its_holder_gives_up(dead_before: bool, piece: int) -> None:
+    changed_as_the_home_dies(dead_before=dead_before, piece=piece)
+
+
+def test_nobody_is_done_before_he_has_read_what_he_is_to_revoke() -> None:
+    revoked_while_all_are_told()
 
 
 def test_what_a_home_asked_for_is_not_answered_to_its_next_incarnation() -> None:

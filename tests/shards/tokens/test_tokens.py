@@ -178,7 +178,7 @@ def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
     asked: list[str] = []
     for pool in ("broker", HERE, "listener:A"):
         shard.tokens.take((pool,), RecordingTokenWaiter())
-    shard.tokens._rule_of = lambda pool: asked.append(pool) or UNLIMITED  # type: ignore[func-returns-value]
+    shard.tokens._table.rule_of = lambda pool: asked.append(pool) or UNLIMITED  # type: ignore[func-returns-value]
     shard.tokens.apply(1, lambda: None, {"ip", "broker"})
     assert sorted(asked) == ["broker", HERE]
 

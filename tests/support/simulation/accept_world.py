@@ -245,6 +245,7 @@ class AcceptWorld(World):
         *,
         rated: Collection[str] = (),
         log: Callable[[str], None] | None = None,
+        piece: int = 1000,
     ) -> None:
         self.pools = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
         self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration
@@ -260,7 +261,7 @@ class AcceptWorld(World):
         self.let_in: Counter[str] = Counter()
         self.longest_s = 0.0  # that a connection was in a backlog
         self._replays: dict[tuple[int, int], RateReplay] = {}
-        super().__init__(shards, partial(LateTokens, self), log)
+        super().__init__(shards, partial(LateTokens, self), log, piece=piece)
 
     # Shards
 

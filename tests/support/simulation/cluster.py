@@ -14,10 +14,11 @@ WAITING = "max.connections"
 
 
 class SimulatedCluster:
-    """Some shards, and connections from `ip` unless said otherwise. Checks every invariant after every verb."""
+    """Some shards, and connections from `ip` unless said otherwise. Checks every invariant after every verb. A change visits
+    `piece` pools in a pass."""
 
-    def __init__(self, shards: int = 4, ip: str = "10.0.0.1") -> None:
-        self.world = World(shards)
+    def __init__(self, shards: int = 4, ip: str = "10.0.0.1", piece: int = 1000) -> None:
+        self.world = World(shards, piece=piece)
         self.oracle = Oracle(self.world)
         self.pool = f"ip:{ip}"
         self.messages = 0
@@ -53,6 +54,7 @@ class SimulatedCluster:
                     moved = True
                 world.end_pass(node.shard)
                 self.oracle.look(node.shard)
+                moved = moved or node.tokens.changing
             if not moved and not any(world.waiting_events(node.shard) for node in world.nodes if node.alive):
                 return
         raise AssertionError("the shards never stop talking")

@@ -214,6 +214,26 @@ def late_report() -> None:
     cluster.finish()
 
 
+def revoked_while_all_are_told() -> None:
+    """A cap appears over more than it allows. The home has told that it has the version before it reads what the others
+    use, and asks them to revoke after that. Raises Violation if a connection in flight is let in when all are done."""
+    cluster = SimulatedCluster(3)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    third = 3 - home - away
+    cluster.open(2, on=third)
+    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
+    cluster.run()
+    world.push({cluster.pool: CapRule(2, PER_IP)})
+    for shard in range(3):
+        world.apply(shard)
+        world.end_pass(shard)
+    drain(cluster, (home, away), (home, third), (away, third), (third, away), most=1)
+    drain(cluster, (away, home), (third, home), most=1)
+    world.resume(late)
+    cluster.run()
+    cluster.finish()
+
+
 def nobody_to_wait_for() -> None:
     """Of two connections that a full pool lets wait one asks at once. Raises Violation unless that one alone is refused."""
     cluster = SimulatedCluster(3)
@@ -246,9 +266,9 @@ def returned_unheard() -> None:
     cluster.finish()
 
 
-def _full_but_for_one_in_flight() -> tuple[SimulatedCluster, SimulatedConnection]:
+def _full_but_for_one_in_flight(piece: int = 1000) -> tuple[SimulatedCluster, SimulatedConnection]:
     """A cap of 3: two are open on a third shard, and the other token is that of a connection in flight elsewhere."""
-    cluster = SimulatedCluster(3)
+    cluster = SimulatedCluster(3, piece=piece)
     cluster.set_cap(3)
     cluster.open(2, on=3 - cluster.home - cluster.elsewhere)
     late = cluster.world.arrive(cluster.elsewhere, (cluster.pool, "listener:A"), rated=True)
@@ -256,15 +276,17 @@ def _full_but_for_one_in_flight() -> tuple[SimulatedCluster, SimulatedConnection
     return cluster, late
 
 
-def changed_as_the_home_dies(*, dead_before: bool) -> None:
+def changed_as_the_home_dies(*, dead_before: bool, piece: int = 1000) -> None:
     """A cap is cut, and its home dies before it can revoke what a connection in flight holds: before or after its holder
-    has applied the change. Raises Violation if that connection is let in when all are done."""
-    cluster, late = _full_but_for_one_in_flight()
+    has applied the change, or while that visits its pools, `piece` in a pass. Raises Violation if that connection is let in
+    when all are done."""
+    cluster, late = _full_but_for_one_in_flight(piece)
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    _know_more_pools(cluster)
     if dead_before:
         cluster.kill(home)
     world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
-    world.apply(away)
+    world.apply(away, how="unknown")
     world.end_pass(away)
     if not dead_before:
         cluster.kill(home)
@@ -273,6 +295,13 @@ def changed_as_the_home_dies(*, dead_before: bool) -> None:
     cluster.run()
     cluster.restart(home)
     cluster.finish()
+
+
+def _know_more_pools(cluster: SimulatedCluster) -> None:
+    """A shard that is not the home has more pools than it visits in a few passes."""
+    for number in range(8):
+        cluster.arrive(on=cluster.elsewhere, pools=(f"ip:10.0.1.{number}",))
+    cluster.run()
 
 
 def returned_within_a_pass() -> None:

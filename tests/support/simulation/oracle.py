@@ -109,10 +109,7 @@ class Oracle:
             if connection.state in ("pending", "suspended"):
                 if restarted:  # it may have got a token and given it up again within the pass
                     connection.started_anew = True
-                    first = max(connection.arrived, self.world.looked + 1)
-                    for pool in connection.pools:
-                        since = connection.asked.get(pool, (first, 0, 0.0))[0]
-                        connection.past.append((pool, since, self.world.instant + 1))
+                    self.world.count_all(connection)
                 asked = connection.asked
                 self.world.follow(connection, seen)
                 if not connection.started_anew:
@@ -181,6 +178,8 @@ class Oracle:
 
     def _loosens(self, node: Node, seen: TokensSnapshot) -> None:
         """8: a pool that is half empty again may be cached again, and is where its home said so."""
+        if node.tokens.changing:
+            return  # some pools may have earlier rules
         for pool, mode in seen.modes.items():
             rule = node.rule_of(pool)
             out = seen.in_use[pool] + sum(of.get(pool, 0) for of in (*seen.granted.values(), *seen.unsure.values()))

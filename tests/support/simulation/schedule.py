@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from simulation.oracle import Oracle, require
-from simulation.world import TTL_S, Rules, World
+from simulation.world import PIECES, TTL_S, Rules, World
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Tokens
@@ -105,7 +105,8 @@ class Schedule:
             self.rated, self.resumes, self.closes, self.arrivals = 0.2, 0.04, 0.1, 0.6
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
-        self.world = World(shards, tokens, log)
+        self.piece = random.Random(f"piece {seed}").choice(PIECES)
+        self.world = World(shards, tokens, log, piece=self.piece)
         self.oracle = Oracle(self.world)
 
     def run(self) -> None:
@@ -263,7 +264,10 @@ class Schedule:
         if shard == self.started and (node.done < 0 or draw.random() < 0.8):
             return
         if node.pushed and draw.random() < 0.4:
-            world.apply(shard, skip=draw.random() < 0.3, how=draw.choice(["exact", "exact", "kinds", "unknown"]))
+            skip, how = draw.random() < 0.3, draw.choice(["exact", "exact", "kinds", "unknown"])
+            if how == "exact" and self.piece < 1000:
+                how = "kinds"  # else few changes visit all pools, in pieces
+            world.apply(shard, skip=skip, how=how)
 
     def _admit(self, shard: int) -> None:
         world, draw = self.world, self.draw
@@ -308,7 +312,7 @@ class Schedule:
                 for connection in [each for each in node.connections if each.state == "suspended"]:
                     world.resume(connection)
                     busy = True
-                if peers or busy:
+                if peers or busy or node.tokens.changing:
                     busy = True
                     world.end_pass(node.shard)
                     self.oracle.look(node.shard)

@@ -21,6 +21,8 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnap
 
 Rules = dict[str, CapRule]
 TTL_S = 10.0
+PIECES = (1, 3, 1000, 1000, 1000, 1000)
+"""How many pools a change visits in one pass: some or all of them."""
 DEADLINE_S = 1.0
 
 
@@ -144,11 +146,17 @@ class World:
     """All shards of one broker. `tokens` makes a shard's tokens, so that a test can hand in broken ones."""
 
     def __init__(
-        self, shards: int, tokens: Callable[..., Tokens] = Tokens, log: Callable[[str], None] | None = None
+        self,
+        shards: int,
+        tokens: Callable[..., Tokens] = Tokens,
+        log: Callable[[str], None] | None = None,
+        *,
+        piece: int = 1000,
     ) -> None:
         self.shards = shards
         self.make = tokens
         self.log = log
+        self.piece = piece
         self.judges_order = False  # among connections of different shards that wait for a pool
         self.instant = 0
         self.now_s = 0.0
@@ -200,6 +208,7 @@ class World:
             rule_of=node.rule_of,
             ttl_s=TTL_S,
             deadline_s=DEADLINE_S,
+            piece=self.piece,
             on_grant=partial(self._granted, node),
             on_reclaim=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
@@ -384,6 +393,12 @@ class World:
             if home is None or self.home(pool) == home:
                 connection.past.append((pool, since, self.instant))
 
+    def count_all(self, connection: SimulatedConnection) -> None:
+        """It may have got a token of any of its pools, and have given it up again, since its shard was looked at."""
+        first = max(connection.arrived, self.looked + 1)
+        for pool in connection.pools:
+            connection.past.append((pool, connection.asked.get(pool, (first, 0, 0.0))[0], self.instant + 1))
+
     def _heard(self, node: Node, message: Any, *, is_old: bool) -> None:
         if isinstance(message[0], str):
             return
@@ -546,6 +561,8 @@ class World:
             connection.node.tokens.suspend(connection.pools[: connection.first], connection)
             return
         connection.decision = decision
+        if connection.node.tokens.restarted != connection.node.restarted:
+            self.count_all(connection)
         if decision is ADMITTED:
             connection.state = "open"
             for pool in connection.pools:
@@ -633,6 +650,7 @@ class World:
         """A shard ends a pass of its loop."""
         self.instant += 1
         node = self.nodes[shard]
+        node.tokens.change_some()
         node.tokens.flush()
         node.seen = None
 

@@ -1,0 +1,128 @@
+"""A change of the rules, carried to the pools of one shard: to those that are waited for at once, to the others in pieces.
+
+V1  Whatever is decided about a pool is decided by the rule of the newest version: PoolTable.changing brings it up to date
+    when it is asked for by its key, and the pools that are waited for have their rules at once. Only what needs no
+    decision, a token at hand or one that is given back, may go on under an earlier rule.
+V2  One piece is PIECE pools, so the loop serves everything else in between, however many addresses are tracked.
+V3  A version is over here, and peers hear of it (tokens.py, T3), when every pool has its rule or that of a later version.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from typing import Final
+
+from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_pool import HomePool
+from shards.tokens.ledger import Ledger
+from shards.tokens.pool import Pool, PoolTable
+from shards.tokens.waiting import Waiting
+
+PIECE: Final = 500
+
+Change = tuple[int, Callable[[], None]]
+"""A version, and what to call when it is done."""
+
+
+class Changes:
+    """The versions on their way to the pools of one shard. `over(version, done)` is told each version that is over (V3), in
+    order; `version` is the last of them."""
+
+    def __init__(
+        self,
+        version: int,
+        table: PoolTable,
+        cache: Cache,
+        ledger: Ledger,
+        waiting: Waiting,
+        *,
+        piece: int,
+        over: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        self.version = version
+        self._table = table
+        self._cache = cache
+        self._ledger = ledger
+        self._waiting = waiting
+        self._piece: Final = piece
+        self._over = over
+        self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
+        self._swept: list[Change] = []  # the versions that are over when it ends
+        self._next: deque[Change] = deque()  # the versions that came since it began
+
+    @property
+    def under_way(self) -> bool:
+        """Whether some pool may still have the rule of an earlier version."""
+        return self._rest is not None
+
+    def begin(self, version: int, done: Callable[[], None], names: Collection[str] | None) -> None:
+        """`rule_of` speaks for `version` from now on; `names` are the pools and kinds of pool that may have another rule."""
+        table = self._table
+        is_wide = names is None or "ip" in names
+        if not is_wide or len(table.pools) <= self._piece:
+            self._change(list(table.pools.values()) if names is None else table.matching(names))
+            if self._rest is None:
+                self._end(version, done)
+            else:
+                self._next.append((version, done))
+            return
+        self._next.append((version, done))
+        if self._rest is None:
+            self._sweep()
+        waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._waiting.queues.pools()))
+        self._change([table.pools[key] for key in waited_for])
+
+    def go_on(self) -> bool:
+        """The next piece of the sweep under way, if any; True while something is left to do."""
+        if self._rest is None:
+            return False
+        piece = list(islice(self._rest, self._piece))
+        for pool in piece:
+            if self._table.pools.get(pool.key) is pool:  # else it was forgotten
+                self.refresh(pool)
+        if len(piece) == self._piece:
+            return True
+        self._rest = self._table.changing = None
+        for version, done in self._swept:
+            self._end(version, done)
+        if self._next:
+            self._sweep()
+        return self._rest is not None
+
+    def refresh(self, pool: Pool) -> None:
+        """A pool that nobody waits for gets the rule of the newest version."""
+        rule = self._table.rule_of(pool.key)
+        if rule == pool.rule:
+            return
+        if isinstance(pool, HomePool):
+            self._ledger.change(pool, rule)
+            self._ledger.enforce(pool)
+        elif isinstance(pool, HolderPool):
+            self._cache.change(pool, rule)
+
+    def _sweep(self) -> None:
+        """A look at every pool begins; it serves all versions that have come."""
+        self._swept, self._next = list(self._next), deque()
+        self._rest = self._table.all_as_of_now()
+        self._table.changing = self.refresh
+
+    def _change(self, pools: list[Pool]) -> None:
+        """Gives each of these pools its rule, and only then serves, reclaims and revokes by the new rules."""
+        changed: list[Pool] = []
+        for pool in pools:
+            rule = self._table.rule_of(pool.key)
+            if rule != pool.rule:
+                changed.append(pool)
+                if isinstance(pool, HomePool):
+                    self._ledger.change(pool, rule)
+                elif isinstance(pool, HolderPool):
+                    self._cache.change(pool, rule)
+        for pool in changed:
+            if isinstance(pool, HomePool):
+                self._ledger.enforce(pool)
+            elif isinstance(pool, HolderPool):
+                self._waiting.serve(pool)
+
+    def _end(self, version: int, done: Callable[[], None]) -> None:
+        self.version = version
+        self._over(version, done)

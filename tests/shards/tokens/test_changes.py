@@ -1,0 +1,158 @@
+"""A change that visits more pools than one pass may: what holds before the last of them has its rule (changes.py)."""
+
+from typing import Any
+
+import pytest
+
+from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.homes import home_of
+from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
+
+NAME = "kafka_connections_max_per_ip"
+ADDRESSES = [f"ip:10.0.0.{number}" for number in range(40)]
+HERE = [pool for pool in ADDRESSES if home_of(pool, 2) == 0]
+AWAY = [pool for pool in ADDRESSES if home_of(pool, 2) == 1]
+
+
+class Waiter:
+    """Notes its decision."""
+
+    decision: Admitted | Refused | None = None
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        self.decision = decision
+
+
+class Shard:
+    """Shard 0 of two, which visits three pools in a pass; shard 1 is the test. One rule for all addresses."""
+
+    def __init__(self, cap: int | None, *, is_met: bool = True) -> None:
+        self.rule = CapRule(cap, NAME if cap is not None else "")
+        self.sent: list[Any] = []
+        self.done: list[int] = []
+        self.tokens = Tokens(
+            0,
+            2,
+            epoch=1,
+            send=lambda peer, message: self.sent.extend(message[1]),
+            rule_of=lambda pool: self.rule if pool.startswith("ip:") else UNLIMITED,
+            piece=3,
+        )
+        if is_met:
+            self.tokens.peer_up(1, 2)
+            self.hears(("sync", 0))
+            self.end_pass()
+
+    def hears(self, *items: tuple[Any, ...]) -> None:
+        self.tokens.receive(1, (2, list(items)))
+
+    def end_pass(self) -> list[Any]:
+        self.tokens.change_some()
+        return self.flush()
+
+    def flush(self) -> list[Any]:
+        self.tokens.flush()
+        self.tokens.check()
+        sent, self.sent = self.sent, []
+        return sent
+
+    def takes(self, *pools: str) -> None:
+        for pool in pools:
+            assert self.tokens.take((pool,), Waiter()) is ADMITTED
+
+    def applies(self, version: int, cap: int | None) -> None:
+        self.rule = CapRule(cap, NAME if cap is not None else "")
+        self.tokens.apply(version, lambda: self.done.append(version), {"ip"})
+
+
+@pytest.mark.parametrize("pools", [HERE[:3], HERE[:6], HERE[:8]])
+def test_peers_hear_of_a_version_once_every_pool_has_its_rule(pools: list[str]) -> None:
+    shard = Shard(None)
+    shard.takes(*pools)
+    shard.applies(1, 5)
+    passes = 0
+    while shard.tokens.changing:
+        assert ("sync", 1) not in shard.flush()
+        shard.tokens.change_some()
+        passes += 1
+    assert ("sync", 1) in shard.flush()
+    assert passes == (0 if len(pools) == 3 else len(pools) // 3 + 1)
+    assert all(each["cap"] == 5 for each in shard.tokens.describe()["home"])
+
+
+def test_use_without_a_cap_is_reported_before_the_version_is_told() -> None:
+    shard = Shard(None)
+    shard.takes(*AWAY[:8])
+    shard.applies(1, 5)
+    said: list[Any] = []
+    while shard.tokens.changing:
+        said += shard.end_pass()
+    assert sorted(said[:-1]) == [("report", pool, 1) for pool in sorted(AWAY[:8])]
+    assert said[-1] == ("sync", 1)
+
+
+def test_who_asks_is_decided_by_the_new_rule_though_its_pool_was_not_visited_yet() -> None:
+    shard = Shard(5)
+    for pool in HERE[:8]:
+        shard.takes(pool)
+    shard.applies(1, 1)
+    shard.applies(2, 0)
+    refused = shard.tokens.take((HERE[7], "listener:A"), Waiter())
+    assert refused is ADMITTED, "a token at hand, under the earlier rule"
+    shard.hears(("borrow", HERE[6], 1, 1, 1, 1, False))
+    assert ("refuse", HERE[6], 1, 0, NAME, 2, False) in shard.flush()
+
+
+def test_those_who_wait_are_served_at_once() -> None:
+    shard = Shard(1)
+    shard.takes(*HERE[:7])
+    here, away = Waiter(), Waiter()
+    shard.hears(("borrow", HERE[7], 1, 1, 7, 7, False))
+    shard.flush()
+    for pool, waiter in ((HERE[7], here), (AWAY[0], away)):
+        assert shard.tokens.take((pool,), waiter) is None
+    assert ("reclaim", HERE[7], False) in shard.flush()
+    shard.applies(1, 3)
+    shard.flush()
+    assert (here.decision, away.decision) == (ADMITTED, None)
+    shard.applies(2, None)
+    shard.flush()
+    assert away.decision is ADMITTED
+
+
+def test_versions_that_come_meanwhile_are_done_in_their_order() -> None:
+    shard = Shard(5)
+    shard.takes(*HERE[:8])
+    shard.applies(1, 6)
+    shard.end_pass()
+    shard.applies(2, 7)
+    shard.tokens.apply(3, lambda: shard.done.append(3), {"broker"})
+    told = [item for _ in range(8) for item in shard.end_pass() if item[0] == "sync"]
+    assert told == [("sync", 1), ("sync", 2), ("sync", 3)]
+    shard.hears(("sync", 3), ("synced", 3))
+    shard.flush()
+    assert shard.done == [1, 2, 3]
+    assert all(each["cap"] == 7 for each in shard.tokens.describe()["home"])
+
+
+@pytest.mark.parametrize("is_met", [False, True])
+def test_a_pool_that_is_forgotten_meanwhile_is_left_alone(is_met: bool) -> None:
+    shard = Shard(None, is_met=is_met)
+    for pool in HERE[:8]:
+        shard.takes(pool)
+        shard.tokens.release((pool,))
+    shard.applies(1, 6)
+    for now_s in range(0, 40, 2):
+        shard.tokens.tick(float(now_s))
+    assert shard.tokens.totals().pools == 0
+    while shard.tokens.changing:
+        shard.end_pass()
+    assert shard.tokens.totals().pools == 0
+
+
+def test_a_pool_that_is_new_meanwhile_has_the_new_rule() -> None:
+    shard = Shard(5)
+    shard.takes(*HERE[:8])
+    shard.applies(1, 1)
+    shard.takes(HERE[9])
+    assert shard.tokens.take((HERE[9],), Waiter()) == Refused(HERE[9], CapRule(1, NAME), 1)
