@@ -89,6 +89,10 @@ class Cache:
 
     def change(self, pool: HolderPool, rule: CapRule) -> None:
         """The pool has another rule. A cap that appears makes use beyond what is held known to the home."""
+        before = pool.rule
+        if (before.cap is None) == (rule.cap is None):
+            pool.rule = rule  # what is held limits it as before, or nothing does
+            return
         self._count_away(pool, -1)
         pool.rule = rule
         pool.away = int(rule.cap is not None)

@@ -18,7 +18,7 @@ from shards.tokens.ledger import Ledger
 from shards.tokens.pool import Pool, PoolTable
 from shards.tokens.waiting import Waiting
 
-PIECE: Final = 500
+PIECE: Final = 1000
 
 Change = tuple[int, Callable[[], None]]
 """A version, and what to call when it is done."""
