@@ -35,7 +35,8 @@ _scratch = memoryview(bytearray(_READ_SIZE))
 class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
-    `room`: whether another call may be queued (K3).
+    `room`: whether another call may be queued (K3). `one_way`: it has the messages of tokens and rates, for which accepting
+    waits, so their answers are waited for awake.
     """
 
     def __init__(
@@ -102,6 +103,8 @@ class Link:
 
     def _write(self, body: bytes) -> None:
         frame = len(body).to_bytes(4, "big") + body
+        if self.one_way:
+            self._poller.expect()
         if self._unsent:
             self._unsent += frame
         else:
@@ -131,6 +134,8 @@ class Link:
         if events & EPOLLOUT and self._unsent:
             self._write_unsent()
         if not self.closed:
+            if self.one_way:
+                self._poller.expect()
             self._read()
 
     def _write_unsent(self) -> None:

@@ -1,23 +1,27 @@
 """The poller beside trio's tasks."""
 
+import itertools
 import os
 
 import pytest
 import trio
 
-from shards.mesh.poller import Calling, Poller
+from shards.mesh.poller import EXPECTED_NS, Calling, Poller
 
 
 class Watched:
-    """An epoll set that tells when it was waited in."""
+    """An epoll set that tells when it was waited in, and counts in `asked[0]` how often it was only asked."""
 
-    def __init__(self, epoll, waited):
+    def __init__(self, epoll, waited, asked=None):
         self._epoll = epoll
         self._waited = waited
+        self._asked = asked if asked is not None else [0]
 
     def poll(self, timeout, events):
         if timeout:
             self._waited()
+        else:
+            self._asked[0] += 1
         return self._epoll.poll(timeout, events)
 
     def __getattr__(self, name):
@@ -57,3 +61,29 @@ async def test_it_does_not_wait_while_a_task_is_to_run(pollers):
         poller.close()
     os.close(readable), os.close(writable)
     assert True not in waits
+
+
+@pytest.mark.parametrize("is_expected", [False, True])
+async def test_what_is_expected_is_waited_for_awake(is_expected):
+    """It asks the kernel once after a pass and then sleeps in it; or asks until the time is over, and then sleeps."""
+    asked, slept = [0], trio.Event()
+    now_ns = itertools.count(0, EXPECTED_NS // 10)
+    async with trio.open_nursery() as nursery:
+        poller = Poller(clock_ns=now_ns.__next__)
+        readable, writable = os.pipe()
+
+        def told(_):
+            os.read(readable, 1)
+            asked[0] = 0
+            if is_expected:
+                poller.expect()
+
+        poller._epoll = Watched(poller._epoll, slept.set, asked)
+        await nursery.start(poller.run)
+        poller.watch(readable, Calling(told))
+        os.write(writable, b"x")
+        await slept.wait()
+        nursery.cancel_scope.cancel()
+    poller.close()
+    os.close(readable), os.close(writable)
+    assert (asked[0] > 5) == is_expected
