@@ -13,6 +13,7 @@ Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHe
 from __future__ import annotations
 
 import time
+from operator import attrgetter
 from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
@@ -24,7 +25,7 @@ from broker.serve.channel import Channel
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
-from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
+from shards.quotas.sharded_quotas import KINDS, RecordedCharge, ShardedQuotas
 
 _PRODUCE, _FETCH, _SHARE_FETCH = 0, 1, 78
 FETCHES = (_FETCH, _SHARE_FETCH)
@@ -40,6 +41,10 @@ class _Charge(NamedTuple):
     throttle_ms: int
     amount: float
     at_ms: int
+
+
+_NO_CHARGE = _Charge(REQUEST, 0, 0, 0)
+_throttle_ms = attrgetter("throttle_ms")
 
 
 class Throttling:
@@ -96,24 +101,37 @@ class Throttling:
             encoded = wire.encode_response(call, response)
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
+        user, client_id, charge = call.user, call.client_id or "", self._meters.charge
+        recorded = gather([charge(kind, user, client_id, amount) for kind, amount in asked])
+        return then(recorded, lambda answers: self._charged(channel, call, response, encoded, asked, answers))
 
-        def charged(charges: list[_Charge]) -> MaybeDeferred[bytes | None]:
-            back = self._charge_back(call, charges)
-            return then(back, lambda _: self._finish(channel, call, response, encoded, charges))
-
-        return then(gather([self._charge(call, kind, amount) for kind, amount in asked]), charged)
-
-    def _charge(self, call: Call, kind: str, amount: float) -> MaybeDeferred[_Charge]:
-        metered = self._meters.charge(kind, call.user, call.client_id or "", amount)
-        return then(metered, lambda each: _Charge(kind, each.throttle_ms, amount, each.at_ms))
-
-    def _charge_back(self, call: Call, charges: list[_Charge]) -> MaybeDeferred[None]:
-        """Takes back the bytes of a Fetch that its own quota let pass and the request quota throttles."""
-        if any(charge.throttle_ms for charge in charges):
-            for charge in charges:
-                if charge.kind == FETCH and not charge.throttle_ms:
-                    return then(self._charge(call, FETCH, -charge.amount), lambda _: None)
-        return None
+    def _charged(
+        self,
+        channel: Channel,
+        call: Call,
+        response: Message | None,
+        encoded: bytes | None,
+        asked: list[tuple[str, float]],
+        answers: list[RecordedCharge],
+    ) -> MaybeDeferred[bytes | None]:
+        """Every quota that applies has answered; the bytes of a Fetch that its own quota let pass and the request quota
+        throttles are taken back."""
+        charges = [
+            _Charge(kind, each.throttle_ms, amount, each.at_ms)
+            for (kind, amount), each in zip(asked, answers, strict=True)
+        ]
+        if call.mutations or call.throttle_ms:
+            charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations, 0))
+        for charge in charges:
+            self._tell(channel, call, charge)
+        worst = max(charges, key=_throttle_ms, default=_NO_CHARGE)
+        if not worst.throttle_ms:
+            return encoded
+        for charge in charges:
+            if charge.kind == FETCH and not charge.throttle_ms:
+                back = self._meters.charge(FETCH, call.user, call.client_id or "", -charge.amount)
+                return then(back, lambda _: self._throttled(channel, call, response, worst))
+        return self._throttled(channel, call, response, worst)
 
     def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
         """The charges of a request: (kind of quota, amount) for each quota that it counts against."""
@@ -122,21 +140,16 @@ class Throttling:
             charges.append((PRODUCE, size))
         elif call.api_key in FETCHES and encoded is not None:
             charges.append((FETCH, wire.body_size(call, encoded) + 4))
+        if not self.timed:
+            return charges
         if encoded is not None and not _is_exempt(call):
             charges.append((REQUEST, handler_ms))
         else:
             self._meters.record_exempt(handler_ms)
         return charges
 
-    def _finish(
-        self, channel: Channel, call: Call, response: Message | None, encoded: bytes | None, charges: list[_Charge]
-    ) -> bytes | None:
-        charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations, 0))
-        for charge in charges:
-            self._tell(channel, call, charge)
-        worst = max(charges, key=lambda charge: charge.throttle_ms)
-        if not worst.throttle_ms:
-            return encoded
+    def _throttled(self, channel: Channel, call: Call, response: Message | None, worst: _Charge) -> bytes | None:
+        """The response that tells the delay, after which the channel is mute."""
         channel.throttle = worst.kind, worst.throttle_ms
         if call.withheld is not None:
             response = call.withheld()
@@ -157,8 +170,8 @@ class Throttling:
         """Journals the amount that a client's quota recorded: also without a delay, so that its windows can be checked."""
         if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
             return
-        match = self._meters.match(charge.kind, call.user, call.client_id or "")
-        if match.limit is None:
+        limit = self._meters.limit(charge.kind, call.user, call.client_id or "")
+        if limit is None:
             return
         if charge.throttle_ms:
             self._counters.throttled(charge.kind, charge.throttle_ms)
@@ -174,7 +187,7 @@ class Throttling:
             bytes_moved=int(charge.amount),
             throttle_ms=charge.throttle_ms,
             limit=charge.kind,
-            limit_value=match.limit,
+            limit_value=limit,
             version=self._image.version,
             at_ns=charge.at_ms * 1_000_000 or None,
         )

@@ -124,7 +124,7 @@ class FetchQuotaManager(ProduceQuotaManager):
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""
-        limit = self.table.match(user, client_id).limit
+        limit = self.table.limit(self.table.key(user, client_id))
         samples, size_ms = self.window
         return None if limit is None else limit * (samples - 1) * (size_ms / 1000)
 

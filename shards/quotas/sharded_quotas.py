@@ -32,7 +32,7 @@ from shards.limits.client_quota_managers import (
     FetchQuotaManager,
     ProduceQuotaManager,
 )
-from shards.limits.precedence import Match, QuotaTable
+from shards.limits.precedence import QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.tokens.homes import home_of
@@ -43,6 +43,11 @@ EXPIRED_AT_ONCE: Final = 2000
 
 Call = Callable[..., Deferred[Any]]
 """mesh.call: (peer, method, *args) -> value."""
+
+
+_Client = tuple[int, float | None]
+"""The shard at which a client is metered, and its quota."""
+_MOST_KNOWN: Final = 100_000
 
 
 class RecordedCharge(NamedTuple):
@@ -66,6 +71,7 @@ class ShardedQuotas:
         self._call = call
         self._now_ms = now_ms
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
+        self._clients: dict[tuple[str, str, str], _Client] = {}  # what `_look_up` found in this version
         self._throttles: dict[tuple[str, str, str], Average] = {}
         self._mutation_rates: dict[tuple[str, str], Rate] = {}
         self._began = False
@@ -109,6 +115,7 @@ class ShardedQuotas:
                 for whose in ("", "controller.")
             ]
             self._build(*windows)
+        self._clients.clear()
         for kind in KINDS:
             now = {
                 entity: quotas[kind]
@@ -126,10 +133,18 @@ class ShardedQuotas:
         table: QuotaTable = self._managers[kind].table
         return table.in_use
 
-    def match(self, kind: str, user: str, client_id: str) -> Match:
-        """Which quota holds for a client, and the key it is metered under."""
+    def limit(self, kind: str, user: str, client_id: str) -> float | None:
+        """The quota that holds for a client; None: it has none."""
+        return (self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id))[1]
+
+    def _look_up(self, kind: str, user: str, client_id: str) -> _Client:
+        """Where a client is metered, and its quota; remembered until a quota changes."""
+        if len(self._clients) >= _MOST_KNOWN:
+            self._clients.clear()
         table: QuotaTable = self._managers[kind].table
-        return table.match(user, client_id)
+        found = self._home(kind, table, user, client_id), table.limit(table.key(user, client_id))
+        self._clients[kind, user, client_id] = found
+        return found
 
     def charge(
         self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False
@@ -138,7 +153,7 @@ class ShardedQuotas:
         table: QuotaTable = self._managers[kind].table
         if not table.in_use:
             return NOTHING_RECORDED
-        home = self._home(kind, table, user, client_id)
+        home, _ = self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id)
         if home == self._me:
             return self._charge_here(kind, user, client_id, amount, strict)
         return self._charge_there(home, kind, user, client_id, amount, strict)
@@ -234,7 +249,7 @@ class ShardedQuotas:
             key = (kind, *manager.table.key(user, client_id))
             average = self._throttles.setdefault(key, Average(manager.window))
             average.record(charged.throttle_ms, now_ms=now_ms)
-        return RecordedCharge(*charged, now_ms)
+        return RecordedCharge(charged.accepted, charged.throttle_ms, now_ms)
 
     def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
