@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 from batches import batch
 from harness import admitted, connect, running, until
-from raw import answer, produce, produced, request, string
+from raw import answer, array, fetch, produce, produced, request, string
 
-PRODUCE, FETCH, DESCRIBE_CONFIGS, DELETE_GROUPS = 0, 1, 32, 42
+PRODUCE, DESCRIBE_CONFIGS, DELETE_GROUPS = 0, 32, 42
 BATCH, BATCHES = 100_000, 10
 
 
@@ -20,10 +20,6 @@ def cluster(tmp_path_factory):
         pids = cluster.processes()
         yield cluster
         assert cluster.processes() == pids, "a process died"
-
-
-def array(*items: bytes) -> bytes:
-    return struct.pack(">i", len(items)) + b"".join(items)
 
 
 def null_batches(count: int) -> bytes:
@@ -55,11 +51,7 @@ def test_a_resource_that_is_named_thousands_of_times_is_told_once(cluster):
     assert len(described) < 200_000
 
 
-def fetch() -> bytes:
-    """Fetch 4 of all that the topic has."""
-    partition = struct.pack(">iqi", 0, 0, 50 << 20)
-    body = struct.pack(">iiiib", -1, 0, 1, 50 << 20, 0) + array(string("t") + array(partition))
-    return request(FETCH, 4, "c", body)
+FETCH_ALL = fetch("c", "t", max_bytes=50 << 20)
 
 
 def test_while_others_read_nothing_a_fetch_is_answered_with_one_batch(cluster):
@@ -70,14 +62,14 @@ def test_while_others_read_nothing_a_fetch_is_answered_with_one_batch(cluster):
             assert produced(answer(good)).error == 0
 
         def fetched() -> int:
-            good.sendall(fetch())
+            good.sendall(FETCH_ALL)
             return len(answer(good)) // BATCH
 
         def one_more_reads_nothing() -> bool:
             sock = stack.enter_context(socket.socket())
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sock.connect(cluster.address)
-            sock.sendall(fetch() * 40)
+            sock.sendall(FETCH_ALL * 40)
             return fetched() == 1
 
         assert fetched() == BATCHES

@@ -1,11 +1,9 @@
 """Produce requests that one connection sends without waiting for answers are stored in their order, however large they are."""
 
-import struct
-
 import pytest
 from batches import batch, values_of
 from harness import connect, running, until
-from raw import answer, request, string
+from raw import answer, fetch, produce_each, string
 
 PARTITIONS = 600
 
@@ -16,21 +14,13 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-def array(*items: bytes) -> bytes:
-    return struct.pack(">i", len(items)) + b"".join(items)
-
-
 def produce(value: bytes, *partitions: int, acks: int = 1) -> bytes:
     """Produce 7 of one record for each partition."""
-    raw = batch(value)
-    data = (struct.pack(">ii", number, len(raw)) + raw for number in partitions)
-    return request(0, 7, "c", struct.pack(">hhi", -1, acks, 30_000) + array(string("t") + array(*data)))
+    return produce_each("c", "t", partitions, batch(value), acks=acks)
 
 
 def fetched(sock, partition: int) -> list[bytes]:
-    asked = struct.pack(">iqi", partition, 0, 1 << 20)
-    body = struct.pack(">iiiib", -1, 0, 1, 1 << 20, 0) + array(string("t") + array(asked))
-    sock.sendall(request(1, 4, "c", body))
+    sock.sendall(fetch("c", "t", partition))
     answered = answer(sock)
     at = 4 + 4 + 4 + len(string("t")) + 4 + 4 + 2 + 8 + 8 + 4
     return values_of(answered[at + 4 :])

@@ -9,7 +9,7 @@ import pytest
 from batches import batch
 from confluent_kafka import Consumer, TopicPartition
 from harness import admitted, connect, running, until
-from raw import produce, request, string
+from raw import fetch, produce
 
 HALF_A_FRAME = struct.pack(">i", 1000) + b"x" * 500
 
@@ -47,10 +47,7 @@ def open_tls(cluster):
     return context.wrap_socket(connect(cluster.listeners["TLS"][0]), server_hostname="localhost")
 
 
-def fetch(max_wait_ms):
-    """Fetch 4 of an empty partition, which waits for a byte."""
-    body = struct.pack(">iiiib", -1, max_wait_ms, 1, 1 << 20, 0) + struct.pack(">i", 1) + string("empty")
-    return request(1, 4, "consumer", body + struct.pack(">iiqi", 1, 0, 0, 1 << 20))
+FETCH = fetch("consumer", "empty", max_wait_ms=30_000)  # it waits
 
 
 def stored(cluster, partition):
@@ -85,12 +82,12 @@ def test_a_record_that_asks_for_no_answer_and_the_end_are_stored_and_closed(clus
     )
 
 
-@pytest.mark.parametrize("more", [b"", fetch(30_000), HALF_A_FRAME], ids=["alone", "pipelined", "half"])
+@pytest.mark.parametrize("more", [b"", FETCH, HALF_A_FRAME], ids=["alone", "pipelined", "half"])
 def test_a_long_poll_of_a_client_that_has_left(cluster, more):
     for _ in range(20):
         with connect(cluster.listeners["PLAIN"][0]) as sock:
             assert admitted(sock)
-            sock.sendall(fetch(30_000) + more)
+            sock.sendall(FETCH + more)
     nothing_is_open(cluster)
 
 
@@ -98,6 +95,6 @@ def test_a_long_poll_over_tls_of_a_client_that_has_left(cluster):
     for _ in range(10):
         with open_tls(cluster) as sock:
             assert admitted(sock)
-            sock.sendall(fetch(30_000))
+            sock.sendall(FETCH)
             sock.sendall(HALF_A_FRAME)
     nothing_is_open(cluster)

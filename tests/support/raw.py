@@ -1,9 +1,10 @@
-"""Kafka requests byte by byte, for tests that drive sockets themselves: Produce 7, CreateTopics 4 and 6."""
+"""Kafka requests byte by byte, for tests that drive sockets themselves: Produce 7, Fetch 4, CreateTopics 4 and 6."""
 
 from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 THROTTLING_QUOTA_EXCEEDED = 89
@@ -11,6 +12,10 @@ THROTTLING_QUOTA_EXCEEDED = 89
 
 def string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
+
+
+def array(*items: bytes) -> bytes:
+    return struct.pack(">i", len(items)) + b"".join(items)
 
 
 def request(api_key: int, version: int, client_id: str, body: bytes, *, flexible: bool = False) -> bytes:
@@ -21,9 +26,20 @@ def request(api_key: int, version: int, client_id: str, body: bytes, *, flexible
 
 def produce(client_id: str, topic: str, partition: int, batch: bytes, *, acks: int = 1) -> bytes:
     """Produce 7 of one batch."""
-    body = struct.pack(">hhi", -1, acks, 30_000) + struct.pack(">i", 1) + string(topic)
-    body += struct.pack(">iii", 1, partition, len(batch)) + batch
-    return request(0, 7, client_id, body)
+    return produce_each(client_id, topic, [partition], batch, acks=acks)
+
+
+def produce_each(client_id: str, topic: str, partitions: Iterable[int], batch: bytes, *, acks: int = 1) -> bytes:
+    """Produce 7 of the same batch for each partition."""
+    data = (struct.pack(">ii", partition, len(batch)) + batch for partition in partitions)
+    return request(0, 7, client_id, struct.pack(">hhi", -1, acks, 30_000) + array(string(topic) + array(*data)))
+
+
+def fetch(client_id: str, topic: str, partition: int = 0, *, max_wait_ms: int = 0, max_bytes: int = 1 << 20) -> bytes:
+    """Fetch 4 of one partition from its beginning; it waits for a byte."""
+    asked = struct.pack(">iqi", partition, 0, max_bytes)
+    body = struct.pack(">iiiib", -1, max_wait_ms, 1, max_bytes, 0) + array(string(topic) + array(asked))
+    return request(1, 4, client_id, body)
 
 
 class Produced(NamedTuple):
