@@ -22,7 +22,9 @@ REQUEST = "request_percentage"
 MUTATION = "controller_mutation_rate"
 
 IDLE_MS = 3_600_000  # Kafka drops a sensor that was not used for an hour
-_MOST_KNOWN = 100_000
+MOST_KNOWN = 100_000
+LONGEST_KNOWN = 200
+"""What is looked up for a client is remembered for so many clients, of ids with so many characters: clients choose them."""
 _PERCENT_PER_NANO = 100.0 / 1e9
 
 
@@ -69,7 +71,7 @@ class _ClientQuotaManager(Generic[Sensor]):
 
     def _resolve(self, user: str, client_id: str) -> tuple[Sensor, float | None]:
         """The sensor and the limit of a client, looked up anew after a change of any quota."""
-        if self._version != self.table.version or len(self._known) >= _MOST_KNOWN:
+        if self._version != self.table.version or len(self._known) >= MOST_KNOWN:
             self._known.clear()
             self._version = self.table.version
         client = (user, client_id)
@@ -79,7 +81,9 @@ class _ClientQuotaManager(Generic[Sensor]):
             sensor = self.sensors.get(key)
             if sensor is None:
                 sensor = self.sensors[key] = self.sensor(self.window)
-            found = self._known[client] = (sensor, self.table.limit(key))
+            found = sensor, self.table.limit(key)
+            if len(client_id) <= LONGEST_KNOWN:
+                self._known[client] = found
         return found
 
 

@@ -21,6 +21,7 @@ P4  The poller does not wait by itself while a task is to run. One that becomes 
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Callable
@@ -165,6 +166,8 @@ class Poller:
         ready: list[tuple[int, int]] = []
         while not ready and self.clock_ns() < self._expected_ns:
             ready = self._epoll.poll(0, _EVENTS_PER_PASS)
+            if not ready:
+                os.sched_yield()  # it may be on the very core that the other process needs
         return ready or self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)
 
     def run_pass(self) -> bool:

@@ -23,6 +23,8 @@ from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.average import Average
 from shards.limits.client_quota_managers import (
     FETCH,
+    LONGEST_KNOWN,
+    MOST_KNOWN,
     MUTATION,
     PRODUCE,
     REQUEST,
@@ -47,7 +49,6 @@ Call = Callable[..., Deferred[Any]]
 
 _Client = tuple[int, float | None]
 """The shard at which a client is metered, and its quota."""
-_MOST_KNOWN: Final = 100_000
 
 
 class RecordedCharge(NamedTuple):
@@ -139,11 +140,12 @@ class ShardedQuotas:
 
     def _look_up(self, kind: str, user: str, client_id: str) -> _Client:
         """Where a client is metered, and its quota; remembered until a quota changes."""
-        if len(self._clients) >= _MOST_KNOWN:
+        if len(self._clients) >= MOST_KNOWN:
             self._clients.clear()
         table: QuotaTable = self._managers[kind].table
         found = self._home(kind, table, user, client_id), table.limit(table.key(user, client_id))
-        self._clients[kind, user, client_id] = found
+        if len(client_id) <= LONGEST_KNOWN:
+            self._clients[kind, user, client_id] = found
         return found
 
     def charge(

@@ -15,13 +15,14 @@ from typing import Final
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
+from shards.tokens.peers import Peers
 from shards.tokens.pool import Pool, PoolTable
 from shards.tokens.waiting import Waiting
 
 PIECE: Final = 1000
 
-Change = tuple[int, Callable[[], None]]
-"""A version, and what to call when it is done."""
+Change = tuple[int, Callable[[], None], bool]
+"""A version, what to call when it is done, and whether every pool has to be looked at for it."""
 
 
 class Changes:
@@ -35,6 +36,7 @@ class Changes:
         cache: Cache,
         ledger: Ledger,
         waiting: Waiting,
+        peers: Peers,
         *,
         piece: int,
         over: Callable[[int, Callable[[], None]], None],
@@ -44,6 +46,7 @@ class Changes:
         self._cache = cache
         self._ledger = ledger
         self._waiting = waiting
+        self._peers = peers
         self._piece: Final = piece
         self._over = over
         self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
@@ -64,9 +67,9 @@ class Changes:
             if self._rest is None:
                 self._end(version, done)
             else:
-                self._next.append((version, done))
+                self._next.append((version, done, False))
             return
-        self._next.append((version, done))
+        self._next.append((version, done, True))
         if self._rest is None:
             self._sweep()
         waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._waiting.queues.pools()))
@@ -83,8 +86,10 @@ class Changes:
         if len(piece) == self._piece:
             return True
         self._rest = self._table.changing = None
-        for version, done in self._swept:
+        for version, done, _ in self._swept:
             self._end(version, done)
+        while self._next and not self._next[0][2]:
+            self._end(*self._next.popleft()[:2])
         if self._next:
             self._sweep()
         return self._rest is not None
@@ -99,6 +104,8 @@ class Changes:
             self._ledger.enforce(pool)
         elif isinstance(pool, HolderPool):
             self._cache.change(pool, rule)
+            if self._peers.is_dead(pool.home):  # it can't revoke what was taken under the earlier rule until now (T3)
+                self._waiting.discard(pool)
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""

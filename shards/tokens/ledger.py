@@ -17,7 +17,7 @@ L6  When more tokens are out than the cap allows, every holder is asked for the 
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from shards.limits.caps import CapRule
 from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
@@ -72,6 +72,11 @@ class Ledger:
             self._limit(pool)
             self._table.add(pool)
         return pool
+
+    def _as_it_is(self, key: str) -> HomePool:
+        """A known pool, though a change may not have come to it: what it was granted is put right before its rule is enforced."""
+        pool: Any = self._table.pools[key]
+        return cast(HomePool, pool)
 
     # From holders
 
@@ -169,8 +174,8 @@ class Ledger:
     def heard(self, peer: int) -> None:
         """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
         for key, n in self.grants.settle(peer).items():
+            self._as_it_is(key).granted -= n
             pool = self.pool_of(key)
-            pool.granted -= n
             if n and self.on_reclaim is not None:
                 self.on_reclaim(key, peer, n, False)
             self._settle(pool)
@@ -179,7 +184,7 @@ class Ledger:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
         lost = self.grants.drop(peer)
         for key, n in lost.items():
-            self.pool_of(key).granted -= n
+            self._as_it_is(key).granted -= n
         if lost and self.on_loss is not None:
             self.on_loss(peer, lost)
         self._forget_borrows(peer)

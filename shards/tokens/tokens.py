@@ -84,7 +84,7 @@ class Tokens:
         self._waiting.version = version
         self._ledger.in_flight = self._waiting.in_flight
         self._changes = Changes(
-            version, self._table, self._cache, self._ledger, self._waiting, piece=piece, over=self._over
+            version, self._table, self._cache, self._ledger, self._waiting, self._peers, piece=piece, over=self._over
         )
         self._applied: deque[tuple[int, Callable[[], None]]] = deque()
         self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed

@@ -19,6 +19,7 @@ from simulation.crossing import (
     returned_unheard,
     returned_within_a_pass,
     revoked_while_all_are_told,
+    taken_of_a_dead_home_before_the_sweep,
     unanswered_at_once,
     vanished_client,
 )
@@ -514,6 +515,10 @@ def test_a_home_that_is_back_grants_nothing_before_all_have_told_what_they_use()
 @pytest.mark.parametrize("dead_before", [False, True])
 def test_what_a_dead_home_cannot_revoke_its_holder_gives_up(dead_before: bool, piece: int) -> None:
     changed_as_the_home_dies(dead_before=dead_before, piece=piece)
+
+
+def test_what_was_taken_of_a_dead_home_before_the_sweep_is_given_up() -> None:
+    taken_of_a_dead_home_before_the_sweep()
 
 
 def test_nobody_is_done_before_he_has_read_what_he_is_to_revoke() -> None:

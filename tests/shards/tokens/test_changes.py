@@ -156,3 +156,26 @@ def test_a_pool_that_is_new_meanwhile_has_the_new_rule() -> None:
     shard.applies(1, 1)
     shard.takes(HERE[9])
     assert shard.tokens.take((HERE[9],), Waiter()) == Refused(HERE[9], CapRule(1, NAME), 1)
+
+
+def test_versions_of_something_else_need_no_sweep_of_their_own() -> None:
+    shard = Shard(5)
+    shard.takes(*HERE[:8])
+    shard.applies(1, 6)
+    version = 1
+    for _ in range(20):
+        version += 1
+        shard.tokens.apply(version, lambda: None, ())
+        shard.end_pass()
+    assert not shard.tokens.changing
+
+
+def test_what_a_dead_holder_had_is_free_before_the_new_rule_is_enforced() -> None:
+    shard = Shard(10)
+    shard.takes(*HERE[:8], HERE[8], HERE[8], HERE[8])
+    shard.hears(("borrow", HERE[8], 4, 4, 1, 4, False))
+    shard.flush()
+    shard.applies(1, 5)
+    shard.tokens.peer_down(1)
+    shard.flush()
+    assert shard.tokens.reclaims == 0

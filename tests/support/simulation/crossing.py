@@ -304,6 +304,26 @@ def _know_more_pools(cluster: SimulatedCluster) -> None:
     cluster.run()
 
 
+def taken_of_a_dead_home_before_the_sweep() -> None:
+    """A home is dead when a cap appears. Before the sweep comes to its pool, a holder takes more tokens for connections that
+    wait for their rate. Raises Violation if they are let in when all are done."""
+    cluster = SimulatedCluster(3, piece=1)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    _know_more_pools(cluster)
+    cluster.open(1, on=away)
+    cluster.kill(home)
+    world.push({**world.versions[-1], cluster.pool: CapRule(1, PER_IP)})
+    world.apply(away, how="unknown")
+    world.end_pass(away)
+    late = [world.arrive(away, (cluster.pool, "listener:A"), rated=True) for _ in range(3)]
+    cluster.run()
+    for connection in late:
+        world.resume(connection)
+    cluster.run()
+    cluster.restart(home)
+    cluster.finish()
+
+
 def returned_within_a_pass() -> None:
     """A shard reads in one pass what its home asks it to revoke, that the home died, and that it is back. Fails if the new
     incarnation gets the answer."""

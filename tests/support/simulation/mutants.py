@@ -28,6 +28,7 @@ from simulation.crossing import (
     reported_as_the_home_dies,
     returned_within_a_pass,
     revoked_while_all_are_told,
+    taken_of_a_dead_home_before_the_sweep,
     unanswered_at_once,
     vanished_client,
 )
@@ -264,6 +265,9 @@ MUTANTS = [
     _line(Tokens, "peer_down", "self._applied or self._changes.under_way", "self._applied", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
+    _line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
+        script=taken_of_a_dead_home_before_the_sweep
+    ),
     _line(Changes, "_sweep", "self._table.changing = self.refresh", "pass", "7"),
     _line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
 ]
@@ -292,7 +296,7 @@ SEEN = {
     "refuses_as_soon_as_it_is_dry": 0,
     "refuses_without_a_probe": 1,
     "covers_latecomers_with_an_old_probe": 1,
-    "forgets_who_cancelled": 26,
+    "forgets_who_cancelled": 7,
     "refuses_latecomers": 1,
     "ignores_reclaim": 4,
     "caches_while_tight": 1,
