@@ -61,9 +61,9 @@ def binary(name: str) -> str:
 
 
 @contextmanager
-def accept_loop(answer_bytes: int = 0) -> Iterator[Server]:
+def accept_loop(answer_bytes: int = 0, processes: int = SHARDS) -> Iterator[Server]:
     """The bare C accept loop, as many processes as Turnstile has shards; with `answer_bytes` it answers what it reads."""
-    command = [binary("accept_loop"), str(SHARDS), str(answer_bytes)]
+    command = [binary("accept_loop"), str(processes), str(answer_bytes)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
