@@ -87,9 +87,15 @@ def place(where):
     return where["broker"], where["shard"], where["epoch"]
 
 
-def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster):
+@pytest.mark.parametrize("others", [0, 6000], ids=["few addresses", "and so many that a change visits them in pieces"])
+def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster, others):
     changes = [(0, 0, 50)]  # asked, returned, value
-    with storm(cluster, "--connections", "100000", "--rate", "1000", "--hold", "0.3", cut=True):
+    with contextlib.ExitStack() as stack:
+        if others:
+            crowd = ("--sources", "127.64.0.0/18", "--connections", "100000", "--rate", "3000", "--hold", "0")
+            stack.enter_context(storm(cluster, *crowd, cut=True))
+            cluster.until_decided(others)
+        stack.enter_context(storm(cluster, "--connections", "100000", "--rate", "1000", "--hold", "0.3", cut=True))
         for value in (50, 5, 20, 2, 40, 1):
             cluster.until_decided(200)
             asked = time.monotonic_ns()
