@@ -96,16 +96,12 @@ class Changes:
 
     def refresh(self, pool: Pool) -> None:
         """A pool that nobody waits for gets the rule of the newest version."""
-        rule = self._table.rule_of(pool.key)
-        if rule == pool.rule:
+        if not self._renew(pool):
             return
         if isinstance(pool, HomePool):
-            self._ledger.change(pool, rule)
             self._ledger.enforce(pool)
-        elif isinstance(pool, HolderPool):
-            self._cache.change(pool, rule)
-            if self._peers.is_dead(pool.home):  # it can't revoke what was taken under the earlier rule until now (T3)
-                self._waiting.discard(pool)
+        elif isinstance(pool, HolderPool) and self._peers.is_dead(pool.home):
+            self._waiting.discard(pool)  # it can't revoke what was taken under the earlier rule until now (T3)
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""
@@ -115,20 +111,22 @@ class Changes:
 
     def _change(self, pools: list[Pool]) -> None:
         """Gives each of these pools its rule, and only then serves, reclaims and revokes by the new rules."""
-        changed: list[Pool] = []
-        for pool in pools:
-            rule = self._table.rule_of(pool.key)
-            if rule != pool.rule:
-                changed.append(pool)
-                if isinstance(pool, HomePool):
-                    self._ledger.change(pool, rule)
-                elif isinstance(pool, HolderPool):
-                    self._cache.change(pool, rule)
-        for pool in changed:
+        for pool in [pool for pool in pools if self._renew(pool)]:
             if isinstance(pool, HomePool):
                 self._ledger.enforce(pool)
             elif isinstance(pool, HolderPool):
                 self._waiting.serve(pool)
+
+    def _renew(self, pool: Pool) -> bool:
+        """Gives a pool the rule of the newest version; whether that is another one."""
+        rule = self._table.rule_of(pool.key)
+        if rule == pool.rule:
+            return False
+        if isinstance(pool, HomePool):
+            self._ledger.change(pool, rule)
+        elif isinstance(pool, HolderPool):
+            self._cache.change(pool, rule)
+        return True
 
     def _end(self, version: int, done: Callable[[], None]) -> None:
         self.version = version

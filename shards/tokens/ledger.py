@@ -75,8 +75,7 @@ class Ledger:
 
     def _as_it_is(self, key: str) -> HomePool:
         """A known pool, though a change may not have come to it: what it was granted is put right before its rule is enforced."""
-        pool: Any = self._table.pools[key]
-        return cast(HomePool, pool)
+        return cast(HomePool, self._table.pools[key])
 
     # From holders
 

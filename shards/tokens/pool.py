@@ -9,7 +9,7 @@ All pools of a shard are in one PoolTable, so that a decision costs one look-up 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
@@ -92,7 +92,7 @@ class PoolTable:
         self.rule_of = rule_of
         self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date, during a change (V1)
         self.pools: dict[str, Pool] = {}
-        self._few: dict[str, Pool] = {}  # see `few`
+        self.few: dict[str, Pool] = {}  # all but the pools of addresses, of which there may be a million
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools
@@ -103,27 +103,22 @@ class PoolTable:
         """Adds a pool; `due` returns it after one turn of the wheel."""
         self.pools[pool.key] = pool
         if not pool.key.startswith("ip:"):
-            self._few[pool.key] = pool
+            self.few[pool.key] = pool
         self._wheel[-1].append(pool)
 
     def forget(self, pool: Pool) -> None:
         """Removes a pool that `due` just returned."""
         del self.pools[pool.key]
-        self._few.pop(pool.key, None)
+        self.few.pop(pool.key, None)
 
     def matching(self, names: Collection[str]) -> list[Pool]:
         """The pools of these keys ("ip:10.0.0.1") and of these kinds ("ip": all addresses, "broker": all of them)."""
         found = {name: self.pools[name] for name in names if name in self.pools}
         kinds = {name for name in names if ":" not in name}
         if kinds:
-            candidates = self.pools if "ip" in kinds else self._few
+            candidates = self.pools if "ip" in kinds else self.few
             found.update((key, pool) for key, pool in candidates.items() if key.partition(":")[0] in kinds)
         return list(found.values())
-
-    @property
-    def few(self) -> Mapping[str, Pool]:
-        """All but the pools of addresses, of which there may be a million."""
-        return self._few
 
     def all_as_of_now(self) -> Iterator[Pool]:
         """Every pool that is known now, though it may be forgotten before its turn; later ones may be among them."""

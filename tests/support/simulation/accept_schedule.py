@@ -11,7 +11,7 @@ from typing import Any
 
 from simulation.accept_world import LISTENERS, AcceptWorld, Records
 from simulation.oracle import Oracle, require
-from simulation.world import PIECES, TTL_S
+from simulation.world import TTL_S, piece_of
 
 from broker.process.heartbeat import EVERY_S, Heartbeat
 
@@ -54,8 +54,7 @@ class AcceptSchedule:
         self.beaten_s = 0.0
         self.asked: set[int] = set()
         self.heartbeat = Heartbeat([(0, shard) for shard in range(shards)], now_s=0.0)
-        piece = random.Random(f"piece {seed}").choice(PIECES)
-        self.world = AcceptWorld(shards, ips, rated=rated, log=log, piece=piece)
+        self.world = AcceptWorld(shards, ips, rated=rated, log=log, piece=piece_of(seed))
         self.world.calm = calm and max(self.steps_s) < 0.1 and self.haste == 20
         self.oracle = Oracle(self.world)
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, cast
 
 from simulation.oracle import require
-from simulation.world import Node, SimulatedConnection, World
+from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
@@ -245,7 +245,7 @@ class AcceptWorld(World):
         *,
         rated: Collection[str] = (),
         log: Callable[[str], None] | None = None,
-        piece: int = 1000,
+        piece: int = ALL,
     ) -> None:
         self.pools = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
         self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulation.oracle import Oracle
-from simulation.world import Rules, SimulatedConnection, World
+from simulation.world import ALL, Rules, SimulatedConnection, World
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import ADMITTED, Refused
@@ -17,7 +17,7 @@ class SimulatedCluster:
     """Some shards, and connections from `ip` unless said otherwise. Checks every invariant after every verb. A change visits
     `piece` pools in a pass."""
 
-    def __init__(self, shards: int = 4, ip: str = "10.0.0.1", piece: int = 1000) -> None:
+    def __init__(self, shards: int = 4, ip: str = "10.0.0.1", piece: int = ALL) -> None:
         self.world = World(shards, piece=piece)
         self.oracle = Oracle(self.world)
         self.pool = f"ip:{ip}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, pending, refused
 from simulation.oracle import require
-from simulation.world import DEADLINE_S, SimulatedConnection
+from simulation.world import ALL, DEADLINE_S, SimulatedConnection
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
@@ -127,9 +127,9 @@ def left_at_home() -> SimulatedConnection:
     return late
 
 
-def reported_as_the_home_dies() -> None:
-    """A cap appears. One shard tells late of what it uses, and the home dies with what it asks another for. Raises Violation
-    if a connection in flight is let in when all are done: that other must not have been done while a report was due."""
+def _more_in_use_than_a_new_cap() -> tuple[SimulatedCluster, SimulatedConnection]:
+    """Two are open on a third shard, and one is in flight elsewhere, when a cap of 2 appears. Every shard has applied it, and
+    read nothing of that yet."""
     cluster = SimulatedCluster(3)
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
     third = 3 - home - away
@@ -140,6 +140,15 @@ def reported_as_the_home_dies() -> None:
     for shard in (home, away, third):
         world.apply(shard)
         world.end_pass(shard)
+    return cluster, late
+
+
+def reported_as_the_home_dies() -> None:
+    """A cap appears. One shard tells late of what it uses, and the home dies with what it asks another for. Raises Violation
+    if a connection in flight is let in when all are done: that other must not have been done while a report was due."""
+    cluster, late = _more_in_use_than_a_new_cap()
+    home, away = cluster.home, cluster.elsewhere
+    third = 3 - home - away
     drain(cluster, (home, away), (away, home), (home, away), (home, third), (away, third), (third, away))
     drain(cluster, (third, home))
     _home_dies(cluster, late)
@@ -217,16 +226,9 @@ def late_report() -> None:
 def revoked_while_all_are_told() -> None:
     """A cap appears over more than it allows. The home has told that it has the version before it reads what the others
     use, and asks them to revoke after that. Raises Violation if a connection in flight is let in when all are done."""
-    cluster = SimulatedCluster(3)
+    cluster, late = _more_in_use_than_a_new_cap()
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
     third = 3 - home - away
-    cluster.open(2, on=third)
-    late = world.arrive(away, (cluster.pool, "listener:A"), rated=True)
-    cluster.run()
-    world.push({cluster.pool: CapRule(2, PER_IP)})
-    for shard in range(3):
-        world.apply(shard)
-        world.end_pass(shard)
     drain(cluster, (home, away), (home, third), (away, third), (third, away), most=1)
     drain(cluster, (away, home), (third, home), most=1)
     world.resume(late)
@@ -266,7 +268,7 @@ def returned_unheard() -> None:
     cluster.finish()
 
 
-def _full_but_for_one_in_flight(piece: int = 1000) -> tuple[SimulatedCluster, SimulatedConnection]:
+def _full_but_for_one_in_flight(piece: int = ALL) -> tuple[SimulatedCluster, SimulatedConnection]:
     """A cap of 3: two are open on a third shard, and the other token is that of a connection in flight elsewhere."""
     cluster = SimulatedCluster(3, piece=piece)
     cluster.set_cap(3)
@@ -276,7 +278,7 @@ def _full_but_for_one_in_flight(piece: int = 1000) -> tuple[SimulatedCluster, Si
     return cluster, late
 
 
-def changed_as_the_home_dies(*, dead_before: bool, piece: int = 1000) -> None:
+def changed_as_the_home_dies(*, dead_before: bool, piece: int = ALL) -> None:
     """A cap is cut, and its home dies before it can revoke what a connection in flight holds: before or after its holder
     has applied the change, or while that visits its pools, `piece` in a pass. Raises Violation if that connection is let in
     when all are done."""

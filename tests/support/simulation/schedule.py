@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from simulation.oracle import Oracle, require
-from simulation.world import PIECES, TTL_S, Rules, World
+from simulation.world import ALL, TTL_S, Rules, World, piece_of
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Tokens
@@ -105,7 +105,7 @@ class Schedule:
             self.rated, self.resumes, self.closes, self.arrivals = 0.2, 0.04, 0.1, 0.6
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
-        self.piece = random.Random(f"piece {seed}").choice(PIECES)
+        self.piece = piece_of(seed)
         self.world = World(shards, tokens, log, piece=self.piece)
         self.oracle = Oracle(self.world)
 
@@ -265,7 +265,7 @@ class Schedule:
             return
         if node.pushed and draw.random() < 0.4:
             skip, how = draw.random() < 0.3, draw.choice(["exact", "exact", "kinds", "unknown"])
-            if how == "exact" and self.piece < 1000:
+            if how == "exact" and self.piece < ALL:
                 how = "kinds"  # else few changes visit all pools, in pieces
             world.apply(shard, skip=skip, how=how)
 

@@ -8,6 +8,7 @@ earlier incarnation, or to one, may arrive long after (`strays`).
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
@@ -21,9 +22,14 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnap
 
 Rules = dict[str, CapRule]
 TTL_S = 10.0
-PIECES = (1, 3, 1000, 1000, 1000, 1000)
-"""How many pools a change visits in one pass: some or all of them."""
+ALL = 1000
+"""More pools than any world has."""
 DEADLINE_S = 1.0
+
+
+def piece_of(seed: int) -> int:
+    """How many pools a change visits in one pass: in every third schedule only some of them."""
+    return random.Random(f"piece {seed}").choice((1, 3, ALL, ALL, ALL, ALL))
 
 
 class SimulatedConnection:
@@ -151,7 +157,7 @@ class World:
         tokens: Callable[..., Tokens] = Tokens,
         log: Callable[[str], None] | None = None,
         *,
-        piece: int = 1000,
+        piece: int = ALL,
     ) -> None:
         self.shards = shards
         self.make = tokens
@@ -452,15 +458,12 @@ class World:
             version = node.pushed.pop()
             node.pushed.clear()
         old, new = self.versions[before], self.versions[version]
-        changed: set[str] | None = {pool for pool in (*old, *new) if old.get(pool) != new.get(pool)}
-        if how == "kinds" and changed is not None:
+        changed = {pool for pool in (*old, *new) if old.get(pool) != new.get(pool)}
+        if how == "kinds":
             changed = {"quota", *(pool.partition(":")[0] for pool in changed)}
-        elif how == "unknown":
-            changed = None
-        self.tell("apply", shard, version, "unknown" if changed is None else sorted(changed))
-        self._apply(
-            node, version, None if changed is None else sorted(changed)
-        )  # in one order, whatever strings hash to
+        names = None if how == "unknown" else sorted(changed)  # in one order, whatever strings hash to
+        self.tell("apply", shard, version, "unknown" if names is None else names)
+        self._apply(node, version, names)
 
     def _apply(self, node: Node, version: int, changed: Collection[str] | None) -> None:
         changed = self._change(node, version, changed)
