@@ -20,6 +20,7 @@ from typing import Protocol
 from broker.faults.fault import Fault, fault_of
 from broker.faults.stamp import header_of, with_error, with_throttle
 from broker.protocol import apis
+from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.call import Call
 from broker.serve.channel import Channel
@@ -27,7 +28,7 @@ from broker.serve.connection import Connection
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
 
-Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _LOST = (PeerLost, DeadlineExceeded, RemoteError)
 _AUTHENTICATION = (17, 36)  # SaslHandshake, SaslAuthenticate
 _DELAY = "connection.failed.authentication.delay.ms"
@@ -111,7 +112,7 @@ class Faults:
 
     # Requests
 
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """As Dispatcher.answer."""
         bare = channel.authentication is not None and channel.authentication.bare
         call = None if bare else header_of(frame)
@@ -138,7 +139,7 @@ class Faults:
 
     def _serve(
         self, channel: Channel, frame: bytes, call: Call | None, faults: Sequence[Fault]
-    ) -> MaybeDeferred[bytes | None]:
+    ) -> MaybeDeferred[Encoded | None]:
         for fault in faults:
             if fault.kind == "blackhole" or fault.ends_connections:
                 self._note(channel, None if call is None else call.client_id, call, fault)
@@ -151,10 +152,10 @@ class Faults:
         return answer
 
     def _finish(
-        self, channel: Channel, call: Call | None, fault: Fault, answer: bytes | None
-    ) -> MaybeDeferred[bytes | None]:
+        self, channel: Channel, call: Call | None, fault: Fault, answer: Encoded | None
+    ) -> MaybeDeferred[Encoded | None]:
         """The answer of a served request, as the fault makes it."""
-        made: MaybeDeferred[bytes | None] = answer
+        made: MaybeDeferred[Encoded | None] = answer
         if channel.closed:
             return None
         if fault.kind == "delay":
@@ -165,14 +166,14 @@ class Faults:
         elif answer is None or call is None:
             return answer
         else:
-            changed = self._changed(channel, call, fault, answer)
+            changed = self._changed(channel, call, fault, bytes(answer))
             if changed is None:
                 return answer
             made = changed
         self._note(channel, channel.client_id, call, fault)
         return made
 
-    def _changed(self, channel: Channel, call: Call, fault: Fault, answer: bytes) -> MaybeDeferred[bytes | None]:
+    def _changed(self, channel: Channel, call: Call, fault: Fault, answer: bytes) -> MaybeDeferred[Encoded | None]:
         """The answer with the fault's error or throttle time; None if it has no room for that."""
         if fault.kind == "error":
             stamped = with_error(call, answer, fault.error)
@@ -184,19 +185,19 @@ class Faults:
             channel.throttle = "fault", fault.amount_ms
         return throttled
 
-    def _unauthenticated(self, channel: Channel, answer: bytes) -> Deferred[bytes | None]:
+    def _unauthenticated(self, channel: Channel, answer: bytes) -> Deferred[Encoded | None]:
         """As a login that failed: answered after KIP-306's delay, and then the connection ends."""
         self._context.counters.add("auth_failures", 1)
 
-        def part(answer: bytes | None) -> bytes | None:
+        def part(answer: Encoded | None) -> Encoded | None:
             channel.parting = "unauthenticated"
             return answer
 
         return self._later(self._context.image.get(_DELAY), answer).then(part)
 
-    def _later(self, delay_ms: int, answer: bytes | None) -> Deferred[bytes | None]:
+    def _later(self, delay_ms: int, answer: Encoded | None) -> Deferred[Encoded | None]:
         timers = self._context.timers
-        later: Deferred[bytes | None] = Deferred()
+        later: Deferred[Encoded | None] = Deferred()
         timer = timers.after(delay_ms, lambda: later.resolve(answer))
         later.on_cancel = partial(timers.cancel, timer)
         return later

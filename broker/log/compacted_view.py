@@ -69,7 +69,7 @@ class CompactedView:
         offset = self.log.start_offset
         while offset < self.log.next_offset:
             async with self._turns.turn():
-                data = self.log.read(offset, READ_BYTES, at_least_one=True)
+                data = bytes(self.log.read(offset, READ_BYTES, at_least_one=True))
                 found.update(records_in(data))
                 offset = end_of(data, offset)
         return found

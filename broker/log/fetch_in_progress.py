@@ -44,7 +44,7 @@ class FetchInProgress:
     def asked(self, index: int) -> tuple[Any, ...]:
         """What Partitions.read is asked for this partition, after those in front of it."""
         topic, partition, epoch, offset, max_bytes, committed = self.wanted[index]
-        return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes
+        return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes, True
 
     def take(self, answer: Answer) -> None:
         """What it answered."""

@@ -3,49 +3,58 @@
 import os
 import struct
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgpack
 from cachetools import LRUCache
 from crc32c import crc32c
 
+from broker.protocol.answer_parts import FileSlice, OpenFile
+
 MAX_OPEN = 256
 _CHECKSUM = struct.Struct(">I")
 
 
-class _Descriptors(LRUCache[str, int]):
-    """Open descriptors by path; the one that makes room for another is closed."""
-
-    def popitem(self) -> tuple[str, int]:
-        path, descriptor = super().popitem()
-        os.close(descriptor)
-        return path, descriptor
-
-
 class OpenFiles:
-    """File descriptors by path, opened for reading and writing when asked for."""
+    """Files by path, opened for reading and writing when asked for. `max_open` are kept open, and slices, which may wait for
+    slow clients, keep up to twice as many."""
 
     def __init__(self, max_open: int = MAX_OPEN) -> None:
-        self._open = _Descriptors(max_open)
+        self._kept: LRUCache[str, OpenFile] = LRUCache(max_open)
+        self._open: WeakValueDictionary[str, OpenFile] = WeakValueDictionary()
+        self._most_open = 2 * max_open
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._kept)
 
     def descriptor(self, path: str, *, create: bool = False) -> int:
         """Valid until another one is asked for. Raises OSError."""
-        descriptor = self._open.get(path)
-        if descriptor is None:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
-            self._open[path] = descriptor
-        return descriptor
+        return self._file(path, create).fd
+
+    def slice(self, path: str, position: int, size: int) -> FileSlice | None:
+        """Bytes of a file; None if it doesn't have them, or if slices keep too many files open. Raises OSError."""
+        file = self._file(path, False)
+        if len(self._open) > self._most_open or os.fstat(file.fd).st_size < position + size:
+            return None
+        return FileSlice(file, position, size)
+
+    def _file(self, path: str, create: bool) -> OpenFile:
+        file = self._kept.get(path)
+        if file is None:
+            file = self._open.get(path)
+            if file is None:
+                file = OpenFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+                self._open[path] = file
+            self._kept[path] = file
+        return file
 
     def forget(self, path: str) -> None:
-        descriptor = self._open.pop(path, None)
-        if descriptor is not None:
-            os.close(descriptor)
+        """The file is gone, or another one has its name."""
+        self._kept.pop(path, None)
+        self._open.pop(path, None)
 
     def close(self) -> None:
-        while self._open:
-            self._open.popitem()
+        self._kept.clear()
 
 
 def replace(path: str, content: bytes) -> None:

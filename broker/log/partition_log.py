@@ -38,6 +38,7 @@ from broker.log.records import PLACE, TRANSACTIONAL, Batch, Rejected
 from broker.log.segment import NO_TIMESTAMP, BatchPosition, DamagedSegment, LogSegment
 from broker.log.transaction_index import TransactionIndex
 from broker.protocol import codes
+from broker.protocol.answer_parts import FileSlice
 
 LEADER_EPOCH = 0  # leaders never change
 _RESUME_PLACES = 64
@@ -225,20 +226,22 @@ class PartitionLog:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, *, committed: bool = False) -> bytes:
+    def read(
+        self, offset: int, max_bytes: int, at_least_one: bool, *, committed: bool = False, in_file: bool = False
+    ) -> bytes | FileSlice:
         """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
 
         The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
-        `committed`: only what is in front of the last stable offset (L6).
+        `committed`: only what is in front of the last stable offset (L6). `in_file`: many bytes may stay in their file.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OutOfRange
         end = self.last_stable_offset if committed else self.next_offset
         if offset >= end or (max_bytes <= 0 and not at_least_one):
             return b""
-        return self._reading(lambda: self._read(offset, max_bytes, at_least_one, end))
+        return self._reading(lambda: self._read(offset, max_bytes, at_least_one, end, in_file))
 
-    def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int) -> bytes:
+    def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int, in_file: bool) -> bytes | FileSlice:
         if offset < self.start_offset:
             raise OutOfRange  # it moved up meanwhile
         place = self._resume.get(offset) or self._place_of(offset, end)
@@ -250,7 +253,7 @@ class PartitionLog:
             if stable_bytes <= 0:
                 return b""  # a gap that damage left: the next batch is not stable
             max_bytes = min(max_bytes, stable_bytes)
-        data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one)
+        data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one, in_file=in_file)
         if data:
             segment.require_offset(data, position, offset)
         if data and behind < segment.next_offset and not segment.name.round:

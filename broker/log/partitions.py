@@ -157,17 +157,19 @@ class Partitions:
         return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
 
     def _read(
-        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool
+        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool,
+        in_file: bool = False,
     ) -> Answer:  # fmt: skip
         """(code, high watermark, start offset, batches, last stable offset, aborted transactions as (producer id, first
         offset)); see PartitionLog.read."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:
-            data = log.read(offset, max_bytes, at_least_one, committed=committed)
+            in_file = in_file and not (committed and len(log.aborted))  # else the headers of all batches are looked at
+            data = log.read(offset, max_bytes, at_least_one, committed=committed, in_file=in_file)
         except OutOfRange:
             return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b"", log.last_stable_offset, ()
-        aborted = log.aborted_in(data, offset) if committed else ()
+        aborted = log.aborted_in(bytes(data), offset) if committed and len(log.aborted) else ()
         return codes.NONE, log.next_offset, log.start_offset, data, log.last_stable_offset, aborted
 
     def _offset_at(self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False) -> Answer:

@@ -21,10 +21,12 @@ from broker.log.files import OpenFiles, read_checked, replace_checked
 from broker.log.records import CONTROL, HEADER, MAGIC, Batch, header_at
 from broker.log.scanning import Piece
 from broker.log.segment_name import SegmentName
+from broker.protocol.answer_parts import FileSlice
 
 MAX_ENTRIES = 2048
 INDEX_INTERVAL_BYTES = 4096
 NO_TIMESTAMP = -1
+LEAST_IN_FILE = 32 << 10  # fewer are read: it takes fewer system calls
 _SCAN_BYTES = 8192
 
 
@@ -156,13 +158,19 @@ class LogSegment:
             if found.batch.last_offset >= offset:
                 yield found
 
-    def slice(self, position: int, max_bytes: int, at_least_one: bool) -> tuple[bytes, int, int]:
+    def slice(
+        self, position: int, max_bytes: int, at_least_one: bool, *, in_file: bool = False
+    ) -> tuple[bytes | FileSlice, int, int]:
         """Up to `max_bytes` from `position` on: (bytes, how many of them are whole batches, offset behind those).
 
         The last batch may be cut, as FileRecords.slice does. Nothing if not even the first batch fits; that one comes
-        whole if at least one is asked for. Raises DamagedSegment, and OSError.
+        whole if at least one is asked for. `in_file`: many bytes may stay where they are. Raises DamagedSegment, and OSError.
         """
         left = self.size - position
+        if in_file and min(left, max_bytes) >= LEAST_IN_FILE:
+            found = self._slice_in_file(position, min(left, max_bytes))
+            if found is not None:
+                return found
         if left <= max_bytes:
             return self.read(position, left), left, self.next_offset
         data = self.read(position, max(max_bytes, HEADER.size))
@@ -172,6 +180,21 @@ class LogSegment:
         elif len(data) > max_bytes:
             data = data[:max_bytes]
         return data, *self._whole(position, data)
+
+    def _slice_in_file(self, position: int, size: int) -> tuple[FileSlice, int, int] | None:
+        """As slice(), of which only the headers at both ends are read; None if that does not do."""
+        if self._header(self.read(position, HEADER.size), 0, position).size > size:
+            return None
+        found = self._files.slice(self.path, position, size)
+        if found is None:
+            return None
+        end = position + size
+        if end == self.size:
+            return found, size, self.next_offset
+        entry = bisect_right(self.positions, end) - 1
+        start = max(self.positions[entry], position)
+        whole, behind = self._whole(start, self.read(start, end - start))
+        return found, start - position + whole, behind or self.offsets[entry]
 
     def _whole(self, position: int, data: bytes) -> tuple[int, int]:
         """(how many bytes of `data` are whole batches, offset behind those); it was read at `position`."""
@@ -188,12 +211,13 @@ class LogSegment:
             at, next_offset = at + batch.size, batch.last_offset + 1
         return at, next_offset
 
-    def require_offset(self, data: bytes, position: int, offset: int) -> None:
+    def require_offset(self, data: bytes | FileSlice, position: int, offset: int) -> None:
         """Raises DamagedSegment unless the batch that `data` begins with holds `offset`, or is the segment's first behind it.
 
         Of a cleaned segment it may be a later one: empty batches are passed over.
         """
-        batch = self._header(data, 0, position)
+        head = data if isinstance(data, bytes) else data.chunk(HEADER.size)
+        batch = self._header(head, 0, position)
         if batch.last_offset < offset or (batch.base_offset > max(offset, self.base_offset) and not self.name.round):
             raise DamagedSegment(self.path, position)
 

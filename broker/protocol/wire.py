@@ -17,6 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
+from broker.protocol.answer_parts import Encoded, joined
 from broker.protocol.apis import ALTER_USER_SCRAM_CREDENTIALS, API_VERSIONS, APIS, METADATA
 from broker.protocol.codec import Compiler, Message
 from broker.protocol.primitives import ANY, COUNTED_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
@@ -260,28 +261,34 @@ def _parse(message: type[Message], frame: Buffer, offset: int, *, more_allowed: 
     return parsed
 
 
-def body_size(call: Versioned, encoded: bytes) -> int:
+def body_size(call: Versioned, encoded: Encoded) -> int:
     """Bytes of a response without its length and header."""
     return len(encoded) - (9 if call.api_version >= APIS[call.api_key].flexible_from else 8)
 
 
 def encode_response(call: Versioned, response: Message, throttle_ms: int = 0) -> bytes:
-    """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one."""
+    """As encode_answer; all of it in memory."""
+    return bytes(encode_answer(call, response, throttle_ms))
+
+
+def encode_answer(call: Versioned, response: Message, throttle_ms: int = 0) -> Encoded:
+    """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one. Records of
+    a Fetch may stay in their files."""
     if throttle_ms and "throttle_time" in response.field_names:
         response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)  # type: ignore[misc] # a slot of the compiled class
-    parts = [b""]
+    parts: list[Any] = [b""]
     if call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS:
         parts.append(b"\0")
     response.write(parts.append)
     parts[0] = _PREFIX.pack(sum(map(len, parts)) + 4, call.correlation_id)
-    return b"".join(parts)
+    return joined(parts)
 
 
 def encode_large_response(call: Versioned, response: Message) -> bytes:
     """As `encode_response` does, for another thread than the loop's: no step takes long, as joining a million parts does."""
     flexible = call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS
     encoded = bytearray(_PREFIX.size + flexible)
-    response.write(encoded.extend)
+    response.write(lambda part: encoded.extend(bytes(part)))
     _PREFIX.pack_into(encoded, 0, len(encoded) - 4, call.correlation_id)
     return bytes(encoded)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from broker.metrics.shard_counters import ShardCounters
 from broker.protocol import apis, codes, wire
+from broker.protocol.answer_parts import Encoded
 from broker.serve.call import Call, Route
 from broker.serve.channel import SASL, TOKEN, Channel
 from broker.serve.key_derivation import KeyDerivation
@@ -78,7 +79,7 @@ class Authentication:
         self._lifetime_ms = 0  # of the session that was begun
         self.bare = False  # tokens come without Kafka headers
 
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """The response to a frame of a client that is not authenticated. Raises wire.BadFrame, to end the connection."""
         if self.bare:
             return self._answer_bare(channel, frame)
@@ -102,7 +103,7 @@ class Authentication:
             error = codes.UNSUPPORTED_SASL_MECHANISM
         return wire.encode_response(call, call.types.SaslHandshakeResponse(error_code=error, mechanisms=tuple(enabled)))
 
-    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> MaybeDeferred[bytes | None]:
+    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> MaybeDeferred[Encoded | None]:
         def respond(error: int, message: str | None, answer: bytes) -> bytes:
             response = call.types.SaslAuthenticateResponse(
                 error_code=error, error_message=message, auth_bytes=answer, session_lifetime=self._lifetime_ms
@@ -116,7 +117,7 @@ class Authentication:
             lambda fault: respond(codes.SASL_AUTHENTICATION_FAILED, str(fault), b""),
         )
 
-    def _answer_bare(self, channel: Channel, token: bytes) -> MaybeDeferred[bytes | None]:
+    def _answer_bare(self, channel: Channel, token: bytes) -> MaybeDeferred[Encoded | None]:
         return self._prove(channel, token, lambda answer: len(answer).to_bytes(4, "big") + answer, lambda fault: None)
 
     def _prove(
@@ -125,7 +126,7 @@ class Authentication:
         token: bytes,
         succeeded: Callable[[bytes], bytes],
         failed: Callable[[AuthenticationFailed], bytes | None],
-    ) -> MaybeDeferred[bytes | None]:
+    ) -> MaybeDeferred[Encoded | None]:
         """One token of the client's proof, and the response to it that `succeeded` or `failed` makes."""
         mechanism = self._mechanism
         assert mechanism is not None
@@ -140,7 +141,7 @@ class Authentication:
             return self._fail(channel, failed(fault))
         request = answer
 
-        def derived(key: bytes) -> MaybeDeferred[bytes | None]:
+        def derived(key: bytes) -> MaybeDeferred[Encoded | None]:
             try:
                 answer = mechanism.derived(key)
                 self._keys.remember(request, key)
@@ -187,10 +188,10 @@ class Authentication:
         assert proven.session is not None
         proven.session.prolong(channel.serving.poller.now_ns, lifetime_ms)
 
-    def _fail(self, channel: Channel, response: bytes | None) -> Deferred[bytes | None]:
+    def _fail(self, channel: Channel, response: bytes | None) -> Deferred[Encoded | None]:
         """KIP-306: a failed attempt is counted, and answered after the delay, so that guessing passwords costs time."""
         self._counters.add("auth_failures", 1)
-        answer: Deferred[bytes | None] = Deferred()
+        answer: Deferred[Encoded | None] = Deferred()
 
         def end() -> None:
             channel.parting = "unauthenticated"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.protocol import apis, wire
+from broker.protocol.answer_parts import Encoded
 from broker.protocol.codec import Message
 from broker.serve.channel import Channel
 from shards.mesh.deferred import Deferred
@@ -52,7 +53,7 @@ class Call:
         self.ip = ip
         self.port = port  # the client's
         self.channel = channel  # the connection it came over; None: none
-        self.encoded: bytes | None = None  # the response, if it was encoded aside
+        self.encoded: Encoded | None = None  # the response, if it was encoded aside
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.protocol.answer_parts import Encoded
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from shards.mesh.deferred import MaybeDeferred
@@ -52,7 +53,7 @@ class Authenticator(Protocol):
 
     bare: bool
 
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]: ...
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]: ...
 
 
 class ChannelServer(Protocol):
@@ -69,7 +70,7 @@ class ChannelServer(Protocol):
     requests: RequestMemory
     answers: AnswerMemory
     authentication: Callable[[], Authenticator | None]
-    answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+    answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
     """The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""

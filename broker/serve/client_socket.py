@@ -3,6 +3,8 @@
 B1  Bytes leave in the order in which they were given to `send`.
 B2  What is sent while answers are gathered leaves as one piece, when `send_gathered` is called or the socket closes: each
     write to a client costs a system call, and mostly wakes it.
+B3  Records that stay in their files go from there to the socket (sendfile), by TLS in pieces: a client that is slow to read
+    them takes no memory.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import errno
 import os
 import struct
 from _socket import socket as RawSocket
-from socket import MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR, SO_LINGER, SOL_SOCKET
+from socket import MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, SHUT_WR, SO_LINGER, SOL_SOCKET
 from typing import Final
 
+from broker.protocol.answer_parts import AnswerParts, Encoded, FileSlice, Rest, joined
 from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
 from shards.mesh.poller import EPOLLET, EPOLLIN, EPOLLOUT, EPOLLRDHUP
@@ -60,8 +63,8 @@ class ClientSocket:
             self.sock = _sockets[fd] or _make_socket(family, fd)
         self.fd = fd
         self.bytes_moved = 0
-        self.gathered: list[bytes] | None = None
-        self.unsent: memoryview | None = None
+        self.gathered: list[Encoded] | None = None
+        self.unsent: memoryview | AnswerParts | None = None
         serving.poller.watch(fd, self, self._idle_events())
 
     def ready(self, events: int) -> None:
@@ -87,7 +90,7 @@ class ClientSocket:
         self.bytes_moved += size
         return size
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: Encoded) -> None:
         """Writes `data`; what the socket does not take now goes out as it becomes writable."""
         self.bytes_moved += len(data)
         if self.gathered is None:
@@ -102,9 +105,12 @@ class ClientSocket:
         """Writes what was sent since `gathered` became a list, and gathers no more (B2)."""
         gathered, self.gathered = self.gathered, None
         if gathered:
-            self._send(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+            self._send(gathered[0] if len(gathered) == 1 else joined(gathered))
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: Encoded) -> None:
+        if isinstance(data, AnswerParts):
+            self._send_parts(data)
+            return
         try:
             sent = self.sock.send(data, _SEND_FLAGS)
         except OSError as fault:
@@ -113,6 +119,40 @@ class ClientSocket:
             self._keep(memoryview(data)[sent:])
             if not self.closed:
                 self.serving.poller.change(self.fd, _WRITING)
+
+    def _send_parts(self, answer: AnswerParts) -> None:
+        if self.serving.tls is None:
+            os.set_blocking(self.fd, False)  # sendfile has no flag for it
+        if not self._sent_parts(answer) and not self.closed:
+            self.serving.poller.change(self.fd, _WRITING)
+
+    def _sent_parts(self, answer: AnswerParts) -> bool:
+        """Sends what the socket takes of an answer; whether that was all of it. What is left is in `unsent`."""
+        parts = answer.parts
+        try:
+            while parts and self._sent_part(parts[0], _SEND_FLAGS if len(parts) == 1 else _SEND_FLAGS | MSG_MORE):
+                parts.popleft()
+        except OSError as fault:
+            self._not_sent(fault)
+        if parts and not self.closed:
+            self.unsent = answer
+            self.serving.answers.waits(self, answer.memory_bytes)
+        return not parts
+
+    def _sent_part(self, part: FileSlice | Rest, flags: int) -> bool:
+        """Whether that was all of it. Raises OSError."""
+        if isinstance(part, Rest):
+            part.skip(self.sock.send(part.left, flags))
+        elif self.serving.tls is None:
+            part.send_to(self.fd)
+        else:
+            while len(part):
+                chunk = part.chunk()
+                sent = self.sock.send(chunk, flags)
+                part.skip(sent)
+                if sent < len(chunk):
+                    break
+        return not part
 
     def _keep(self, rest: memoryview) -> None:
         """Of an answer that is half sent, no more than what is left is kept."""
@@ -123,19 +163,24 @@ class ClientSocket:
         """The socket is writable: whether everything is out now."""
         unsent = self.unsent
         assert unsent is not None
-        try:
-            sent = self.sock.send(unsent, _SEND_FLAGS)
-        except OSError as fault:
-            sent = self._not_sent(fault)
-        if self.closed:
-            return False
-        if sent < len(unsent):
-            self._keep(unsent[sent:])
+        if isinstance(unsent, AnswerParts):
+            if not self._sent_parts(unsent) or self.closed:
+                return False
+        elif not self._sent_rest(unsent):
             return False
         self.unsent = None
         self.serving.answers.waits(self, 0)
         self.serving.poller.change(self.fd, self._idle_events())
         return True
+
+    def _sent_rest(self, unsent: memoryview) -> bool:
+        try:
+            sent = self.sock.send(unsent, _SEND_FLAGS)
+        except OSError as fault:
+            sent = self._not_sent(fault)
+        if sent < len(unsent) and not self.closed:
+            self._keep(unsent[sent:])
+        return sent == len(unsent)
 
     def let_tls_write(self) -> None:
         """The socket became readable or writable: TLS may have waited for either."""

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.protocol import wire
+from broker.protocol.answer_parts import Encoded
 from broker.serve.channel import ChannelServer
 from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
 from broker.serve.request_memory import SMALL_BYTES
@@ -86,7 +87,7 @@ class Connection(ClientSocket):
         self.software: tuple[str, str] | None = None
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
-        self.under_way: tuple[int, Deferred[bytes | None]] | None = None  # a request that waits: its size, its answer
+        self.under_way: tuple[int, Deferred[Encoded | None]] | None = None  # a request that waits: its size, its answer
         self.busy = False
         self.muted = False
         self.closed = False
@@ -269,7 +270,7 @@ class Connection(ClientSocket):
             if self.throttle is not None and not self.closed and not self.gone:
                 self._mute(*self.throttle)
 
-    def _answer(self, size: int, response: bytes | None) -> None:
+    def _answer(self, size: int, response: Encoded | None) -> None:
         """Counts a request of `size` bytes, and sends what answers it."""
         if response is None:
             self.serving.answered(size, 0)
@@ -278,13 +279,13 @@ class Connection(ClientSocket):
             if not self.gone:
                 self.send(response)
 
-    def _came(self, answer: Deferred[bytes | None]) -> None:
+    def _came(self, answer: Deferred[Encoded | None]) -> None:
         """The answer that a request waited for is there: sends it, unless an earlier one is unsent (C1)."""
         self.serving.poller.touch()
         if self.unsent is None and self.under_way is not None and self.under_way[1] is answer:
             self._answer_under_way(*self.under_way)
 
-    def _answer_under_way(self, size: int, answer: Deferred[bytes | None]) -> None:
+    def _answer_under_way(self, size: int, answer: Deferred[Encoded | None]) -> None:
         try:
             response = answer.result()
         except Exception as fault:

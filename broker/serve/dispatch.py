@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import trio
 
 from broker.protocol import apis, wire
+from broker.protocol.answer_parts import Encoded
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
@@ -17,8 +18,6 @@ from broker.serve.prepared_answers import Asked, PreparedAnswers
 from broker.serve.throttling import FETCHES, Throttling
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
 from shards.mesh.turns import Turns
-
-Answered = TypeVar("Answered", Message, bytes)
 
 _PRODUCE_KEY = 0
 _API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")
@@ -52,7 +51,7 @@ class Dispatcher:
         self._throttling = throttling
         self._prepared = prepared
 
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """The response as it goes out, or None if there is none (Produce with acks=0); now or later.
 
         Raises wire.BadFrame, for which the connection is to be closed.
@@ -75,7 +74,7 @@ class Dispatcher:
             self._prepared.keep(channel.listener, frame, made, asked)
         return made
 
-    def _make(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def _make(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """The response of the API's handler, charged to the quotas of the client."""
         throttling = self._throttling
         charged = throttling.active and channel.authentication is None
@@ -122,12 +121,13 @@ class Dispatcher:
             return response.then(partial(self._encode_there, call))
         return _encode(call, response)
 
-    async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> bytes | None:
+    async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> Encoded | None:
         """The response to the first request of an API in a version. Not for Produce: without acknowledgement it is appended also
         when its client leaves at once, which would cancel this."""
         await self._turns.aside(wire.compile_api, api_key, version)
         made = self._make(channel, frame)
-        return await _cancellable(made) if isinstance(made, Deferred) else made
+        answer: Encoded | None = await _cancellable(made) if isinstance(made, Deferred) else made
+        return answer
 
     async def _serve_large(self, handler: Handler, call: Call, frame: bytes, at: int) -> Message | None:
         """The response to a request that takes too long to be read or answered in one piece."""
@@ -135,12 +135,12 @@ class Dispatcher:
             request = wire.parse_body(frame, at, call.api_key, call.api_version, self._most_items)
         async with self._turns.turn():
             response = handler(request, call)
-        there = await _cancellable(response) if isinstance(response, Deferred) else response
+        there: Message | None = await _cancellable(response) if isinstance(response, Deferred) else response
         if there is not None:
             call.encoded = await self._turns.aside(wire.encode_large_response, call, there)
         return there
 
-    def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[bytes | None]:
+    def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[Encoded | None]:
         """A response that came later, encoded: at once, or aside if that may take long."""
         return then(self._encode_large(call, response), partial(_encode, call))
 
@@ -155,10 +155,10 @@ class Dispatcher:
         return response
 
 
-def _encode(call: Call, response: Message | None) -> bytes | None:
+def _encode(call: Call, response: Message | None) -> Encoded | None:
     if response is None or call.encoded is not None:
         return call.encoded
-    return wire.encode_response(call, response)
+    return wire.encode_answer(call, response)
 
 
 def _is_large(response: Message, depth: int = 2) -> bool:
@@ -174,7 +174,7 @@ def _is_large(response: Message, depth: int = 2) -> bool:
     return False
 
 
-async def _cancellable(answer: Deferred[Answered] | Deferred[Answered | None]) -> Answered | None:
+async def _cancellable(answer: Deferred[Any]) -> Any:
     """Awaits an answer, and cancels it if the task is cancelled."""
     try:
         return await answer

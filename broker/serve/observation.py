@@ -17,11 +17,12 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.protocol import apis, codes
+from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import Channel
 from shards.mesh.deferred import MaybeDeferred, then
 
-Answer = Callable[[Channel, bytes], MaybeDeferred[bytes | None]]
+Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
 _ERROR_AT = 13
 """Of both answers: behind length, correlation id, tags and throttle time."""
@@ -57,18 +58,18 @@ class Observation:
         """`answer`, observed if this is on."""
         return partial(self._observe, answer) if self.is_on else answer
 
-    def _observe(self, answer: Answer, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def _observe(self, answer: Answer, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         began_ns = self._context.poller.clock_ns()
         return then(answer(channel, frame), partial(self._answered, channel, frame, began_ns))
 
-    def _answered(self, channel: Channel, frame: bytes, began_ns: int, response: bytes | None) -> bytes | None:
+    def _answered(self, channel: Channel, frame: bytes, began_ns: int, response: Encoded | None) -> Encoded | None:
         if channel.closed:
             return response
         now_ns = self._context.poller.clock_ns()
         waiting = waiting_bytes(channel.fd)
         throttle_ms = 0 if channel.throttle is None else channel.throttle[1]
         behind = waiting + len(channel.received or b"")
-        error = _error_at(response, _ERROR_AT)[0] if response and frame[:2] in _TELEMETRY else 0
+        error = _error_at(bytes(response), _ERROR_AT)[0] if response and frame[:2] in _TELEMETRY else 0
         took_ms = (now_ns - began_ns) / 1e6
         self._note(
             "request",

@@ -130,8 +130,7 @@ class Writer(Protocol):
 
 
 class AnswerMemory:
-    """The memory of answers that clients of a shard have not read yet. Kafka needs no such limit, as
-    it sends records from their files.
+    """The memory of answers that clients of a shard have not read yet. What stays in a file takes none (answer_parts.py).
 
     A1  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.
     A2  Over twice the limit the connection with the most unread bytes is closed, until it is the limit's double again.

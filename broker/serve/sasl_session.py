@@ -17,6 +17,7 @@ from collections.abc import Callable
 from copy import copy
 
 from broker.metrics.shard_counters import ShardCounters
+from broker.protocol.answer_parts import Encoded
 from broker.serve.channel import Authenticator, Channel
 from shards.mesh.deferred import MaybeDeferred
 
@@ -45,7 +46,7 @@ class SaslSession:
             self._counters.add("reauthentications", 1)
         self._expires_ns = now_ns + lifetime_ms * 1_000_000 if lifetime_ms else lifetime_ms
 
-    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[bytes | None]:
+    def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """As the listener's server answers it (R1, R2)."""
         if channel.authentication is None and self._expires_ns is not None:
             now_ns = channel.serving.poller.now_ns

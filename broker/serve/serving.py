@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 
 from broker.metrics.outcomes import Outcomes
+from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import SASL, Authenticator, Channel
 from broker.serve.connection import Connection
@@ -48,7 +49,7 @@ class Serving:
         self.requests = requests
         self.answers = answers
         self.answered: Callable[[int, int], None] = context.counters.request
-        self.answer: Callable[[Channel, bytes], MaybeDeferred[bytes | None]] = dispatcher.answer
+        self.answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]] = dispatcher.answer
         self.opened: Callable[[Connection], None] | None = None
         """Told of each connection, while a fault may end it."""
         self._outcomes = outcomes

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
 from broker.protocol import apis, wire
+from broker.protocol.answer_parts import Encoded
 from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
@@ -81,7 +82,7 @@ class Throttling:
 
     def settle(
         self, channel: Channel, call: Call, size: int, response: Answer, began_ns: int
-    ) -> MaybeDeferred[bytes | None]:
+    ) -> MaybeDeferred[Encoded | None]:
         """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
 
         It comes later only when the handler's `response` does, or a quota's home is another shard. Waiting is not handler
@@ -94,11 +95,11 @@ class Throttling:
 
     def _settle(
         self, channel: Channel, call: Call, size: int, response: Message | None, spent_ns: int
-    ) -> MaybeDeferred[bytes | None]:
+    ) -> MaybeDeferred[Encoded | None]:
         began_ns = time.perf_counter_ns()
         encoded = call.encoded
         if encoded is None and response is not None:
-            encoded = wire.encode_response(call, response)
+            encoded = wire.encode_answer(call, response)
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
         user, client_id, charge = call.user, call.client_id or "", self._meters.charge
@@ -110,10 +111,10 @@ class Throttling:
         channel: Channel,
         call: Call,
         response: Message | None,
-        encoded: bytes | None,
+        encoded: Encoded | None,
         asked: list[tuple[str, float]],
         answers: list[RecordedCharge],
-    ) -> MaybeDeferred[bytes | None]:
+    ) -> MaybeDeferred[Encoded | None]:
         """Every quota that applies has answered; the bytes of a Fetch that its own quota let pass and the request quota
         throttles are taken back."""
         charges = [
@@ -133,7 +134,7 @@ class Throttling:
                 return then(back, lambda _: self._throttled(channel, call, response, worst))
         return self._throttled(channel, call, response, worst)
 
-    def _charges(self, call: Call, size: int, encoded: bytes | None, handler_ms: float) -> list[tuple[str, float]]:
+    def _charges(self, call: Call, size: int, encoded: Encoded | None, handler_ms: float) -> list[tuple[str, float]]:
         """The charges of a request: (kind of quota, amount) for each quota that it counts against."""
         charges: list[tuple[str, float]] = []
         if call.api_key == _PRODUCE:
@@ -157,7 +158,7 @@ class Throttling:
             response = _nothing(call)
         return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
 
-    def _cost_ms(self, call: Call, size: int, encoded: bytes | None) -> float:
+    def _cost_ms(self, call: Call, size: int, encoded: Encoded | None) -> float:
         """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
         if not self._costs:
             return 0.0

@@ -31,6 +31,49 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         OpenFiles().descriptor(str(tmp_path / "missing"))
 
 
+def test_a_slice_keeps_its_file_open_whatever_becomes_of_its_name(tmp_path: Path) -> None:
+    files = OpenFiles(max_open=1)
+    path = str(tmp_path / "a")
+    os.write(files.descriptor(path, create=True), b"0123456789")
+    found = files.slice(path, 2, 5)
+    assert found is not None and len(found) == 5
+    files.descriptor(str(tmp_path / "b"), create=True)
+    assert len(files) == 1 and opened(path)
+    assert files.slice(path, 2, 5) is not None and opened(path), "opened twice, its locks would be lost"
+    files.forget(path)
+    os.rename(path, f"{path}.deleted")
+    os.write(files.descriptor(path, create=True), b"another")
+    assert bytes(found) == b"23456"
+    found.skip(3)
+    assert (len(found), found.chunk(), found.chunk(1)) == (2, b"56", b"5")
+    del found
+    assert not opened(f"{path}.deleted")
+
+
+def test_what_a_file_has_not_is_no_slice(tmp_path: Path) -> None:
+    files = OpenFiles()
+    path = str(tmp_path / "a")
+    os.write(files.descriptor(path, create=True), b"0123456789")
+    assert files.slice(path, 6, 5) is None
+    found = files.slice(path, 5, 5)
+    assert found is not None
+    os.truncate(path, 7)
+    with pytest.raises(OSError, match="shorter"):
+        bytes(found)
+
+
+def test_slices_keep_no_more_files_open_than_are_open_anyway(tmp_path: Path) -> None:
+    files = OpenFiles(max_open=2)
+    paths = [str(tmp_path / str(number)) for number in range(8)]
+    for path in paths:
+        os.write(files.descriptor(path, create=True), b"0123456789")
+    found = [files.slice(path, 0, 10) for path in paths]
+    assert [each is not None for each in found] == [True] * 4 + [False] * 4
+    assert sum(map(opened, paths)) <= 6
+    found.clear()
+    assert files.slice(paths[-1], 0, 10) is not None
+
+
 def test_replacing_leaves_nothing_aside(tmp_path: Path) -> None:
     replace(str(tmp_path / "a"), b"old")
     replace(str(tmp_path / "a"), b"new")

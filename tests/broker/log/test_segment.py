@@ -20,6 +20,7 @@ BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 200), st.integers
 def few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "MAX_ENTRIES", 4)
     monkeypatch.setattr(segments, "INDEX_INTERVAL_BYTES", 100)
+    monkeypatch.setattr(segments, "LEAST_IN_FILE", 150)
 
 
 def written(
@@ -65,6 +66,9 @@ def test_the_index_finds_what_a_walk_finds(
         assert read[:whole_bytes] == without_cut(read)
         if read:
             assert behind == offsets[starts.index(starts[index] + whole_bytes)]
+        in_file, *where = made.slice(starts[index], max_bytes, at_least_one, in_file=True)
+        assert isinstance(in_file, bytes) == (min(max_bytes, len(b"".join(raws[index:]))) < 150 or not first_fits)
+        assert (bytes(in_file), *where) == (read, whole_bytes, behind)
     files.close()
 
 

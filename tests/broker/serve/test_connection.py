@@ -1,5 +1,6 @@
 """Frames however they arrive, answers in order, and connections that end while something is under way."""
 
+import os
 import socket
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.protocol import wire
+from broker.protocol.answer_parts import AnswerParts, FileSlice, OpenFile
 from broker.serve.connection import Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
@@ -435,6 +437,68 @@ def test_of_an_answer_that_is_nearly_sent_only_the_rest_is_kept(served):
         client.recv(1 << 16)
         passes(echo)
     assert connection.unsent is None or memoryview(connection.unsent.obj).nbytes <= 2 * len(connection.unsent)
+
+
+@pytest.fixture
+def segment(tmp_path):
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(range(256)) * 40_000)
+    return path
+
+
+def records_of(path):
+    """An answer of which two parts are in a file, and what is to arrive of it."""
+    data, file = path.read_bytes(), OpenFile(os.open(path, os.O_RDONLY))
+    slices = FileSlice(file, 3, 5_000_000), FileSlice(file, 1_000_000, len(data) - 1_000_000)
+    answer = AnswerParts([b"head", b"er", slices[0], b"between", slices[1], b"tail"])
+    return answer, b"header" + data[3:5_000_003] + b"between" + data[1_000_000:] + b"tail"
+
+
+def all_received(echo, client, size):
+    data = b""
+    while len(data) < size:
+        data += received(client)
+        passes(echo)
+    return data
+
+
+def test_an_answer_from_a_file_takes_no_memory_while_it_waits_and_keeps_its_place(served, segment):
+    echo, client, connection = served
+    echo.answers = AnswerMemory(1000)
+    answer, expected = records_of(segment)
+    assert len(answer) == len(expected)
+    connection.gathered = [b"before"]
+    connection.send(answer)
+    connection.send_gathered()
+    assert connection.unsent is not None and echo.answers.unsent < 20
+    client.sendall(framed(b"behind"))
+    got = all_received(echo, client, len(expected) + 16)
+    assert got == b"before" + expected + framed(b"behind")
+    assert echo.answers.unsent == 0 and connection.unsent is None
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_file_lets_it_go(served, segment):
+    echo, client, connection = served
+    connection.send(records_of(segment)[0])
+    passes(echo)
+    received(client)
+    client.close()
+    passes(echo)
+    assert connection.closed and echo.answers.unsent == 0
+    links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+    assert not any(os.path.exists(link) and os.readlink(link) == str(segment) for link in links)
+
+
+def test_a_file_that_has_become_shorter_ends_the_connection(served, segment):
+    echo, client, connection = served
+    connection.send(records_of(segment)[0])
+    os.truncate(segment, 2_000_000)
+    with pytest.raises((ConnectionResetError, AssertionError)):
+        while True:
+            received(client)
+            passes(echo)
+            assert not connection.closed
+    assert connection.closed
 
 
 def test_a_client_that_leaves_more_unread_than_there_may_be_is_closed(served):
