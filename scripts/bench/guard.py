@@ -11,6 +11,7 @@ as a normal distribution does, one of a thousand falls out by chance.
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -76,13 +77,11 @@ def read_runs(lines: Iterable[str]) -> list[dict[str, float]]:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    runs = read_runs(Path(sys.argv[1]).read_text().splitlines())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scores", type=Path, metavar="SCORES", help="a line for each run")
     try:
-        made = bounds(runs)
-    except ValueError as reason:
+        made = bounds(read_runs(parser.parse_args().scores.read_text().splitlines()))
+    except (OSError, ValueError) as reason:
         print(reason, file=sys.stderr)
         return 1
     save(made)
