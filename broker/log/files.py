@@ -1,6 +1,8 @@
 """Files of the log: a bounded number of open ones, and small ones that are replaced whole, with a checksum."""
 
+import errno
 import os
+import resource
 import struct
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,14 +17,25 @@ MAX_OPEN = 256
 _CHECKSUM = struct.Struct(">I")
 
 
+def max_open() -> int:
+    """How many files of logs a process keeps open: few if it may have few descriptors."""
+    return max(min(MAX_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8), 1)
+
+
+def is_short_of_resources(fault: OSError) -> bool:
+    """Whether a file could not be opened or read for want of descriptors or memory, which says nothing of the file."""
+    return fault.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
 class OpenFiles:
-    """Files by path, opened for reading and writing when asked for. `max_open` are kept open, and slices, which may wait for
-    slow clients, keep up to twice as many."""
+    """Files by path, opened for reading and writing when asked for. `max_open` are kept open; slices, which may wait for slow
+    clients, are given of half as many, and keep those open, too."""
 
     def __init__(self, max_open: int = MAX_OPEN) -> None:
         self._kept: LRUCache[str, OpenFile] = LRUCache(max_open)
         self._open: WeakValueDictionary[str, OpenFile] = WeakValueDictionary()
-        self._most_open = 2 * max_open
+        self._sliced: set[int] = set()
+        self._most_sliced = max(max_open // 2, 1)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -32,9 +45,11 @@ class OpenFiles:
         return self._file(path, create).fd
 
     def slice(self, path: str, position: int, size: int) -> FileSlice | None:
-        """Bytes of a file; None if it doesn't have them, or if slices keep too many files open. Raises OSError."""
+        """Bytes of a file; None if it doesn't have them, or if there are slices of too many others. Raises OSError."""
         file = self._file(path, False)
-        if len(self._open) > self._most_open or os.fstat(file.fd).st_size < position + size:
+        if len(self._sliced) >= self._most_sliced and not file.slices:
+            return None
+        if os.fstat(file.fd).st_size < position + size:
             return None
         return FileSlice(file, position, size)
 
@@ -43,8 +58,8 @@ class OpenFiles:
         if file is None:
             file = self._open.get(path)
             if file is None:
-                file = OpenFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
-                self._open[path] = file
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+                file = self._open[path] = OpenFile(fd, self._sliced)
             self._kept[path] = file
         return file
 

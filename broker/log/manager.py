@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from broker.log.disk_space import SETTING, DiskSpace
-from broker.log.files import OpenFiles
+from broker.log.files import OpenFiles, max_open
 from broker.log.log_config import LogConfig
 from broker.log.log_ends import CLAIMED_AT, DIRTY, LogEnds
 from broker.log.records import Rejected
@@ -63,7 +63,7 @@ class LogManager:
         self.space = DiskSpace(directory, lambda: image.get(SETTING), tells=shard == 0)
         self.shards = shards
         self.on_growth: Callable[[str, int, int], None] = lambda topic, partition, bits: None
-        self._files = OpenFiles()
+        self._files = OpenFiles(max_open())
         self._ends = ends
         self._logs: dict[tuple[str, int], SharedLog] = {}
         self._current: dict[tuple[str, int], SharedLog] = {}  # checked against this version of the image

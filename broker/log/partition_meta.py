@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.log.files import read_checked, replace_checked
+from broker.log.files import is_short_of_resources, read_checked, replace_checked
 from broker.runtime.set_aside import set_aside
 
 NAME = "partition.meta"
@@ -27,7 +27,9 @@ def load(directory: str) -> PartitionMeta | None:
         value = read_checked(path)
     except FileNotFoundError:
         return None
-    except OSError:
+    except OSError as fault:
+        if is_short_of_resources(fault):
+            raise
         value = None
     if value is None:
         set_aside(path, "its checksum does not hold")

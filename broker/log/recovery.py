@@ -21,7 +21,7 @@ from mmap import ACCESS_READ, mmap
 from typing import NamedTuple
 
 from broker.log import scanning
-from broker.log.files import OpenFiles, read_checked, replace_checked
+from broker.log.files import OpenFiles, is_short_of_resources, read_checked, replace_checked
 from broker.log.producer_state import ProducerStateManager
 from broker.log.scanning import Piece, Scan
 from broker.log.segment import LogSegment
@@ -194,10 +194,12 @@ def save_snapshot(segment: LogSegment, producers: ProducerStateManager) -> None:
 
 
 def load_snapshot(segment: LogSegment) -> ProducerStateManager | None:
-    """None if there is none, or a damaged one."""
+    """None if there is none, or a damaged one. Raises OSError for want of descriptors or memory."""
     try:
         dumped = read_checked(snapshot_path(segment))
-    except OSError:
+    except OSError as fault:
+        if is_short_of_resources(fault):
+            raise
         return None
     return None if dumped is None else ProducerStateManager.load(dumped)
 

@@ -64,7 +64,8 @@ LEAVING = ("leaving",)
 """The message of a shard that ends in good order to the coordinator: all its connections are closed."""
 _TICK_S = 0.25
 _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
-# Descriptors kept for log segments, links and the like; a connection beyond is refused as `fd_limit`.
+# Descriptors kept for log segments (files.py), links and the like, or half of all there are; a connection beyond is refused as
+# `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
 
 
@@ -113,7 +114,7 @@ class ShardProcess:
             self.context,
             tuple(dict.fromkeys(endpoint.listener for endpoint in plan.endpoints)),
             self.connections,
-            fd_ceiling=max(descriptors - _RESERVED_DESCRIPTORS, 64),
+            fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
         self.gauges = ShardGauges(self.context, self.muted)
         self.subscriber = Subscriber(self.context.image, self._enforce)

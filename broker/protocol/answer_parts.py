@@ -16,12 +16,14 @@ _CHUNK: int = 256 << 10
 
 
 class OpenFile:
-    """An open descriptor, closed with the last reference to it."""
+    """An open descriptor, closed with the last reference to it. `sliced`: the descriptors of which there are slices."""
 
-    __slots__ = ("__weakref__", "fd")
+    __slots__ = ("__weakref__", "fd", "sliced", "slices")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, sliced: set[int]) -> None:
         self.fd = fd
+        self.sliced = sliced
+        self.slices = 0
 
     def __del__(self) -> None:
         os.close(self.fd)
@@ -36,6 +38,14 @@ class FileSlice:
         self._file = file
         self._position = position
         self._size = size
+        file.slices += 1
+        file.sliced.add(file.fd)
+
+    def __del__(self) -> None:
+        file = self._file
+        file.slices -= 1
+        if not file.slices:
+            file.sliced.discard(file.fd)
 
     def __len__(self) -> int:
         return self._size

@@ -121,6 +121,8 @@ class ClientSocket:
                 self.serving.poller.change(self.fd, _WRITING)
 
     def _send_parts(self, answer: AnswerParts) -> None:
+        if self.closed:
+            return  # the descriptor may be another connection's
         if self.serving.tls is None:
             os.set_blocking(self.fd, False)  # sendfile has no flag for it
         if not self._sent_parts(answer) and not self.closed:
@@ -146,7 +148,8 @@ class ClientSocket:
         elif self.serving.tls is None:
             part.send_to(self.fd)
         else:
-            while len(part):
+            self.sock.send(b"", flags)  # what TLS has made before goes out first, or raises BlockingIOError
+            while part:
                 chunk = part.chunk()
                 sent = self.sock.send(chunk, flags)
                 part.skip(sent)

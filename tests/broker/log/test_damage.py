@@ -4,6 +4,7 @@ The log is of several segments; each batch has two records. What may be missing 
 """
 
 import os
+import resource
 import shutil
 import struct
 from pathlib import Path
@@ -16,6 +17,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.log import partition_meta
 from broker.log.files import OpenFiles
 from broker.log.log_config import LogConfig
 from broker.log.partition_log import PartitionLog
@@ -203,3 +205,16 @@ def test_a_repair_that_was_cut_short_is_done_again(tmp_path: Path, made: Made, m
     log = opened(directory)
     log.check()
     assert read_all(log) == {offset: value for offset, value in made.values.items() if offset not in (2, 3)}
+
+
+def test_what_can_not_be_opened_for_want_of_descriptors_is_not_damaged(tmp_path: Path) -> None:
+    meta = partition_meta.PartitionMeta(TOPIC, 7)
+    partition_meta.save(str(tmp_path), meta)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no more than there are
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            partition_meta.load(str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert partition_meta.load(str(tmp_path)) == meta

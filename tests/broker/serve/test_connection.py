@@ -448,7 +448,7 @@ def segment(tmp_path):
 
 def records_of(path):
     """An answer of which two parts are in a file, and what is to arrive of it."""
-    data, file = path.read_bytes(), OpenFile(os.open(path, os.O_RDONLY))
+    data, file = path.read_bytes(), OpenFile(os.open(path, os.O_RDONLY), set())
     slices = FileSlice(file, 3, 5_000_000), FileSlice(file, 1_000_000, len(data) - 1_000_000)
     answer = AnswerParts([b"head", b"er", slices[0], b"between", slices[1], b"tail"])
     return answer, b"header" + data[3:5_000_003] + b"between" + data[1_000_000:] + b"tail"
