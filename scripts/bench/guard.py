@@ -6,7 +6,8 @@
 
 A score is a ratio to a peer in the same run, the larger the better (table.Row), so it holds on another machine about as well.
 Its tolerance is twice the distance of the worst of the ten runs from their median, and LEAST at least: with scores that scatter
-as a normal distribution does, one of a thousand falls out by chance.
+as a normal distribution does, one of a thousand falls out by chance. There are forty scores, so what has fallen is measured a
+second time (run.py), and fails if it falls again.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ def fallen(scores: Mapping[str, float], known: Mapping[str, Bound]) -> list[str]
                 f"{name}: {score:.3f} is below {bound.floor:.3f} ({bound.median:.3f} less {bound.tolerance:.1%})"
             )
     return said
+
+
+def of(scores: Mapping[str, float], known: Mapping[str, Bound]) -> dict[str, Bound]:
+    """The bounds of what was measured."""
+    return {name: bound for name, bound in known.items() if name in scores}
 
 
 def load(path: Path = PATH) -> dict[str, Bound]:

@@ -44,6 +44,11 @@ def test_a_score_below_its_floor_and_one_that_was_not_measured_fail() -> None:
     assert said == ["connect: 1.340 is below 1.350 (1.500 less 10.0%)", "consume: not measured"]
 
 
+def test_only_bounds_of_what_was_measured_are_asked_for_by_name() -> None:
+    known = {"connect": Bound(1.5, 0.1), "produce": Bound(1.1, 0.1)}
+    assert guard.of({"connect": 1.0, "new": 0.1}, known) == {"connect": Bound(1.5, 0.1)}
+
+
 def test_what_is_saved_reads_back(tmp_path) -> None:
     known = guard.bounds(TEN)
     guard.save(known, tmp_path / "guard.json")
