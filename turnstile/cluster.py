@@ -191,13 +191,14 @@ class Cluster(ClusterChanges):
 
     def refusals(self) -> Refusals:
         """Connections refused since the last reset, and why."""
+        # The counters last: a shard counts a refusal just after it has closed the socket, which the client may see at once.
+        rows = self.admin.get("/v1/refusals", by="ip")["refusals"]
         now = self._counted()
         reasons = {
             name.removeprefix("refused "): now[name] - self._before.get(name, 0)
             for name in now
             if name.startswith("refused ")
         }
-        rows = self.admin.get("/v1/refusals", by="ip")["refusals"]
         return Refusals(
             total=sum(reasons.values()),
             admitted=now["admitted"] - self._before.get("admitted", 0),
