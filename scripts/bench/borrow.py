@@ -4,20 +4,21 @@
 of one address after the other, each seen for the first time, so that each takes one borrow: first IDLE of them, one at
 a time, then BUSY of them, IN_FLIGHT at a time. The holder prints what it measured, as JSON. All tokens are kept, so
 what both processes grew by is what an address costs where it is at home, and where its tokens are held. At last the cap of
-all these addresses is raised, and the change is timed until it is done in both.
+all these addresses is raised, and the change is timed until it is done in both; with `forever` at the end of the command it
+is raised again and again.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import select
 import socket
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from typing import Any, NoReturn
 
 import trio
 
+from scripts.bench.hop import hop_us
 from scripts.bench.table import Row
 from scripts.bench.tokens import rule_of
 from shards.limits.caps import CapRule
@@ -40,27 +42,29 @@ HOME, HOLDER = 0, 1
 IN_FLIGHT = 512
 
 
-def rows(idle: int, busy: int) -> Iterator[Row]:
-    """Run both processes and tell what they measured."""
+@contextmanager
+def home_process() -> Iterator[tuple[int, list[str]]]:
+    """The process that is the home of every address, and the command that starts a holder beside it."""
     with TemporaryDirectory(prefix="turnstile-bench-") as folder:
         command, path = [sys.executable, "-m", "scripts.bench.borrow"], f"{folder}/home.sock"
-        home = subprocess.Popen(
+        process = subprocess.Popen(
             [*command, "home", path], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert home.stdin is not None and home.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         try:
-            home.stdout.readline()
-            holder = subprocess.run(
-                [*command, "holder", path, str(idle), str(busy)],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
+            process.stdout.readline()
+            yield process.pid, [*command, "holder", path]
         finally:
-            home.stdin.close()
-            home.wait(timeout=20)
-            home.stdout.close()
+            process.stdin.close()
+            process.wait(timeout=20)
+            process.stdout.close()
+
+
+def rows(idle: int, busy: int) -> Iterator[Row]:
+    """Run both processes and tell what they measured."""
+    with home_process() as (_, holder_command):
+        command = [*holder_command, str(idle), str(busy)]
+        holder = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     said = json.loads(holder.stdout)
     p50_us, bare_us = said["p50_us"], hop_us(idle)
     yield Row("borrow across shards, idle", f"p50 {p50_us:.0f} us, p99 {said['p99_us']:.0f} us",
@@ -73,39 +77,6 @@ def rows(idle: int, busy: int) -> Iterator[Row]:
     yield Row(f"change of the cap of {busy:,} tracked IPs, until it is done",
               f"{said['change_ms']:.1f} ms, longest pass {said['pass_ms']:.1f} ms", "",
               "10 ms, pass 5 ms", said["change_ms"] <= 10 and said["pass_ms"] <= 5)  # fmt: skip
-
-
-def hop_us(count: int) -> float:
-    """The median of `count` messages of a borrow's size to another process and back, each side asleep until its epoll wakes
-    it: the floor of an idle borrow."""
-    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    message, took_us = b"x" * 64, []
-    echo = subprocess.Popen(
-        [sys.executable, "-m", "scripts.bench.borrow", "echo", str(there.fileno())], cwd=ROOT, pass_fds=[there.fileno()]
-    )
-    there.close()
-    with select.epoll() as epoll, here:
-        epoll.register(here, select.EPOLLIN)
-        for _ in range(count):
-            began = time.perf_counter()
-            here.send(message)
-            epoll.poll()
-            here.recv(len(message))
-            took_us.append((time.perf_counter() - began) * 1e6)
-    echo.wait(timeout=20)
-    return statistics.median(took_us)
-
-
-def echo(fd: int) -> None:
-    """Sends back what comes, until its end."""
-    with socket.socket(fileno=fd) as sock, select.epoll() as epoll:
-        epoll.register(sock, select.EPOLLIN)
-        while True:
-            epoll.poll()
-            message = sock.recv(1024)
-            if not message:
-                return
-            sock.send(message)
 
 
 @lru_cache
@@ -250,8 +221,8 @@ async def home(path: str) -> None:
     listening.close()
 
 
-async def holder(path: str, idle: int, busy: int) -> None:
-    """Borrow, and print what it took."""
+async def holder(path: str, idle: int, busy: int, changes: Iterable[int]) -> None:
+    """Borrow, raise the cap for each version of `changes`, and print what it took."""
     async with trio.open_nursery() as nursery:
         member = Member(HOLDER, nursery)
         await nursery.start(member.poller.run)
@@ -265,7 +236,8 @@ async def holder(path: str, idle: int, busy: int) -> None:
         await _run(member, borrower, lambda: borrower.start(busy, IN_FLIGHT))
         elapsed = time.perf_counter() - began
         after = resident_bytes(), await member.mesh.request(HOME, "resident")
-        change_ms, pass_ms = await _change(member)
+        for version in changes:
+            change_ms, pass_ms = await _change(member, version)
         nursery.cancel_scope.cancel()
     measured = {
         "p50_us": took_us[len(took_us) // 2],
@@ -279,11 +251,11 @@ async def holder(path: str, idle: int, busy: int) -> None:
     print(json.dumps(measured))
 
 
-async def _change(member: Member) -> tuple[float, float]:
-    """Until both processes are done with version 1, and their longest pass meanwhile, in ms."""
+async def _change(member: Member, version: int) -> tuple[float, float]:
+    """Until both processes are done with a version, and their longest pass meanwhile, in ms."""
     began = time.perf_counter()
-    asked = member.mesh.call(HOME, "apply", 1, timeout_s=120)
-    done = member.apply(1)
+    asked = member.mesh.call(HOME, "apply", version, timeout_s=120)
+    done = member.apply(version)
     member.poller.touch()
     longest_ms = max(await asked, await done)
     return (time.perf_counter() - began) * 1000, longest_ms
@@ -301,9 +273,8 @@ def resident_bytes() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "echo":
-        echo(int(sys.argv[2]))
-    elif sys.argv[1] == "home":
+    if sys.argv[1] == "home":
         trio.run(home, sys.argv[2])
     else:
-        trio.run(holder, sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        versions = itertools.count(1) if sys.argv[5:] == ["forever"] else [1]
+        trio.run(holder, sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), versions)

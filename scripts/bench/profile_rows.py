@@ -2,9 +2,9 @@
 
     python scripts/bench/profile_rows.py [--seconds 5] [--only ROW]... [--write]
 
-A cluster of one shard is driven for each tool anew: perf samples the whole process, strace counts its system calls, py-spy its
-functions (whoever is on top of the stack; a system call counts for the function that makes it). --write puts the table into
-docs/benchmarks.md. Needs perf, strace and py-spy, and the right to use them.
+A cluster of one shard, where the row doesn't say otherwise, is driven for each tool anew: perf samples its shards, strace counts
+their system calls, py-spy the functions of two of them at most (whoever is on top of the stack; a system call counts for the
+function that makes it). --write puts the table into docs/benchmarks.md. Needs perf, strace and py-spy, and the right to use them.
 """
 
 from __future__ import annotations
@@ -14,27 +14,76 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402 - importable only from here on
 
-from scripts.bench import frames, machine, table  # noqa: E402
+from scripts.bench import borrow, frames, machine, requests, table  # noqa: E402
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
 
 TOPIC, PARTITIONS = "profiled", 4
 COLUMNS = ("row", "kernel", "interpreter", "C libraries", "system calls, by their time", "functions, by their own time")
+_WHERE = "one shard, but where the row says more"
 _HZ = 499
-_WAITING = ("epoll_wait", "restart_syscall", "Poller._run_passes", "Poller.run_pass", "EpollIOManager.get_events")
+_MANY = 50_000_000  # more than are asked for while the tools look
+_UNTIL_KNOWN_S = 8.0
+_WAITING = (
+    "epoll_wait", "restart_syscall", "sched_yield",
+    "Poller._run_passes", "Poller._wait", "Poller.run_pass", "EpollIOManager.get_events",
+)  # fmt: skip
+_SPIED_ON = 2  # py-spy takes a good part of a core for each process
 Load = Callable[[Server], object]
 """Drives the server for some seconds."""
+
+
+class Subject(NamedTuple):
+    """The processes of a row, and what drives them for some seconds."""
+
+    pids: list[int]
+    drive: Callable[[], object]
+
+
+Row = Callable[[], AbstractContextManager[Subject]]
+
+
+def cluster(load: Load, shards: int = 1) -> Row:
+    """The shards of a cluster that does what users have it do."""
+
+    @contextmanager
+    def run() -> Iterator[Subject]:
+        with machine.turnstile(*CAPS, "--topic", f"{TOPIC}:{PARTITIONS}", shards=shards) as server:
+            load(server)
+            yield Subject(machine.tree(server.pid)[-shards:], lambda: load(server))
+
+    return run
+
+
+def borrowing(*, addresses: int, changes: bool) -> Row:
+    """The home and the holder of so many addresses; with `changes` their cap is raised again and again, once all are known."""
+
+    @contextmanager
+    def run() -> Iterator[Subject]:
+        with borrow.home_process() as (home, holder_command):
+            command = [*holder_command, "1", str(addresses), *(["forever"] if changes else [])]
+            holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+            try:
+                time.sleep(_UNTIL_KNOWN_S if changes else 1)
+                yield Subject([home, holder.pid], lambda: time.sleep(0.1))
+            finally:
+                holder.terminate()
+                holder.wait()
+
+    return run
 
 
 def client(mode: str, **values: object) -> Load:
@@ -89,54 +138,72 @@ def consumed(size: int) -> Load:
     return load
 
 
-def loads(stack: ExitStack) -> dict[str, Load]:
+def metered(path: str) -> Load:
+    """Each of 64 clients produces and fetches in turn, under byte rates that none of them reaches."""
+    limited = set[int]()
+
+    def load(server: Server) -> None:
+        if server.pid not in limited:
+            limited.add(server.pid)
+            requests.set_quotas(server)
+        requests.produce_and_fetch(server, path, seconds=2)
+
+    return load
+
+
+def rows(stack: ExitStack) -> dict[str, Row]:
     api_versions, metadata = (
         stack.enter_context(frames.file_of(one)) for one in (frames.API_VERSIONS, frames.METADATA)
     )
+    in_turn = stack.enter_context(frames.file_of(*frames.produce_and_fetch(requests.CONNECTIONS, TOPIC, PARTITIONS)))
     return {
-        "connect + ApiVersions + close": client("connect"),
-        "refusals at the cap": refused(stack),
-        "ApiVersions, 64 connections": client("requests", frames=api_versions),
-        "Metadata, 64 connections": client("requests", frames=metadata),
-        "produce, 100 bytes": produced(100),
-        "produce, 1,000 bytes": produced(1000),
-        "consume, 100 bytes": consumed(100),
-        "consume, 1,000 bytes": consumed(1000),
+        "connect + ApiVersions + close": cluster(client("connect")),
+        "the same, 8 shards": cluster(client("connect"), shards=8),
+        "refusals at the cap": cluster(refused(stack)),
+        "ApiVersions, 64 connections": cluster(client("requests", frames=api_versions)),
+        "Metadata, 64 connections": cluster(client("requests", frames=metadata)),
+        "Produce + Fetch with byte quotas, 2 shards": cluster(metered(in_turn), shards=2),
+        "borrow, busy: home and holder": borrowing(addresses=_MANY, changes=False),
+        "a cap of 200,000 addresses changed: home and holder": borrowing(addresses=200_000, changes=True),
+        "produce, 100 bytes": cluster(produced(100)),
+        "produce, 1,000 bytes": cluster(produced(1000)),
+        "consume, 100 bytes": cluster(consumed(100)),
+        "consume, 1,000 bytes": cluster(consumed(1000)),
     }
 
 
-def profile(name: str, load: Load, seconds: float) -> tuple[str, ...]:
+def profile(name: str, row: Row, seconds: float) -> tuple[str, ...]:
     """The cells of a row."""
-    with (
-        TemporaryDirectory() as folder,
-        machine.turnstile(*CAPS, "--topic", f"{TOPIC}:{PARTITIONS}", shards=1) as server,
-    ):
-        shard = str(machine.tree(server.pid)[-1])
-        load(server)
-        length = str(int(seconds))
+    with TemporaryDirectory() as folder, row() as subject:
+        length, pids = str(int(seconds)), [str(pid) for pid in subject.pids]
 
-        def under(*command: str) -> None:
-            tool = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        def under(*commands: Sequence[str]) -> None:
+            tools = [subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for each in commands]
             over = threading.Event()
-            driving = threading.Thread(target=_again_and_again, args=(load, server, over))
+            driving = threading.Thread(target=_again_and_again, args=(subject.drive, over))
             driving.start()
-            tool.wait()
+            for tool in tools:
+                tool.wait()
             over.set()
             driving.join()
 
-        under("perf", "record", "-q", "-F", str(_HZ), "-o", f"{folder}/perf", "-p", shard, "--", "sleep", length)
-        under("timeout", "-s", "INT", length, "strace", "-c", "-f", "-o", f"{folder}/strace", "-p", shard)
-        spy = ("py-spy", "record", "--nonblocking", "-r", str(_HZ), "-f", "raw", "-d", length, "-p", shard)
-        under(*spy, "-o", f"{folder}/py-spy")
+        record = ["perf", "record", "-q", "-F", str(_HZ), "-o", f"{folder}/perf", "-p", ",".join(pids)]
+        under([*record, "--", "sleep", length])
+        attached = [word for pid in pids for word in ("-p", pid)]
+        under(["timeout", "-s", "INT", length, "strace", "-c", "-f", "-o", f"{folder}/strace", *attached])
+        spy = ["py-spy", "record", "--nonblocking", "-r", str(_HZ), "-f", "raw", "-d", length]
+        spied_on = pids[:_SPIED_ON]
+        under(*([*spy, "-p", pid, "-o", f"{folder}/py-spy-{pid}"] for pid in spied_on))
         perf = ["perf", "report", "-i", f"{folder}/perf", "--stdio", "-q", "--sort", "dso"]
         shares = _shares(subprocess.run(perf, capture_output=True, text=True).stdout)
-        calls, functions = Path(folder, "strace").read_text(), Path(folder, "py-spy").read_text()
-    return name, *shares, _system_calls(calls), _functions(functions)
+        calls = Path(folder, "strace").read_text()
+        stacks = "".join(Path(folder, f"py-spy-{pid}").read_text() for pid in spied_on)
+    return name, *shares, _system_calls(calls), _functions(stacks)
 
 
-def _again_and_again(load: Load, server: Server, over: threading.Event) -> None:
+def _again_and_again(drive: Callable[[], object], over: threading.Event) -> None:
     while not over.is_set():
-        load(server)
+        drive()
 
 
 def _shares(report: str) -> tuple[str, str, str]:
@@ -180,19 +247,25 @@ def main() -> int:
     if missing:
         print(f"not installed: {', '.join(missing)}", file=sys.stderr)
         return 1
-    rows = []
+    table_rows = []
     with ExitStack() as stack:
-        for name, load in loads(stack).items():
+        for name, row in rows(stack).items():
             if not asked.only or name in asked.only:
                 print(f"profiling {name} ...", file=sys.stderr, flush=True)
                 try:
-                    rows.append(profile(name, load, asked.seconds))
+                    table_rows.append(profile(name, row, asked.seconds))
                 except CannotMeasure as reason:
                     print(reason, file=sys.stderr)
                     return 1
-    table.show_plain("Where the CPU time of a shard goes", COLUMNS, rows)
+    table.show_plain("Where the CPU time of a shard goes", COLUMNS, table_rows)
     if asked.write:
-        table.write_plain(COLUMNS, rows, ROOT / "docs" / "benchmarks.md", mark="profile table", where="one shard")
+        table.write_plain(
+            COLUMNS,
+            table_rows,
+            ROOT / "docs" / "benchmarks.md",
+            mark="profile table",
+            where=_WHERE,
+        )
     return 0
 
 

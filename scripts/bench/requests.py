@@ -39,14 +39,14 @@ def metered(effort: Effort) -> Iterator[Row]:
     """Produce and Fetch of 64 clients in turn, with a byte rate of each kind for each of them, and without any."""
     with ExitStack() as stack:
         plain, limited = (stack.enter_context(machine.turnstile("--topic", f"{TOPIC}:{PARTITIONS}")) for _ in range(2))
-        machine.put_quota(limited, {"client-id": None}, {"producer_byte_rate": ENOUGH, "consumer_byte_rate": ENOUGH})  # type: ignore[dict-item]  # the default of all clients
+        set_quotas(limited)
         path = stack.enter_context(frames.file_of(*frames.produce_and_fetch(CONNECTIONS, TOPIC, PARTITIONS)))
         for server in (plain, limited):
-            _produce_and_fetch(server, path, WARM_UP_S)
+            produce_and_fetch(server, path, WARM_UP_S)
         runs: list[tuple[Load, Load]] = []
         for turn in range(effort.rounds):
             sides = [plain, limited] if turn % 2 else [limited, plain]
-            loads = {side.pid: _produce_and_fetch(side, path, effort.seconds) for side in sides}
+            loads = {side.pid: produce_and_fetch(side, path, effort.seconds) for side in sides}
             runs.append((loads[plain.pid], loads[limited.pid]))
     without, with_quotas = (machine.median(side) for side in zip(*runs, strict=True))
     ratio = with_quotas.per_s / without.per_s
@@ -57,7 +57,13 @@ def metered(effort: Effort) -> Iterator[Row]:
               f"without quotas {without.cpu_us:.0f} us: {with_quotas.cpu_us / without.cpu_us:.2f} x")  # fmt: skip
 
 
-def _produce_and_fetch(server: Server, path: str, seconds: float) -> Load:
+def set_quotas(server: Server) -> None:
+    """Byte rates that no client reaches, as the default of all of them."""
+    machine.put_quota(server, {"client-id": None}, {"producer_byte_rate": ENOUGH, "consumer_byte_rate": ENOUGH})  # type: ignore[dict-item]  # None: the default
+
+
+def produce_and_fetch(server: Server, path: str, seconds: float) -> Load:
+    """Drive the requests of `path`, Produce and Fetch in turn."""
     load = machine.drive(server, "requests", frames=path, cycle=2, concurrency=CONNECTIONS, seconds=seconds)
     if load.refused:
         raise CannotMeasure(f"{load.refused} connections were refused")
