@@ -44,11 +44,16 @@ _EVENT = spool.EVENT.pack_into
 _ADMITTED = struct.Struct("<BBHHH12x4xqq8x8xfI").pack_into
 _REFUSED = struct.Struct("<BBHHHH6xH2x4xqq8xdfI").pack_into
 _CLOSED = struct.Struct("<BBHHHHHH6x4xqqq8xf4x").pack_into
+_THROTTLED = struct.Struct("<BBHHH2xHHHH2xiqqqd4xI").pack_into
 _MOVED = struct.Struct("<BB16xH4xq24x4xI").pack_into
-_K_ADMITTED, _K_REFUSED, _K_CLOSED = (CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed"))
+_K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED = (
+    CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled")
+)
 _F_HELD = spool.FLAG_HELD
 _F_REFUSED = spool.FLAG_HELD | spool.FLAG_LIMIT_VALUE
 _F_CLOSED = spool.FLAG_HELD | spool.FLAG_BYTES
+_F_THROTTLED = spool.FLAG_BYTES | spool.FLAG_THROTTLE | spool.FLAG_LIMIT_VALUE
+_MAX_THROTTLE_MS = 0x7FFFFFFF
 
 
 class JournalWriter:
@@ -148,6 +153,43 @@ class JournalWriter:
         self._end = end + ROW
         return None
 
+    def throttled(
+        self,
+        conn: int,
+        ip: str,
+        port: int,
+        listener: str,
+        user: str,
+        client_id: str | None,
+        api: str,
+        amount: int,
+        throttle_ms: int,
+        limit: str,
+        limit_value: float,
+        version: int,
+        at_ms: int,
+    ) -> None:
+        """A quota of the kind `limit` recorded `amount` for a request at `at_ms` (0: now), and delays the client for
+        `throttle_ms`, which may be 0."""
+        end = self._end
+        if end >= self._capacity:
+            self.flush()
+            end = self._end
+        ids = self._ids
+        try:
+            _THROTTLED(
+                self._buffer, end, _K_THROTTLED, _F_THROTTLED, port, ids[ip], ids[listener], ids[user], ids[client_id],
+                ids[api], ids[limit], min(throttle_ms, _MAX_THROTTLE_MS), at_ms * 1_000_000 or _clock(), conn, amount,
+                limit_value, version,
+            )  # fmt: skip
+        except KeyError:
+            self._learn(ip, listener, user, client_id, api, limit)
+            return self.throttled(
+                conn, ip, port, listener, user, client_id, api, amount, throttle_ms, limit, limit_value, version, at_ms
+            )
+        self._end = end + ROW
+        return None
+
     def moved(self, kind: str, detail: Mapping[str, Any], version: int) -> None:
         """Tokens, or units of a rate, were granted or came back: `kind` is grant or reclaim."""
         if self._end >= self._capacity:
@@ -202,7 +244,7 @@ class JournalWriter:
             except KeyError:
                 self._learn(*strings)
         _EVENT(
-            self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, 0x7FFFFFFF), at_ns or _clock(), conn,
+            self._buffer, self._end, code, flags, port, *numbers, min(throttle_ms or 0, _MAX_THROTTLE_MS), at_ns or _clock(), conn,
             bytes_moved or 0, limit_value or 0.0, held_ms or 0.0, version,
         )  # fmt: skip
         self._end += ROW

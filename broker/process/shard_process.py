@@ -107,6 +107,7 @@ class ShardProcess:
             self.context.image,
             call=self._call,
             now_ms=lambda: self.context.poller.clock_ns() // 1_000_000,
+            touch=self.context.poller.touch,
         )
         self.throttling = Throttling(self.meters, self.context.image, self.context.journal, self.context.counters)
         self.connections = OpenConnections(self.context.image, self.context.poller)
@@ -213,11 +214,13 @@ class ShardProcess:
         acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
         journal     the `closed` of each connection that ended is on its way to disk before ...
         counters    (requests, which are plain numbers during a pass)
+        meters      (what requests were charged elsewhere)
         mesh        ... the tokens it released leave for other shards, where they may be taken again
         """
         self.acceptors.flush()
         self.context.journal.flush()
         self.context.counters.flush()
+        self.meters.flush()
         self.mesh.flush()
 
     async def _tick(self) -> None:

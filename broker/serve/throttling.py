@@ -13,8 +13,7 @@ Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHe
 from __future__ import annotations
 
 import time
-from operator import attrgetter
-from typing import NamedTuple
+from functools import partial
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
@@ -33,19 +32,6 @@ FETCHES = (_FETCH, _SHARE_FETCH)
 """Charged by the size of their answers, and less than their quota's window is read for them."""
 _ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 24, 27
 _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
-
-
-class _Charge(NamedTuple):
-    """One quota's answer to a request: its delay, the amount recorded, and the time of that (ms; 0: nothing was recorded)."""
-
-    kind: str
-    throttle_ms: int
-    amount: float
-    at_ms: int
-
-
-_NO_CHARGE = _Charge(REQUEST, 0, 0, 0)
-_throttle_ms = attrgetter("throttle_ms")
 
 
 class Throttling:
@@ -103,8 +89,11 @@ class Throttling:
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
         user, client_id, charge = call.user, call.client_id or "", self._meters.charge
-        recorded = gather([charge(kind, user, client_id, amount) for kind, amount in asked])
-        return then(recorded, lambda answers: self._charged(channel, call, response, encoded, asked, answers))
+        answers = [charge(kind, user, client_id, amount) for kind, amount in asked]
+        recorded = gather(answers) if len(answers) != 1 else answers[0]
+        if isinstance(recorded, Deferred):
+            return recorded.then(partial(self._charged, channel, call, response, encoded, asked))
+        return self._charged(channel, call, response, encoded, asked, recorded)
 
     def _charged(
         self,
@@ -113,26 +102,28 @@ class Throttling:
         response: Message | None,
         encoded: Encoded | None,
         asked: list[tuple[str, float]],
-        answers: list[RecordedCharge],
+        recorded: RecordedCharge | list[RecordedCharge],
     ) -> MaybeDeferred[Encoded | None]:
         """Every quota that applies has answered; the bytes of a Fetch that its own quota let pass and the request quota
         throttles are taken back."""
-        charges = [
-            _Charge(kind, each.throttle_ms, amount, each.at_ms)
-            for (kind, amount), each in zip(asked, answers, strict=True)
-        ]
+        answers = [recorded] if isinstance(recorded, RecordedCharge) else recorded
+        worst_kind, worst_ms = "", 0
+        for (kind, amount), (_, throttle_ms, at_ms) in zip(asked, answers, strict=True):
+            self._tell(channel, call, kind, amount, throttle_ms, at_ms)
+            if throttle_ms > worst_ms:
+                worst_kind, worst_ms = kind, throttle_ms
         if call.mutations or call.throttle_ms:
-            charges.append(_Charge(MUTATION, call.throttle_ms, call.mutations, 0))
-        for charge in charges:
-            self._tell(channel, call, charge)
-        worst = max(charges, key=_throttle_ms, default=_NO_CHARGE)
-        if not worst.throttle_ms:
+            self._tell(channel, call, MUTATION, call.mutations, call.throttle_ms, 0)
+            if call.throttle_ms > worst_ms:
+                worst_kind, worst_ms = MUTATION, call.throttle_ms
+        if not worst_ms:
             return encoded
-        for charge in charges:
-            if charge.kind == FETCH and not charge.throttle_ms:
-                back = self._meters.charge(FETCH, call.user, call.client_id or "", -charge.amount)
-                return then(back, lambda _: self._throttled(channel, call, response, worst))
-        return self._throttled(channel, call, response, worst)
+        channel.throttle = worst_kind, worst_ms
+        for (kind, amount), answer in zip(asked, answers, strict=True):
+            if kind == FETCH and not answer.throttle_ms:
+                back = self._meters.charge(FETCH, call.user, call.client_id or "", -amount)
+                return then(back, lambda _: self._throttled(call, response, worst_ms))
+        return self._throttled(call, response, worst_ms)
 
     def _charges(self, call: Call, size: int, encoded: Encoded | None, handler_ms: float) -> list[tuple[str, float]]:
         """The charges of a request: (kind of quota, amount) for each quota that it counts against."""
@@ -149,14 +140,13 @@ class Throttling:
             self._meters.record_exempt(handler_ms)
         return charges
 
-    def _throttled(self, channel: Channel, call: Call, response: Message | None, worst: _Charge) -> bytes | None:
+    def _throttled(self, call: Call, response: Message | None, throttle_ms: int) -> bytes | None:
         """The response that tells the delay, after which the channel is mute."""
-        channel.throttle = worst.kind, worst.throttle_ms
         if call.withheld is not None:
             response = call.withheld()
         elif call.api_key == _FETCH:
             response = _nothing(call)
-        return None if response is None else wire.encode_response(call, response, worst.throttle_ms)
+        return None if response is None else wire.encode_response(call, response, throttle_ms)
 
     def _cost_ms(self, call: Call, size: int, encoded: Encoded | None) -> float:
         """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
@@ -167,31 +157,19 @@ class Throttling:
         moved = len(encoded or b"") if call.api_key in FETCHES else size
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
-    def _tell(self, channel: Channel, call: Call, charge: _Charge) -> None:
+    def _tell(self, channel: Channel, call: Call, kind: str, amount: float, throttle_ms: int, at_ms: int) -> None:
         """Journals the amount that a client's quota recorded: also without a delay, so that its windows can be checked."""
-        if not charge.throttle_ms and (charge.kind == REQUEST or not charge.amount):
+        if not throttle_ms and (kind == REQUEST or not amount):
             return
-        limit = self._meters.limit(charge.kind, call.user, call.client_id or "")
+        limit = self._meters.limit(kind, call.user, call.client_id or "")
         if limit is None:
             return
-        if charge.throttle_ms:
-            self._counters.throttled(charge.kind, charge.throttle_ms)
-        self._journal.add(
-            "throttled",
-            conn=channel.id,
-            ip=channel.ip,
-            port=channel.port,
-            listener=channel.listener,
-            user=call.user,
-            client_id=call.client_id,
-            api=apis.api_name(call.api_key),
-            bytes_moved=int(charge.amount),
-            throttle_ms=charge.throttle_ms,
-            limit=charge.kind,
-            limit_value=limit,
-            version=self._image.version,
-            at_ns=charge.at_ms * 1_000_000 or None,
-        )
+        if throttle_ms:
+            self._counters.throttled(kind, throttle_ms)
+        self._journal.throttled(
+            channel.id, channel.ip, channel.port, channel.listener, call.user, call.client_id, apis.api_name(call.api_key),
+            int(amount), throttle_ms, kind, limit, self._image.version, at_ms,
+        )  # fmt: skip
 
 
 def _nothing(call: Call) -> Message:

@@ -126,9 +126,8 @@ class FetchQuotaManager(ProduceQuotaManager):
         """Uncount, as when the request quota throttles a fetch that its byte quota lets through."""
         self.record_unthrottled(user, client_id, -amount, now_ms=now_ms)
 
-    def most_at_once(self, user: str, client_id: str) -> float | None:
-        """Bytes beyond which a single fetch would surely be throttled; None: any number."""
-        limit = self.table.limit(self.table.key(user, client_id))
+    def most_at_once(self, limit: float | None) -> float | None:
+        """Bytes beyond which a single fetch would surely be throttled under this quota; None: any number."""
         samples, size_ms = self.window
         return None if limit is None else limit * (samples - 1) * (size_ms / 1000)
 

@@ -2,8 +2,9 @@
 
 Each (user, client-id) that is metered under one key has one sensor, at the home of that key. Every other shard asks the
 home for each request it charges, so a client on many connections of many shards is limited as one, to the byte. No
-grants are handed out ahead: a request that is charged is about to be answered, and one call to another process is small
-beside it, while a grant would have to be taken back before the throttle that is reported could be the right one.
+grants are handed out ahead: a request that is charged is about to be answered, and a call to another process is small
+beside it, while a grant would have to be taken back before the throttle that is reported could be the right one. All that
+a pass of the loop charges at one home is one call.
 
 Q1  While no quota of a kind was ever set, a request costs one look at a flag.
 Q2  The sensor of a key lives on one shard only. A shard that starts again begins with empty sensors, as a broker does.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
@@ -42,10 +44,14 @@ from shards.tokens.homes import home_of
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 _METHOD = "charge"
 EXPIRED_AT_ONCE: Final = 2000
+MOST_IN_A_CALL: Final = 500
+"""Charges: with the longest names of clients they are far from the length of a frame."""
 
 Call = Callable[..., Deferred[Any]]
 """mesh.call: (peer, method, *args) -> value."""
 
+_Asked = tuple[Deferred["RecordedCharge"], tuple[str, str, str, float, bool]]
+"""Who waits, and for what: kind, user, client-id, amount, strict."""
 
 _Client = tuple[int, float | None]
 """The shard at which a client is metered, and its quota."""
@@ -63,14 +69,26 @@ NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 
 
 class ShardedQuotas:
-    """The sensors at home here, and calls to the homes of the others. `now_ms()` is the machine's monotonic clock."""
+    """The sensors at home here, and calls to the homes of the others. `now_ms()` is the machine's monotonic clock; `touch()` has
+    flush() called soon, at the end of a pass."""
 
-    def __init__(self, me: int, shards: int, image: ClusterImage, *, call: Call, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        image: ClusterImage,
+        *,
+        call: Call,
+        now_ms: Callable[[], int],
+        touch: Callable[[], None],
+    ) -> None:
         self._me = me
         self._shards = shards
         self._image = image
         self._call = call
         self._now_ms = now_ms
+        self._touch = touch
+        self._asked: dict[int, list[_Asked]] = {}  # what this pass charges at each home
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
         self._clients: dict[tuple[str, str, str], _Client] = {}  # what `_look_up` found in this version
         self._throttles: dict[tuple[str, str, str], Average] = {}
@@ -94,7 +112,7 @@ class ShardedQuotas:
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         """Offers the sensors at home here to the other shards."""
-        serve(_METHOD, lambda peer, *args: list(self._charge_here(*args)))
+        serve(_METHOD, lambda peer, charges: [self._charge_here(*each) for each in charges])
 
     def reset(self) -> None:
         """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
@@ -195,7 +213,7 @@ class ShardedQuotas:
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""
-        return self.fetch.most_at_once(user, client_id) if self.fetch.table.in_use else None
+        return self.fetch.most_at_once(self.limit(FETCH, user, client_id)) if self.fetch.table.in_use else None
 
     def record_exempt(self, handler_ms: float) -> None:
         """Handler time of a request that no quota applies to; measured while request quotas are in use, as in Kafka."""
@@ -256,8 +274,37 @@ class ShardedQuotas:
     def _charge_there(
         self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
     ) -> Deferred[RecordedCharge]:
-        """Charges at another shard. If that home goes away, its sensors are gone with it: the client is not throttled."""
-        answer = self._call(home, _METHOD, kind, user, client_id, amount, strict)
-        return answer.then(lambda told: RecordedCharge(*told)).recover(
-            (PeerLost, DeadlineExceeded), lambda: NOTHING_RECORDED
-        )
+        answer: Deferred[RecordedCharge] = Deferred()
+        asked = self._asked.get(home)
+        if asked is None:
+            asked = self._asked[home] = []
+        asked.append((answer, (kind, user, client_id, amount, strict)))
+        if len(asked) == 1:
+            self._touch()
+        elif len(asked) >= MOST_IN_A_CALL:
+            self._ask(home)
+        return answer
+
+    def flush(self) -> None:
+        """Sends what was charged at other homes; at the end of each pass, before the mesh writes."""
+        while self._asked:
+            self._ask(next(iter(self._asked)))
+
+    def _ask(self, home: int) -> None:
+        asked = self._asked.pop(home)
+        told = self._call(home, _METHOD, [charge for _, charge in asked])
+        told.add_callback(partial(_came, [answer for answer, _ in asked]))
+
+
+def _came(answers: list[Deferred[RecordedCharge]], told: Deferred[list[list[Any]]]) -> None:
+    """If a home goes away, its sensors are gone with it: its clients are not throttled."""
+    try:
+        recorded = [RecordedCharge(*each) for each in told.result()]
+    except (PeerLost, DeadlineExceeded):
+        recorded = [NOTHING_RECORDED] * len(answers)
+    except Exception as error:
+        for answer in answers:
+            answer.fail(error)
+        return
+    for answer, charge in zip(answers, recorded, strict=True):
+        answer.resolve(charge)

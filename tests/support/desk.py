@@ -146,7 +146,12 @@ class Desk:
             self.nursery.start_soon(home.run)
         turns = Turns(SPAWN)
         meters = ShardedQuotas(
-            shard, self.shards, image, call=mesh.call, now_ms=lambda: int(trio.current_time() * 1000)
+            shard,
+            self.shards,
+            image,
+            call=mesh.call,
+            now_ms=lambda: int(trio.current_time() * 1000),
+            touch=lambda: meters.flush(),
         )
         meters.serve_on(mesh.serve)
         meters.image_changed()

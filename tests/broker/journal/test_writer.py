@@ -44,6 +44,21 @@ def test_every_column_comes_back(tmp_path: Path) -> None:
     assert admitted["mono_ns"] <= refused["mono_ns"] <= config["mono_ns"]
 
 
+def test_throttled_is_add_with_the_columns_of_a_charge(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, 0, 0, 1)
+    journal.throttled(
+        7, "::1", 9, "EXTERNAL", "alice", None, "Fetch", 1 << 40, 1 << 31, "consumer_byte_rate", 0.5, 3, 1 << 40
+    )
+    journal.add(
+        "throttled", conn=7, ip="::1", port=9, listener="EXTERNAL", user="alice", api="Fetch", bytes_moved=1 << 40,
+        throttle_ms=1 << 31, limit="consumer_byte_rate", limit_value=0.5, version=3, at_ns=(1 << 40) * 1_000_000,
+    )  # fmt: skip
+    journal.close()
+    throttled, added = reader.events(tmp_path)
+    assert throttled | {"seq": 1} == added
+    assert (throttled["bytes"], throttled["throttle_ms"]) == (1 << 40, (1 << 31) - 1)
+
+
 def test_moved_is_add_with_nothing_but_a_detail(tmp_path: Path) -> None:
     detail = {
         "pool": 'rate:listener:"é',

@@ -13,7 +13,7 @@ def gauges(now_ms, *, charges=(), exempt_ms=0.0, quotas=None):
     image = ClusterImage(0)
     delta = [["quota", key_of_entity(entity), values] for entity, values in (quotas or {}).items()]
     image.apply(1, delta)
-    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms)
+    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms, touch=None)
     meters.image_changed()
     for charge in charges:
         meters.charge(*charge, strict=True) if charge[0] == MUTATION else meters.charge(*charge)

@@ -8,6 +8,7 @@ import pytest
 from broker.serve.call import Call
 from broker.serve.throttling import Throttling
 from shards.limits.client_quota_managers import REQUEST
+from shards.quotas.sharded_quotas import NOTHING_RECORDED
 
 
 class Meters:
@@ -17,7 +18,7 @@ class Meters:
 
     def charge(self, kind: str, user: str, client_id: str, amount: float) -> Any:
         self.charged.append(kind)
-        return SimpleNamespace(throttle_ms=0, at_ms=0)
+        return NOTHING_RECORDED
 
     def record_exempt(self, amount: float) -> None:
         self.exempt += 1

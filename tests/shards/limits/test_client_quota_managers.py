@@ -43,8 +43,8 @@ def test_what_was_produced_stays_recorded_and_its_throttle_has_no_cap() -> None:
 def test_a_throttled_fetch_is_taken_back() -> None:
     meter = FetchQuotaManager()
     meter.update(PER_ALICE, 10)
-    assert meter.most_at_once("alice", "app") == 100
-    assert meter.most_at_once("bob", "app") is None
+    assert meter.most_at_once(10) == 100
+    assert meter.most_at_once(None) is None
     assert meter.record("alice", "app", 101, now_ms=0).throttle_ms == 100
     assert meter.record("alice", "app", 100, now_ms=0) is WITHIN
     meter.take_back("alice", "app", 100, now_ms=0)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from shards.config.image import ClusterImage
-from shards.errors import PeerLost
+from shards.errors import PeerLost, RemoteError
 from shards.limits.client_quota_managers import (
     FETCH,
     MUTATION,
@@ -18,7 +18,7 @@ from shards.limits.client_quota_managers import (
 )
 from shards.limits.quota_entities import key_of_entity
 from shards.mesh.deferred import Deferred
-from shards.quotas.sharded_quotas import KINDS, NOTHING_RECORDED, ShardedQuotas
+from shards.quotas.sharded_quotas import KINDS, MOST_IN_A_CALL, NOTHING_RECORDED, ShardedQuotas
 
 QUOTAS = {
     (("user", "alice"),): {PRODUCE: 1000.0, FETCH: 500.0, REQUEST: 10.0, MUTATION: 5.0},
@@ -34,9 +34,12 @@ class Broker:
     def __init__(self, shards, quotas=None):
         self.now_ms = 0
         self.down = set()
+        self.touches = 0
+        self.calls = []  # (home, how many charges)
+        self.mistake = None
         self.image = ClusterImage(0)
         self.meters = [
-            ShardedQuotas(shard, shards, self.image, call=self._call, now_ms=lambda: self.now_ms)
+            ShardedQuotas(shard, shards, self.image, call=self._call, now_ms=lambda: self.now_ms, touch=self._touch)
             for shard in range(shards)
         ]
         self._served = [{} for _ in range(shards)]
@@ -44,10 +47,16 @@ class Broker:
             meters.serve_on(served.__setitem__)
         self.set(quotas or {})
 
+    def _touch(self):
+        self.touches += 1
+
     def _call(self, peer, method, *args):
+        self.calls.append((peer, len(args[0])))
         answer = Deferred()
         if peer in self.down:
             answer.fail(PeerLost(f"{peer} is down"))
+        elif self.mistake is not None:
+            answer.fail(self.mistake)
         else:
             answer.resolve(self._served[peer][method](0, *args))
         return answer
@@ -60,7 +69,12 @@ class Broker:
 
     async def charge(self, shard, kind, user, client_id, amount, strict=False):
         charged = self.meters[shard].charge(kind, user, client_id, amount, strict=strict)
-        return charged if isinstance(charged, tuple) else await charged
+        self.meters[shard].flush()
+        return await said(charged)
+
+
+async def said(charged):
+    return charged if isinstance(charged, tuple) else await charged
 
 
 def one_meter():
@@ -81,15 +95,53 @@ async def test_any_number_of_shards_charges_as_one_meter_does(seed):
     chance = random.Random(seed)
     broker = Broker(chance.randint(1, 6), QUOTAS)
     single = one_meter()
-    for _ in range(400):
+    for _ in range(150):
         broker.now_ms += chance.choice([0, 1, 10, 300, 1500])
-        kind = chance.choice(KINDS)
-        user, client_id = chance.choice(CLIENTS)
-        amount = chance.choice([1, 20, 400, 3000])
-        strict = {"strict": chance.random() < 0.5} if kind == MUTATION else {}
-        asked = await broker.charge(chance.randrange(len(broker.meters)), kind, user, client_id, amount, **strict)
-        one = single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict)
-        assert asked == (*one, broker.now_ms)
+        meters = chance.choice(broker.meters)
+        asked, single_said = [], []
+        for _ in range(chance.randint(1, 6)):  # all in one pass of a shard
+            kind = chance.choice(KINDS)
+            user, client_id = chance.choice(CLIENTS)
+            amount = chance.choice([1, 20, 400, 3000])
+            strict = {"strict": chance.random() < 0.5} if kind == MUTATION else {}
+            asked.append(meters.charge(kind, user, client_id, amount, **strict))
+            single_said.append(single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict))
+        meters.flush()
+        assert [await said(each) for each in asked] == [(*one, broker.now_ms) for one in single_said]
+
+
+async def test_what_a_pass_charges_at_one_home_is_one_call():
+    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    meters = broker.meters[0]
+    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1000) for number in range(40)]
+    there = sum(isinstance(each, Deferred) for each in asked)
+    assert broker.touches == 1 and not broker.calls
+    meters.flush()
+    assert broker.calls == [(1, there)]
+    assert [await said(each) for each in asked] == [(True, 0, 0)] * 40
+    meters.flush()
+    assert len(broker.calls) == 1
+
+
+async def test_a_call_carries_a_bounded_number_of_charges():
+    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    meters = broker.meters[0]
+    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1) for number in range(3 * MOST_IN_A_CALL)]
+    there = sum(isinstance(each, Deferred) for each in asked)
+    meters.flush()
+    assert all(each.resolved for each in asked if isinstance(each, Deferred))
+    assert [count for _, count in broker.calls] == [MOST_IN_A_CALL, there - MOST_IN_A_CALL]
+
+
+async def test_a_mistake_at_the_home_fails_what_waits_for_it():
+    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    broker.mistake = RemoteError("ValueError", "a bug")
+    meters = broker.meters[0]
+    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1) for number in range(8)]
+    meters.flush()
+    for each in filter(lambda each: isinstance(each, Deferred), asked):
+        with pytest.raises(RemoteError):
+            each.result()
 
 
 async def test_before_the_first_quota_nothing_is_recorded():
