@@ -23,12 +23,14 @@ from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
 class HolderPool(Pool):
     """This shard's part in a pool whose home is another shard."""
 
-    __slots__ = ("held", "home")
+    __slots__ = ("away", "held", "home", "peak")
 
     def __init__(self, key: str, rule: CapRule, home: int) -> None:
         super().__init__(key, rule)
+        self.away = int(rule.cap is not None)
         self.home = home
         self.held = 0
+        self.peak = 0
 
     @property
     def cached(self) -> int:
@@ -53,7 +55,6 @@ class Cache:
                 self._table.changing(pool)
         else:
             pool = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
-            pool.away = int(pool.rule.cap is not None)
             self._limit(pool)
             self._table.add(pool)
         return pool

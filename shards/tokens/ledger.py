@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from shards.limits.caps import CapRule
-from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
+from shards.tokens.grants import Grants
+from shards.tokens.home_pool import Contention, HomePool, HomePoolMode, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, PoolTable
 from shards.tokens.refusals import Refusals
@@ -52,7 +53,7 @@ class Ledger:
         self.on_reclaim: Returned | None = None
         self.on_loss: Lost | None = None
         self.reclaims = 0
-        self.grants = Grants(shard for shard in range(shards) if shard != me)
+        self.grants = Grants((shard for shard in range(shards) if shard != me), table.pools)
         self._contended: dict[str, Contention] = {}
         self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of)
         self._arrivals = 0
@@ -337,7 +338,7 @@ class Ledger:
         if peer == self._me or not pool.may_cache(self._shards) or pool.rule.cap is None:
             return 0
         fair = (pool.rule.cap // 2 - pool.out - waiting) // self._shards
-        return max(0, min(fair, welcome) if self.grants.holds(peer, pool.key) else fair)
+        return max(0, min(fair, welcome) if self.grants.holds(peer, pool) else fair)
 
     def _limit(self, pool: HomePool) -> None:
         cap = pool.rule.cap
@@ -372,7 +373,7 @@ class Ledger:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         pools = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
-        self.grants.check(pools)
+        self.grants.check()
         assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():

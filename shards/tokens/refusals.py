@@ -17,7 +17,8 @@ R3  Nothing is refused while a shard whose links were lost may have tokens of th
 
 from collections.abc import Callable, Container, MutableMapping
 
-from shards.tokens.home_pool import Contention, Grants, HomePool, HomePoolMode, PendingBorrow
+from shards.tokens.grants import Grants
+from shards.tokens.home_pool import Contention, HomePool, HomePoolMode, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.probes import Probes
 

@@ -144,7 +144,7 @@ class Tokens:
                 break
             pool.in_use = in_use = in_use + 1
             if in_use > pool.peak:
-                pool.peak = in_use
+                pool.peak = in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
             away += pool.away
         else:
             if away:

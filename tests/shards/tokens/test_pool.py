@@ -1,13 +1,14 @@
 """pool.py: totals as tokens move, and a wheel that visits every pool once per turn."""
 
 from shards.limits.caps import UNLIMITED
-from shards.tokens.pool import ADMITTED, Pool, PoolTable, TokenTotals
+from shards.tokens.cache import HolderPool
+from shards.tokens.pool import ADMITTED, PoolTable, TokenTotals
 
 
 def make_table(*keys: str) -> PoolTable:
     table = PoolTable(lambda key: UNLIMITED)
     for key in keys:
-        table.add(Pool(key, UNLIMITED))
+        table.add(HolderPool(key, UNLIMITED, 1))
     return table
 
 
@@ -61,7 +62,7 @@ def test_the_decision_to_admit_is_readable() -> None:
 def test_pools_are_found_by_key_and_by_kind() -> None:
     table = PoolTable(lambda key: UNLIMITED)
     for key in ("broker", "broker:all", "listener:A", "ip:10.0.0.1", "ip:10.0.0.2"):
-        table.add(Pool(key, UNLIMITED))
+        table.add(HolderPool(key, UNLIMITED, 1))
 
     def found(*names: str) -> list[str]:
         return sorted(pool.key for pool in table.matching(names))

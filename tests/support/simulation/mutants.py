@@ -38,7 +38,8 @@ from simulation.schedule import Schedule
 from shards.tokens.attempts import Queues
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import Changes
-from shards.tokens.home_pool import Contention, Grants, HomePool
+from shards.tokens.grants import Grants
+from shards.tokens.home_pool import Contention, HomePool
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.refusals import Refusals

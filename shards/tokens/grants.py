@@ -1,0 +1,138 @@
+"""Tokens of the pools at home here that are out to other shards: what each was granted and has not given back.
+
+An address mostly has its connections on one other shard. So a pool notes its only holder itself, and the tables by shard are
+for pools that several have tokens of: a million addresses have no entry in them.
+
+G1  pool.granted is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL, what the tables say.
+G2  A pool has one holder from the first grant while none was out, until another shard gets some, or the links to the holder
+    are lost.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from shards.tokens.home_pool import SEVERAL, HomePool
+from shards.tokens.pool import Pool
+
+
+class Grants:
+    """Of `pools`, all that this shard knows, those at home here. `others` are the other shards.
+
+    `unsure` are the tokens of a shard whose links were lost: an upper bound of what it holds, until it has reported.
+    """
+
+    def __init__(self, others: Iterable[int], pools: Mapping[str, Pool]) -> None:
+        self._pools = pools
+        self._of: dict[int, dict[str, int]] = {shard: {} for shard in others}
+        self._unsure: dict[int, dict[str, int]] = {}
+
+    def add(self, shard: int, pool: HomePool, n: int) -> None:
+        """n more tokens are out to a shard."""
+        if not pool.granted:
+            pool.holder = shard
+        elif pool.holder != shard:
+            self._share(pool)
+            of = self._of[shard]
+            of[pool.key] = of.get(pool.key, 0) + n
+        pool.granted += n
+
+    def take_back(self, shard: int, pool: HomePool, n: int) -> None:
+        """A shard gave n tokens back; more than it was granted is a bug."""
+        had = self._share_of(shard, pool)
+        if n > had:
+            raise RuntimeError(f"{pool.key}: shard {shard} gives back {n - had} tokens more than it was granted")
+        if pool.holder == SEVERAL:
+            if n < had:
+                self._of[shard][pool.key] = had - n
+            else:
+                del self._of[shard][pool.key]
+        pool.granted -= n
+
+    def doubt(self, shard: int) -> None:
+        """The links to a shard were lost, and with them what was on its way in either direction."""
+        unsure = self._unsure.setdefault(shard, {})
+        for pool in self._pools.values():
+            if isinstance(pool, HomePool) and pool.holder == shard and pool.granted:
+                self._share(pool)
+        for key, n in self._of[shard].items():
+            unsure[key] = unsure.get(key, 0) + n
+        self._of[shard] = {}
+
+    def reported(self, shard: int, pool: HomePool, n: int) -> int:
+        """A shard reports n tokens in use; returns how many of them were not granted here."""
+        unsure = self._unsure.get(shard, {})
+        sure = min(n, unsure.get(pool.key, 0))
+        if sure:
+            unsure[pool.key] -= sure
+            pool.granted -= sure
+        self.add(shard, pool, n)
+        return n - sure
+
+    def settle(self, shard: int) -> dict[str, int]:
+        """A shard has reported all its use, or is dead: returns {pool: unsure tokens that it does not hold}, which the caller
+        subtracts from its pools."""
+        return self._unsure.pop(shard, {})
+
+    def is_unsure(self, key: str) -> bool:
+        """Whether a shard whose links were lost may have tokens of a pool."""
+        return any(key in unsure for unsure in self._unsure.values())
+
+    def drop(self, shard: int) -> dict[str, int]:
+        """Forgets a dead shard; returns {pool: tokens it had}, which the caller subtracts from its pools."""
+        self.doubt(shard)
+        return self.settle(shard)
+
+    def holds(self, shard: int, pool: HomePool) -> bool:
+        """Whether a shard surely has tokens of a pool."""
+        return self._share_of(shard, pool) > 0
+
+    def holders(self, key: str) -> list[int]:
+        """The shards that may have tokens of a pool."""
+        return list(self.of(key))
+
+    def of(self, key: str) -> dict[int, int]:
+        """Tokens of a pool, by shard; of a lost shard, the most that it may have."""
+        pool = self._pools.get(key)
+        if not isinstance(pool, HomePool) or not pool.granted:
+            return {}
+        if pool.holder != SEVERAL:
+            return {pool.holder: pool.granted}
+        found = {shard: of.get(key, 0) + self._unsure.get(shard, {}).get(key, 0) for shard, of in self._of.items()}
+        return {shard: n for shard, n in found.items() if n}
+
+    def sure(self) -> dict[int, dict[str, int]]:
+        """{shard: {pool: tokens}} of all shards but for what is unsure; a copy."""
+        found = {shard: dict(of) for shard, of in self._of.items()}
+        for key, pool in self._pools.items():
+            if isinstance(pool, HomePool) and pool.granted and pool.holder != SEVERAL:
+                found[pool.holder][key] = pool.granted
+        return found
+
+    def unsure(self) -> dict[int, dict[str, int]]:
+        """{shard: {pool: tokens}} of shards whose links were lost and that have not reported since; a copy."""
+        return {shard: dict(of) for shard, of in self._unsure.items()}
+
+    def _share_of(self, shard: int, pool: HomePool) -> int:
+        if pool.holder == SEVERAL:
+            return self._of[shard].get(pool.key, 0)
+        return pool.granted if pool.holder == shard else 0
+
+    def _share(self, pool: HomePool) -> None:
+        """From now on the tables say who has tokens of a pool."""
+        if pool.holder != SEVERAL:
+            self._of[pool.holder][pool.key] = pool.granted
+            pool.holder = SEVERAL
+
+    def check(self) -> None:
+        """Raises AssertionError unless G1 holds, and every share is of a known pool."""
+        shares: dict[str, int] = {}
+        for of in (*self._of.values(), *self._unsure.values()):
+            for key, n in of.items():
+                assert n >= 0, key
+                shares[key] = shares.get(key, 0) + n
+        assert all(n > 0 for of in self._of.values() for n in of.values())
+        pools = {key: pool for key, pool in self._pools.items() if isinstance(pool, HomePool)}
+        assert shares.keys() <= pools.keys()
+        for key, pool in pools.items():
+            assert pool.granted >= 0, key
+            alone = pool.granted and pool.holder != SEVERAL
+            assert shares.get(key, 0) == (0 if alone else pool.granted), key
