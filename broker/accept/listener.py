@@ -75,7 +75,7 @@ class Listener:
     def _look(self) -> None:
         accepting = self._wanted and not self._exhausted
         if accepting and not self._accepting:
-            self._poller.watch(self._sock.fileno(), self, EPOLLIN)
+            self._poller.watch(self._sock.fileno(), self, EPOLLIN, herald=True)
         elif self._accepting and not accepting:
             self._poller.unwatch(self._sock.fileno())
         self._accepting = accepting

@@ -8,7 +8,9 @@ shards, journal records) goes out once, when `at_end_of_pass` runs.
 Going to sleep through trio and being woken again costs as much as a small request does. So after a pass the poller may first
 wait by itself, for `linger_s`: under load the next event comes sooner. What trio's other tasks wait for is not seen meanwhile,
 so a process most of whose work is in tasks does not linger. Being woken by the kernel costs more than the answer to a message
-takes: after one on a link whose answers somebody waits for (`expect`), it stays awake for EXPECTED_NS.
+takes: after one on a link whose answers somebody waits for (`expect`), it stays awake for EXPECTED_NS. A
+connection that arrives is the first of several events, and who makes them may need this very core: after it has slept until a
+`herald` came, the poller yields the core once, and serves in one pass what came meanwhile.
 
 Invariants
 P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
@@ -84,6 +86,7 @@ class Poller:
     def __init__(self, *, linger_s: float = LINGER_S, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._epoll = select.epoll()
         self._watchers: dict[int, Watcher] = {}
+        self._heralds: set[int] = set()
         self._hooks: list[Callable[[], None]] = []
         self._linger_s = linger_s
         self.clock_ns = clock_ns
@@ -93,9 +96,12 @@ class Poller:
         self.round_ns = 0
         self._expected_ns = 0  # until when the next event is waited for awake
 
-    def watch(self, fd: int, watcher: Watcher, events: int = EPOLLIN) -> None:
-        """Calls `watcher.ready(events)` whenever `fd` is ready for `events`."""
+    def watch(self, fd: int, watcher: Watcher, events: int = EPOLLIN, *, herald: bool = False) -> None:
+        """Calls `watcher.ready(events)` whenever `fd` is ready for `events`. `herald`: more events follow at once, as a request
+        does on a connection that arrives."""
         self._watchers[fd] = watcher
+        if herald:
+            self._heralds.add(fd)
         self._epoll.register(fd, events)
 
     def change(self, fd: int, events: int) -> None:
@@ -107,6 +113,7 @@ class Poller:
 
     def unwatch(self, fd: int) -> None:
         """Ends the callbacks of `fd`, which stays open."""
+        self._heralds.discard(fd)
         if self._watchers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
@@ -168,7 +175,15 @@ class Poller:
             ready = self._epoll.poll(0, _EVENTS_PER_PASS)
             if not ready:
                 os.sched_yield()  # it may be on the very core that the other process needs
-        return ready or self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)
+        if ready:
+            return ready
+        ready = self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)
+        if self._expected_ns < self.now_ns and not self._heralds.isdisjoint(dict(ready)):
+            os.sched_yield()
+            more = self._epoll.poll(0, _EVENTS_PER_PASS)
+            if more:
+                return [*(dict(ready) | dict(more)).items()]
+        return ready
 
     def run_pass(self) -> bool:
         """One pass over what is ready now; returns whether anything was."""

@@ -6,7 +6,7 @@ import os
 import pytest
 import trio
 
-from shards.mesh.poller import EXPECTED_NS, Calling, Poller
+from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, Calling, Poller
 
 
 class Watched:
@@ -87,3 +87,28 @@ async def test_what_is_expected_is_waited_for_awake(is_expected):
     poller.close()
     os.close(readable), os.close(writable)
     assert (asked[0] > 5) == is_expected
+
+
+@pytest.mark.parametrize(
+    ("herald", "is_expected", "together"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_what_a_herald_announces_is_served_in_its_pass(monkeypatch, herald, is_expected, together):
+    """Not while another process's answer is expected: it would come later."""
+    poller, now_ns = Poller(linger_s=5), 1
+    poller.clock_ns = lambda: now_ns
+    arriving, follower = os.pipe(), os.pipe()
+    seen, passes = [], []
+    poller.watch(arriving[0], Calling(lambda events: seen.append("arrived")), herald=herald)
+    poller.watch(follower[0], Calling(lambda events: seen.append("followed")), EPOLLIN | EPOLLET)
+    poller.at_end_of_pass(lambda: (passes.append(seen.copy()), seen.clear()))
+    poller.now_ns = now_ns
+    if is_expected:
+        poller.expect()
+        now_ns += EXPECTED_NS
+    os.write(arriving[1], b"x")
+    monkeypatch.setattr("shards.mesh.poller.os.sched_yield", lambda: os.write(follower[1], b"x"))
+    poller._serve(poller._wait())
+    assert passes == [["arrived", "followed"] if together else ["arrived"]]
+    poller.close()
+    for fd in (*arriving, *follower):
+        os.close(fd)
