@@ -12,25 +12,39 @@ C4  A token that was not needed for one turn of the sweep is given back to the h
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.homes import home_of
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
+from shards.tokens.terms import PoolMode, terms_of
 
 
 class HolderPool(Pool):
     """This shard's part in a pool whose home is another shard."""
 
-    __slots__ = ("away", "held", "home", "peak")
+    __slots__ = ("held", "peak")
 
     def __init__(self, key: str, rule: CapRule, home: int) -> None:
-        super().__init__(key, rule)
-        self.away = int(rule.cap is not None)
-        self.home = home
+        super().__init__(key, terms_of(rule, home))
         self.held = 0
         self.peak = 0
+
+    @property
+    def home(self) -> int:
+        """The shard that grants its tokens."""
+        return self.terms.home
+
+    @property
+    def tight(self) -> bool:
+        """Whether what is not in use is given back (C3)."""
+        return self.terms.tight
+
+    @tight.setter
+    def tight(self, tight: bool) -> None:
+        if tight is not self.terms.tight:
+            self.terms = terms_of(self.rule, self.home, PoolMode.TIGHT if tight else PoolMode.OPEN)
 
     @property
     def cached(self) -> int:
@@ -62,7 +76,7 @@ class Cache:
     def pools_of(self, home: int) -> Iterator[HolderPool]:
         """The pools here that are at home on one shard."""
         for pool in self._table.pools.values():
-            if isinstance(pool, HolderPool) and pool.home == home:
+            if isinstance(pool, HolderPool) and pool.terms.home == home:
                 yield pool
 
     def granted(self, key: str, n: int, loose: bool) -> HolderPool:
@@ -80,12 +94,12 @@ class Cache:
     def tighten(self, key: str) -> int:
         """The home reclaims cached tokens: makes the pool tight and returns how many tokens were cached. They are no
         longer held, so the caller must send them home."""
-        pool = self._table.pools.get(key)
+        pool: Any = self._table.pools.get(key)
         if pool is None:
             return 0  # nothing here, or on its way home already
         pool.tight = True
-        spare = cast(HolderPool, pool).cached
-        self._hold(cast(HolderPool, pool), -spare)
+        spare: int = pool.cached
+        self._hold(pool, -spare)
         return spare
 
     def change(self, pool: HolderPool, rule: CapRule) -> None:
@@ -96,7 +110,6 @@ class Cache:
             return
         self._count_away(pool, -1)
         pool.rule = rule
-        pool.away = int(rule.cap is not None)
         self._count_away(pool, +1)
         self._limit(pool)
         if rule.cap is not None and pool.in_use > pool.held and self._peers.is_up(pool.home):
@@ -142,20 +155,20 @@ class Cache:
         pool.held += n
         if not pool.held:
             pool.tight = False  # nothing is held, so nothing is to be given back; the next grant sets `tight` again
-        self._table.away_held += n * pool.away
+        self._table.away_held += n * pool.terms.away
         self._limit(pool)
 
     def _limit(self, pool: HolderPool) -> None:
         pool.limit = NO_LIMIT if pool.rule.cap is None else pool.held
 
     def _count_away(self, pool: HolderPool, sign: int) -> None:
-        self._table.away_held += sign * pool.held * pool.away
-        self._table.away_in_use += sign * pool.in_use * pool.away
+        self._table.away_held += sign * pool.held * pool.terms.away
+        self._table.away_in_use += sign * pool.in_use * pool.terms.away
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         pools = [pool for pool in self._table.pools.values() if isinstance(pool, HolderPool)]
-        assert self._table.away_held == sum(pool.held * pool.away for pool in pools)
+        assert self._table.away_held == sum(pool.held * pool.terms.away for pool in pools)
         for pool in pools:
             assert pool.held >= 0
             assert pool.limit == (NO_LIMIT if pool.rule.cap is None else pool.held)

@@ -1,34 +1,26 @@
 """Pools at their home: token counts, modes, and waiting borrows. ledger.py decides when they change."""
 
 from collections import deque
-from enum import Enum
 from typing import Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.pool import Pool
+from shards.tokens.terms import PoolMode, terms_of
 
 SEVERAL: Final = -1
 _MOST: Final = (1 << 30) - 1  # no in_use is above it, and ints of one digit compare faster
 
 
-class HomePoolMode(Enum):
-    """What holders may do with tokens they don't use."""
-
-    OPEN = "open"  # cache them
-    RECLAIMING = "reclaiming"  # holders were asked to send them home, and not all have answered
-    TIGHT = "tight"  # no holder caches any: tokens that are out are in use, or on the way
-
-
 # "Dry": no token is free while a connection waits, or more tokens are out than the cap allows.
 TRANSITIONS: Final = (
-    (HomePoolMode.OPEN, HomePoolMode.RECLAIMING),  # dry
-    (HomePoolMode.OPEN, HomePoolMode.TIGHT),  # dry, and no holder has any
-    (HomePoolMode.RECLAIMING, HomePoolMode.TIGHT),  # all have answered
+    (PoolMode.OPEN, PoolMode.RECLAIMING),  # dry
+    (PoolMode.OPEN, PoolMode.TIGHT),  # dry, and no holder has any
+    (PoolMode.RECLAIMING, PoolMode.TIGHT),  # all have answered
     (
-        HomePoolMode.TIGHT,
-        HomePoolMode.RECLAIMING,
+        PoolMode.TIGHT,
+        PoolMode.RECLAIMING,
     ),  # more out than the cap allows: connections in flight give theirs up, too
-    (HomePoolMode.TIGHT, HomePoolMode.OPEN),  # half empty, or no cap any more
+    (PoolMode.TIGHT, PoolMode.OPEN),  # half empty, or no cap any more
 )
 
 
@@ -37,18 +29,15 @@ class HomePool(Pool):
 
     granted  tokens out to other shards, all together
     holder   the shard that has all of them, SEVERAL when grants.py has the shares; means nothing while none is out
-    mode     whether holders may cache; `tight` is True unless it is OPEN
     """
 
-    __slots__ = ("granted", "holder", "mode")
-    away = 0
+    __slots__ = ("granted", "holder")
     peak = _MOST  # none is remembered: a home keeps its tokens
 
     def __init__(self, key: str, rule: CapRule) -> None:
-        super().__init__(key, rule)
+        super().__init__(key, terms_of(rule))
         self.granted = 0
         self.holder = SEVERAL
-        self.mode = HomePoolMode.OPEN
 
     @property
     def out(self) -> int:
@@ -57,22 +46,21 @@ class HomePool(Pool):
 
     def may_cache(self, shards: int) -> bool:
         """Whether holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
-        cap = self.rule.cap
-        return self.mode is HomePoolMode.OPEN and (cap is None or cap > shards)
+        cap = self.terms.rule.cap
+        return not self.terms.tight and (cap is None or cap > shards)
 
     def is_roomy(self, shards: int) -> bool:
         """Whether a tight pool may be cached again: it is half empty."""
-        cap = self.rule.cap
+        cap = self.terms.rule.cap
         return cap is None or (cap > shards and 2 * self.out <= cap)
 
-    def enter(self, mode: HomePoolMode) -> None:
+    def enter(self, mode: PoolMode) -> None:
         """Changes the mode; anything but a transition of the table is a bug."""
         if mode is self.mode:
             return
         if (self.mode, mode) not in TRANSITIONS:
             raise RuntimeError(f"{self.key}: {self.mode.value} can't become {mode.value}")
-        self.mode = mode
-        self.tight = mode is not HomePoolMode.OPEN
+        self.terms = terms_of(self.rule, self.terms.home, mode)
 
 
 class PendingBorrow:

@@ -21,10 +21,11 @@ from typing import Any, Final, cast
 
 from shards.limits.caps import CapRule
 from shards.tokens.grants import Grants
-from shards.tokens.home_pool import Contention, HomePool, HomePoolMode, PendingBorrow
+from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, PoolTable
 from shards.tokens.refusals import Refusals
+from shards.tokens.terms import PoolMode
 
 Granted = Callable[[str, int, int, bool], None]
 """on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
@@ -256,8 +257,8 @@ class Ledger:
                 return
             if not contention.awaiting:
                 del self._contended[key]
-        if pool.mode is HomePoolMode.TIGHT and pool.is_roomy(self._shards):
-            pool.enter(HomePoolMode.OPEN)
+        if pool.mode is PoolMode.TIGHT and pool.is_roomy(self._shards):
+            pool.enter(PoolMode.OPEN)
 
     def _serve(self, pool: HomePool, contention: Contention) -> None:
         borrows, cap = contention.borrows, pool.rule.cap
@@ -273,7 +274,7 @@ class Ledger:
 
     def _press(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait and no token is free: reclaims cached tokens; where there are none, considers refusals."""
-        if pool.mode is HomePoolMode.OPEN:
+        if pool.mode is PoolMode.OPEN:
             self._reclaim(pool, contention, revoke=False)
         self.refusals.consider(pool, contention)
 
@@ -295,7 +296,7 @@ class Ledger:
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
             self._peers.post(peer, ("reclaim", pool.key, revoke))
-        pool.enter(HomePoolMode.RECLAIMING if contention.awaiting else HomePoolMode.TIGHT)
+        pool.enter(PoolMode.RECLAIMING if contention.awaiting else PoolMode.TIGHT)
         self.reclaims += 1
 
     def _answered(self, pool: HomePool, contention: Contention, peer: int, answers: int) -> None:
@@ -305,7 +306,7 @@ class Ledger:
         if not contention.awaiting[peer]:
             del contention.awaiting[peer]
         if not contention.awaiting:
-            pool.enter(HomePoolMode.TIGHT)
+            pool.enter(PoolMode.TIGHT)
             self.revoking.pop(pool.key, None)
 
     def _refuse_probed(self) -> None:
@@ -378,11 +379,10 @@ class Ledger:
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():
             contention = self._contended.get(key)
-            assert pool.tight == (pool.mode is not HomePoolMode.OPEN), key
-            assert (pool.mode is HomePoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
+            assert (pool.mode is PoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
             limit = pool.limit
             self._limit(pool)
             assert pool.limit == limit, key
             if contention is not None and contention.borrows and key not in self.blocked:
                 cap = pool.rule.cap
-                assert cap is not None and pool.out >= cap and pool.mode is not HomePoolMode.OPEN, key
+                assert cap is not None and pool.out >= cap and pool.mode is not PoolMode.OPEN, key

@@ -3,7 +3,7 @@
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 
 P1  A connection may take a token of a pool here at once, if and only if in_use < limit.
-P2  A token released to a `tight` pool is not kept here: the caller reports it to the pool's home (Waiting.settle).
+P2  A token released to a pool whose terms are `tight` is not kept here: the caller reports it to the home (Waiting.settle).
 
 All pools of a shard are in one PoolTable, so that a decision costs one look-up per pool.
 """
@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from shards.limits.caps import CapRule
+from shards.tokens.terms import PoolMode, Terms, terms_of
 
 NO_LIMIT: Final = 1 << 62
 
@@ -54,21 +55,32 @@ class Pool:
 
     in_use  tokens held by connections of this shard, open or in flight
     limit   how high in_use may rise without asking the home: NO_LIMIT when the pool has no cap
+    terms   what it has in common with others: its rule, its home, its mode
     peak    the highest in_use since the last sweep; tokens beyond it may be given back to the home
-    tight   released tokens may not be cached here (P2)
-    away    1 if the pool has a cap and its home is another shard, 0 if not
     """
 
-    __slots__ = ("in_use", "key", "limit", "rule", "tight")
-    away: int
+    __slots__ = ("in_use", "key", "limit", "terms")
     peak: int
 
-    def __init__(self, key: str, rule: CapRule) -> None:
+    def __init__(self, key: str, terms: Terms) -> None:
         self.key = key
-        self.rule = rule
+        self.terms = terms
         self.in_use = 0
         self.limit = 0
-        self.tight = False
+
+    @property
+    def mode(self) -> PoolMode:
+        """Whether tokens may be cached."""
+        return self.terms.mode
+
+    @property
+    def rule(self) -> CapRule:
+        """What limits it."""
+        return self.terms.rule
+
+    @rule.setter
+    def rule(self, rule: CapRule) -> None:
+        self.terms = terms_of(rule, self.terms.home, self.terms.mode)
 
 
 class TokenTotals(NamedTuple):
@@ -149,13 +161,13 @@ class PoolTable:
         if pool.in_use > pool.peak:
             pool.peak = pool.in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
         self.in_use += n
-        self.away_in_use += n * pool.away
+        self.away_in_use += n * pool.terms.away
 
     def vacate(self, pool: Pool, n: int = 1) -> None:
         """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (P2)."""
         pool.in_use -= n
         self.in_use -= n
-        self.away_in_use -= n * pool.away
+        self.away_in_use -= n * pool.terms.away
 
     def totals(self) -> TokenTotals:
         """Three sums, kept up to date as tokens move: O(1) for any number of pools. `cached` counts capped pools only.
@@ -168,7 +180,7 @@ class PoolTable:
         """Raises AssertionError when a running total is not the sum of its parts."""
         pools = self.pools.values()
         assert self.in_use == sum(pool.in_use for pool in pools)
-        assert self.away_in_use == sum(pool.in_use * pool.away for pool in pools)
+        assert self.away_in_use == sum(pool.in_use * pool.terms.away for pool in pools)
         assert all(pool.in_use >= 0 for pool in pools)
         swept = [pool for tick in self._wheel for pool in tick]
         assert len(swept) == len(self.pools)

@@ -18,9 +18,10 @@ R3  Nothing is refused while a shard whose links were lost may have tokens of th
 from collections.abc import Callable, Container, MutableMapping
 
 from shards.tokens.grants import Grants
-from shards.tokens.home_pool import Contention, HomePool, HomePoolMode, PendingBorrow
+from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.probes import Probes
+from shards.tokens.terms import PoolMode
 
 
 class Refusals:
@@ -89,7 +90,7 @@ class Refusals:
         return [*holders, *(borrow.peer for borrow in contention.borrows if borrow.peer != self._peers.me)]
 
     def _may_refuse(self, pool: HomePool, contention: Contention) -> bool:
-        if pool.mode is not HomePoolMode.TIGHT or not contention.refusable(pool.rule) or pool.key in self._blocked:
+        if pool.mode is not PoolMode.TIGHT or not contention.refusable(pool.rule) or pool.key in self._blocked:
             return False
         return not self._grants.is_unsure(pool.key)
 

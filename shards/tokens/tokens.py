@@ -145,7 +145,7 @@ class Tokens:
             pool.in_use = in_use = in_use + 1
             if in_use > pool.peak:
                 pool.peak = in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
-            away += pool.away
+            away += pool.terms.away
         else:
             if away:
                 self.decided_cached += 1
@@ -185,8 +185,9 @@ class Tokens:
         for key in pools:
             pool = known[key]
             pool.in_use -= 1
-            away += pool.away
-            if pool.tight:
+            terms = pool.terms
+            away += terms.away
+            if terms.tight:
                 tight = True
         table = self._table
         table.in_use -= len(pools)

@@ -104,12 +104,12 @@ class Waiting:
         for key in reversed(pools):
             pool = self._table.pools[key]
             self._table.vacate(pool)
-            if pool.tight:
+            if pool.terms.tight:
                 self.settle(pool)
 
     def settle(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight (P2)."""
-        if pool.tight:
+        if pool.terms.tight:
             if isinstance(pool, HolderPool):
                 self._cache.settle(pool)
             elif isinstance(pool, HomePool):

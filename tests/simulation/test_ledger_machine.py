@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from shards.limits.caps import CapRule
-from shards.tokens.home_pool import HomePoolMode
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
+from shards.tokens.terms import PoolMode
 
 POOL = "ip:10.0.0.1"
 HOLDERS = (1, 2, 3)
@@ -160,7 +160,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_tight_pool_is_cached_nowhere(self) -> None:
-        if self.ledger.pool_of(POOL).mode is HomePoolMode.TIGHT:
+        if self.ledger.pool_of(POOL).mode is PoolMode.TIGHT:
             assert not any(self.spare.values())
 
     def teardown(self) -> None:

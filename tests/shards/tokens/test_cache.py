@@ -56,7 +56,7 @@ def holder() -> Holder:
 
 
 def test_a_new_share_has_nothing_to_take(holder: Holder) -> None:
-    assert (holder.pool.limit, holder.pool.away, holder.pool.home) == (0, 1, HOME)
+    assert (holder.pool.limit, holder.pool.terms.away, holder.pool.home) == (0, 1, HOME)
 
 
 def test_without_a_cap_there_is_no_limit_and_nothing_to_say() -> None:

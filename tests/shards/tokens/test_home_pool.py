@@ -3,22 +3,22 @@
 import pytest
 
 from shards.limits.caps import CapRule
-from shards.tokens.home_pool import TRANSITIONS, HomePool, HomePoolMode
+from shards.tokens.home_pool import TRANSITIONS, HomePool
+from shards.tokens.terms import PoolMode, terms_of
 
 
 def make_pool(key: str = "broker") -> HomePool:
     return HomePool(key, CapRule(10, "kafka_connections_max"))
 
 
-@pytest.mark.parametrize("before", HomePoolMode)
-@pytest.mark.parametrize("after", HomePoolMode)
-def test_a_mode_changes_as_the_table_says_or_not_at_all(before: HomePoolMode, after: HomePoolMode) -> None:
+@pytest.mark.parametrize("before", PoolMode)
+@pytest.mark.parametrize("after", PoolMode)
+def test_a_mode_changes_as_the_table_says_or_not_at_all(before: PoolMode, after: PoolMode) -> None:
     pool = make_pool()
-    pool.mode = before
-    pool.tight = before is not HomePoolMode.OPEN
+    pool.terms = terms_of(pool.rule, mode=before)
     if before is after or (before, after) in TRANSITIONS:
         pool.enter(after)
-        assert pool.mode is after and pool.tight == (after is not HomePoolMode.OPEN)
+        assert pool.mode is after and pool.terms.tight == (after is not PoolMode.OPEN)
     else:
         with pytest.raises(RuntimeError, match="can't become"):
             pool.enter(after)

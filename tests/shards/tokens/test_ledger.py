@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.home_pool import HomePool, HomePoolMode
+from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
+from shards.tokens.terms import PoolMode
 
 POOL = "ip:10.0.0.1"
 NAME = "kafka_connections_max_per_ip"
@@ -65,7 +66,7 @@ class Home:
 
     def close(self, n: int = 1) -> None:
         self.table.vacate(self.pool, n)
-        if self.pool.tight:
+        if self.pool.terms.tight:
             self.ledger.freed(self.pool)
 
     def change(self, rule: CapRule) -> None:
@@ -127,14 +128,14 @@ def test_a_dry_pool_asks_every_holder_for_what_it_caches() -> None:
     home.open(home.pool.limit)
     home.borrow(3)
     assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
-    assert home.pool.mode is HomePoolMode.RECLAIMING
+    assert home.pool.mode is PoolMode.RECLAIMING
     home.borrow(2)  # waits for the same answers
     assert home.said() == {}
     home.ledger.reclaimed(1, POOL, 1)
     assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
     home.ledger.reclaimed(2, POOL, 3)
     assert home.said() == {2: [("grant", POOL, 1, False, 4)]}
-    assert home.pool.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is PoolMode.TIGHT
 
 
 def test_a_refusal_takes_an_answer_from_every_shard_that_has_tokens_or_waits() -> None:
@@ -432,12 +433,12 @@ def test_a_tight_pool_opens_when_it_is_half_empty() -> None:
     home = Home(cap=10)
     home.open(10)
     home.borrow(1)
-    assert home.pool.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is PoolMode.TIGHT
     home.said()  # the end of the pass: it is refused
     home.close(4)
-    assert home.pool.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is PoolMode.TIGHT
     home.close(1)
-    assert home.pool.mode is HomePoolMode.OPEN
+    assert home.pool.mode is PoolMode.OPEN
 
 
 def test_a_small_pool_stays_tight() -> None:
@@ -445,7 +446,7 @@ def test_a_small_pool_stays_tight() -> None:
     home.open(4)
     home.borrow(1)
     home.close(4)
-    assert home.pool.mode is HomePoolMode.TIGHT
+    assert home.pool.mode is PoolMode.TIGHT
 
 
 def test_a_give_of_what_was_never_granted_is_a_bug() -> None:

@@ -1,6 +1,6 @@
 """pool.py: totals as tokens move, and a wheel that visits every pool once per turn."""
 
-from shards.limits.caps import UNLIMITED
+from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.cache import HolderPool
 from shards.tokens.pool import ADMITTED, PoolTable, TokenTotals
 
@@ -14,7 +14,7 @@ def make_table(*keys: str) -> PoolTable:
 
 def test_totals_follow_what_is_taken_and_given_back() -> None:
     table = make_table("broker", "ip:10.0.0.1")
-    table.pools["ip:10.0.0.1"].away = 1
+    table.pools["ip:10.0.0.1"].rule = CapRule(10, "kafka_connections_max")
     table.away_held = 5
     table.occupy(table.pools["broker"])
     table.occupy(table.pools["ip:10.0.0.1"], 3)

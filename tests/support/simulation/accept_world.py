@@ -63,7 +63,7 @@ class SimulatedPoller(Ignore):
     def look(self, now_s: float) -> None:
         self.now_ns = int(now_s * 1e9)
 
-    def watch(self, fd: int, watcher: Watcher, events: int = 0) -> None:
+    def watch(self, fd: int, watcher: Watcher, events: int = 0, *, herald: bool = False) -> None:
         self.watched[fd] = watcher
 
     def unwatch(self, fd: int) -> None:

@@ -240,7 +240,7 @@ MUTANTS = [
         script=nobody_to_wait_for
     ),
     _line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
-    _line(Ledger, "_settle", "pool.enter(HomePoolMode.OPEN)", "pass", "8"),
+    _line(Ledger, "_settle", "pool.enter(PoolMode.OPEN)", "pass", "8"),
     _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
     _line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
     _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
@@ -319,7 +319,7 @@ SEEN = {
     "Queues.ask: if False: for if count and attempt.at_once is not mark:": 24,
     "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 6,
     "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 13,
-    "Ledger._settle: pass for pool.enter(HomePoolMode.OPEN)": 0,
+    "Ledger._settle: pass for pool.enter(PoolMode.OPEN)": 0,
     "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 160,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 16,
