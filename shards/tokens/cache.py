@@ -104,7 +104,7 @@ class Cache:
 
     def change(self, pool: HolderPool, rule: CapRule) -> None:
         """The pool has another rule. A cap that appears makes use beyond what is held known to the home."""
-        before = pool.rule
+        before = pool.terms.rule
         if (before.cap is None) == (rule.cap is None):
             pool.rule = rule  # what is held limits it as before, or nothing does
             return
@@ -117,7 +117,7 @@ class Cache:
 
     def exceed(self, pool: HolderPool) -> None:
         """A connection took a token that was not granted: the home hears of it, now or when it comes up."""
-        if pool.rule.cap is not None and self._peers.is_up(pool.home):
+        if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
             self._report(pool, 1)
 
     def discard(self, pool: HolderPool) -> None:
@@ -128,7 +128,7 @@ class Cache:
     def rejoin(self, home: int) -> None:
         """A home came up, or is linked again: it hears of all use that it has to count. Cached tokens are void."""
         for pool in self.pools_of(home):
-            used = pool.in_use if pool.rule.cap is not None else min(pool.in_use, pool.held)
+            used = pool.in_use if pool.terms.rule.cap is not None else min(pool.in_use, pool.held)
             self._hold(pool, -pool.held)
             if used:
                 self._report(pool, used)
@@ -159,7 +159,7 @@ class Cache:
         self._limit(pool)
 
     def _limit(self, pool: HolderPool) -> None:
-        pool.limit = NO_LIMIT if pool.rule.cap is None else pool.held
+        pool.limit = NO_LIMIT if pool.terms.rule.cap is None else pool.held
 
     def _count_away(self, pool: HolderPool, sign: int) -> None:
         self._table.away_held += sign * pool.held * pool.terms.away
@@ -171,7 +171,7 @@ class Cache:
         assert self._table.away_held == sum(pool.held * pool.terms.away for pool in pools)
         for pool in pools:
             assert pool.held >= 0
-            assert pool.limit == (NO_LIMIT if pool.rule.cap is None else pool.held)
+            assert pool.limit == (NO_LIMIT if pool.terms.rule.cap is None else pool.held)
             assert not (pool.tight and pool.cached), pool.key
-            if pool.rule.cap is not None and self._peers.is_up(pool.home):
+            if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
                 assert pool.in_use <= pool.held, pool.key

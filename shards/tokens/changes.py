@@ -120,7 +120,7 @@ class Changes:
     def _renew(self, pool: Pool) -> bool:
         """Gives a pool the rule of the newest version; whether that is another one."""
         rule = self._table.rule_of(pool.key)
-        if rule == pool.rule:
+        if rule == pool.terms.rule:
             return False
         if isinstance(pool, HomePool):
             self._ledger.change(pool, rule)

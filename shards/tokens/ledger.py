@@ -69,7 +69,7 @@ class Ledger:
                 self._table.changing(pool)
         else:
             pool = HomePool(key, self._table.rule_of(key))
-            if pool.rule.cap is not None and self._peers.unheard:
+            if pool.terms.rule.cap is not None and self._peers.unheard:
                 self.blocked[key] = None
             self._limit(pool)
             self._table.add(pool)
@@ -86,7 +86,7 @@ class Ledger:
         are welcome. `at_once`: they are refused by a full pool also under a rule that lets others wait."""
         pool = self.pool_of(key)
         contention = self._contended.get(key)
-        cap = pool.rule.cap
+        cap = pool.terms.rule.cap
         if contention is None and key not in self.blocked and (cap is None or cap - pool.out >= waiting):
             spare = self._spare(pool, peer, waiting, up_to - waiting)
             self._grant(peer, pool, waiting + spare, last)
@@ -257,11 +257,11 @@ class Ledger:
                 return
             if not contention.awaiting:
                 del self._contended[key]
-        if pool.mode is PoolMode.TIGHT and pool.is_roomy(self._shards):
+        if pool.terms.mode is PoolMode.TIGHT and pool.is_roomy(self._shards):
             pool.enter(PoolMode.OPEN)
 
     def _serve(self, pool: HomePool, contention: Contention) -> None:
-        borrows, cap = contention.borrows, pool.rule.cap
+        borrows, cap = contention.borrows, pool.terms.rule.cap
         while borrows:
             borrow = borrows[0]
             n = borrow.count if cap is None else min(borrow.count, cap - pool.out)
@@ -274,12 +274,12 @@ class Ledger:
 
     def _press(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait and no token is free: reclaims cached tokens; where there are none, considers refusals."""
-        if pool.mode is PoolMode.OPEN:
+        if pool.terms.mode is PoolMode.OPEN:
             self._reclaim(pool, contention, revoke=False)
         self.refusals.consider(pool, contention)
 
     def _revoke_excess(self, pool: HomePool) -> None:
-        cap = pool.rule.cap
+        cap = pool.terms.rule.cap
         if cap is None or pool.out <= cap or pool.key in self.blocked:
             return
         contention = self._contended.get(pool.key) or Contention()
@@ -336,13 +336,13 @@ class Ledger:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
         up to `welcome` later; only while the pool is under half used and has more tokens than there are shards, and
         no more than leaves the same for each shard."""
-        if peer == self._me or not pool.may_cache(self._shards) or pool.rule.cap is None:
+        if peer == self._me or not pool.may_cache(self._shards) or pool.terms.rule.cap is None:
             return 0
-        fair = (pool.rule.cap // 2 - pool.out - waiting) // self._shards
+        fair = (pool.terms.rule.cap // 2 - pool.out - waiting) // self._shards
         return max(0, min(fair, welcome) if self.grants.holds(peer, pool) else fair)
 
     def _limit(self, pool: HomePool) -> None:
-        cap = pool.rule.cap
+        cap = pool.terms.rule.cap
         if cap is None:
             pool.limit = NO_LIMIT
         else:
@@ -353,9 +353,9 @@ class Ledger:
     def excess(self, key: str) -> int | None:
         """Tokens of a pool here that connections use beyond its cap; None while cached tokens are being reclaimed."""
         pool = self.pool_of(key)
-        if pool.rule.cap is None:
+        if pool.terms.rule.cap is None:
             return 0
-        return None if key in self.revoking else max(0, pool.out - pool.rule.cap)
+        return None if key in self.revoking else max(0, pool.out - pool.terms.rule.cap)
 
     def granted(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""
@@ -379,10 +379,10 @@ class Ledger:
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():
             contention = self._contended.get(key)
-            assert (pool.mode is PoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
+            assert (pool.terms.mode is PoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
             limit = pool.limit
             self._limit(pool)
             assert pool.limit == limit, key
             if contention is not None and contention.borrows and key not in self.blocked:
-                cap = pool.rule.cap
-                assert cap is not None and pool.out >= cap and pool.mode is not PoolMode.OPEN, key
+                cap = pool.terms.rule.cap
+                assert cap is not None and pool.out >= cap and pool.terms.mode is not PoolMode.OPEN, key

@@ -118,7 +118,7 @@ class LedgerMachine(RuleBasedStateMachine):
         pool = self.ledger.pool_of(POOL)
         if pool.in_use:
             self.table.vacate(pool)
-            if pool.tight:
+            if pool.terms.tight:
                 self.ledger.freed(pool)
 
     @rule(cap=st.one_of(st.integers(0, 12)), wait=st.booleans())
