@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
 from scripts.bench import machine
@@ -19,6 +20,7 @@ from scripts.peers.jars import MAINS, Missing, Tools, classpath
 RECORDS = {100: 2_000_000, 1000: 600_000}
 """Record size in bytes -> how many of them one run sends."""
 PARTITIONS = 4
+_BATCH_BYTES = 16 * 1024  # the tool's batch.size
 _SAID = re.compile(r"^\d+ records sent, ([\d.]+) records/sec .* ([\d.]+) ms avg latency", re.MULTILINE)
 
 T = TypeVar("T")
@@ -53,7 +55,9 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             for turn in range(rounds):
                 for peer in peers:
                     runs[peer.name].append(run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
-            yield from _rows(size, {name: _median(seen) for name, seen in runs.items()})
+            yield from _rows(
+                size, {name: _median(seen) for name, seen in runs.items()}, floor_us(size, int(most * share))
+            )
 
 
 def brokers(stack: ExitStack) -> list[Peer]:
@@ -99,6 +103,21 @@ def perf_test(tool: str, peer: Peer, options: Sequence[str], read: Callable[[str
     return said, cpu_s
 
 
+def floor_us(size: int, records: int) -> float:
+    """CPU time per record (us) of a C program that only receives batches, appends them to a file and answers."""
+    with TemporaryDirectory(prefix="turnstile-bench-") as folder:
+        command = [
+            machine.binary("store_loop"),
+            f"{folder}/log",
+            str(_BATCH_BYTES),
+            str(size * records // _BATCH_BYTES),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise CannotMeasure(done.stderr.strip())
+    return float(done.stdout) * size / _BATCH_BYTES
+
+
 def scores_beside(what: str, per_s: float, cpu_us: float, peers: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """Scores (see table.Row) beside each peer's rate and CPU time per operation."""
     return {
@@ -112,7 +131,7 @@ def _median(runs: list[Produced]) -> Produced:
     return Produced(*(statistics.median(run[i] for run in runs) for i in range(3)))
 
 
-def _rows(size: int, found: dict[str, Produced]) -> Iterator[Row]:
+def _rows(size: int, found: dict[str, Produced], least_us: float) -> Iterator[Row]:
     ours = found.pop("Turnstile")
     yield Row(
         f"kafka-producer-perf-test, {size:,}-byte records",
@@ -125,5 +144,10 @@ def _rows(size: int, found: dict[str, Produced]) -> Iterator[Row]:
     yield Row(
         "- server CPU per record; the client's mean latency",
         f"{ours.cpu_us:.2f} us; {ours.latency_ms:.0f} ms",
-        "; ".join(f"{name} {run.cpu_us:.2f} us, {run.latency_ms:.0f} ms" for name, run in found.items()),
+        "; ".join(
+            (
+                *(f"{name} {run.cpu_us:.2f} us, {run.latency_ms:.0f} ms" for name, run in found.items()),
+                f"C loop that only stores {least_us:.2f} us",
+            )
+        ),
     )

@@ -74,18 +74,26 @@ def connections(field: Field) -> Iterator[Row]:
 
 
 def refusals(field: Field) -> Iterator[Row]:
-    """One address at its cap that goes on connecting."""
-    machine.put(field.turnstile, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
-    held = machine.held(field.turnstile.port, AT_ITS_CAP, CAP)
+    """One address at its cap that goes on connecting; also where one shard decides alone."""
+    ours, loop = _refused(field, field.turnstile, field.loop)
+    yield from rated("refusals of an IP at its cap", "refusal", ours, {"C loop": loop}, "C loop", 1.3, 1.3)
+    with machine.turnstile(*CAPS, shards=1) as turnstile, machine.accept_loop(processes=1) as bare:
+        ours, loop = _refused(field, turnstile, bare)
+    yield from rated("refusals of an IP at its cap, one shard", "refusal", ours, {"C loop, one process": loop})
+
+
+def _refused(field: Field, turnstile: Server, loop: Server) -> tuple[Load, Load]:
+    machine.put(turnstile, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
+    held = machine.held(turnstile.port, AT_ITS_CAP, CAP)
     try:
-        ours, loop = field.turns("connect", [field.turnstile, field.loop], sources=1, base=AT_ITS_CAP)
+        ours, bare = field.turns("connect", [turnstile, loop], sources=1, base=AT_ITS_CAP)
     finally:
         for sock in held:
             sock.close()
-    assert ours is not None
+    assert ours is not None and bare is not None
     if ours.answered:
         raise CannotMeasure(f"{ours.answered} connections were admitted at the cap")
-    yield from rated("refusals of an IP at its cap", "refusal", ours, {"C loop": loop}, "C loop", 1.3, 1.3)
+    return ours, bare
 
 
 def rated(
@@ -93,8 +101,8 @@ def rated(
     each: str,
     ours: Load,
     peers: Mapping[str, Load | None],
-    rival: str,
-    rate: float,
+    rival: str = "",
+    rate: float | None = None,
     cpu: float | None = None,
 ) -> Iterator[Row]:
     """Two rows, of rates and of CPU time, beside each peer that is here; the goal is `rate` times, and at most `cpu` times,
@@ -102,9 +110,9 @@ def rated(
     here = {name: load for name, load in peers.items() if load is not None}
     scores = producing.scores_beside(what, ours.per_s, ours.cpu_us, {n: (x.per_s, x.cpu_us) for n, x in here.items()})
     best = here.get(rival)
-    met = None if best is None else ours.per_s >= rate * best.per_s
+    met = None if best is None or rate is None else ours.per_s >= rate * best.per_s
     beside = "; ".join(f"{name} {_rate(load)}: {ours.per_s / load.per_s:.2f} x" for name, load in here.items())
-    yield Row(what, _rate(ours), beside, f"{rate} x {rival}", met, scores)
+    yield Row(what, _rate(ours), beside, f"{rate} x {rival}" if rate else "", met, scores)
     met = None if best is None or cpu is None else ours.cpu_us <= cpu * best.cpu_us
     beside = "; ".join(f"{name} {load.cpu_us:.0f} us: {ours.cpu_us / load.cpu_us:.2f} x" for name, load in here.items())
     yield Row(f"- server CPU per {each}", f"{ours.cpu_us:.0f} us", beside, f"{cpu} x {rival}" if cpu else "", met)
