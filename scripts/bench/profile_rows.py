@@ -160,6 +160,7 @@ def rows(stack: ExitStack) -> dict[str, Row]:
         "connect + ApiVersions + close": cluster(client("connect")),
         "the same, 8 shards": cluster(client("connect"), shards=8),
         "refusals at the cap": cluster(refused(stack)),
+        "refusals at the cap, 2 shards": cluster(refused(stack), shards=2),
         "ApiVersions, 64 connections": cluster(client("requests", frames=api_versions)),
         "Metadata, 64 connections": cluster(client("requests", frames=metadata)),
         "Produce + Fetch with byte quotas, 2 shards": cluster(metered(in_turn), shards=2),
