@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.bench import frames, held, machine, producing, table, wire  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
-from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
+from scripts.bench.wire import AT_ITS_CAP, CAPS  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
 
 Measure = Callable[[], dict[str, float]]
@@ -205,10 +205,7 @@ def rated(seconds: float, server: Server) -> dict[str, float]:
 
 def refusals(seconds: float, server: Server) -> dict[str, float]:
     """One address at its cap that goes on connecting."""
-    machine.put(server, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
-    with ExitStack() as stack:
-        for sock in machine.held(server.port, AT_ITS_CAP, CAP):
-            stack.enter_context(closing(sock))
+    with wire.at_its_cap(server):
         return _twice(server, seconds, "refusal", "refused", sources=1, base=AT_ITS_CAP)
 
 

@@ -29,7 +29,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402 - i
 
 from scripts.bench import borrow, frames, machine, requests, table  # noqa: E402
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
-from scripts.bench.wire import AT_ITS_CAP, CAP, CAPS  # noqa: E402
+from scripts.bench.wire import AT_ITS_CAP, CAPS, at_its_cap  # noqa: E402
 
 TOPIC, PARTITIONS = "profiled", 4
 COLUMNS = ("row", "kernel", "interpreter", "C libraries", "system calls, by their time", "functions, by their own time")
@@ -96,9 +96,7 @@ def refused(stack: ExitStack) -> Load:
     def load(server: Server) -> None:
         if server.pid not in held:
             held.add(server.pid)
-            machine.put(server, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
-            for sock in machine.held(server.port, AT_ITS_CAP, CAP):
-                stack.enter_context(sock)
+            stack.enter_context(at_its_cap(server))
         machine.drive(server, "connect", seconds=2, sources=1, base=AT_ITS_CAP)
 
     return load

@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
     store(fd, file, batch, bytes, count);
     getrusage(RUSAGE_SELF, &used);
     wait(NULL);
-    printf("%.3f\n", (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6 / count +
-                         (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / count);
+    double seconds = used.ru_utime.tv_sec + used.ru_stime.tv_sec, more_us = used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+    printf("%.3f\n", (seconds * 1e6 + more_us) / count);
     return 0;
 }

@@ -82,14 +82,19 @@ def refusals(field: Field) -> Iterator[Row]:
     yield from rated("refusals of an IP at its cap, one shard", "refusal", ours, {"C loop, one process": loop})
 
 
+@contextmanager
+def at_its_cap(server: Server) -> Iterator[None]:
+    """AT_ITS_CAP has as many connections open as it may."""
+    machine.put(server, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
+    with ExitStack() as stack:
+        for sock in machine.held(server.port, AT_ITS_CAP, CAP):
+            stack.enter_context(sock)
+        yield
+
+
 def _refused(field: Field, turnstile: Server, loop: Server) -> tuple[Load, Load]:
-    machine.put(turnstile, {"kafka_connections_max_overrides": [f"{AT_ITS_CAP}:{CAP}"]})
-    held = machine.held(turnstile.port, AT_ITS_CAP, CAP)
-    try:
+    with at_its_cap(turnstile):
         ours, bare = field.turns("connect", [turnstile, loop], sources=1, base=AT_ITS_CAP)
-    finally:
-        for sock in held:
-            sock.close()
     assert ours is not None and bare is not None
     if ours.answered:
         raise CannotMeasure(f"{ours.answered} connections were admitted at the cap")

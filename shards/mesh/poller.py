@@ -8,9 +8,9 @@ shards, journal records) goes out once, when `at_end_of_pass` runs.
 Going to sleep through trio and being woken again costs as much as a small request does. So after a pass the poller may first
 wait by itself, for `linger_s`: under load the next event comes sooner. What trio's other tasks wait for is not seen meanwhile,
 so a process most of whose work is in tasks does not linger. Being woken by the kernel costs more than the answer to a message
-takes: after one on a link whose answers somebody waits for (`expect`), it stays awake for EXPECTED_NS. A
-connection that arrives is the first of several events, and who makes them may need this very core: after it has slept until a
-`herald` came, the poller yields the core once, and serves in one pass what came meanwhile.
+takes: after one on a link whose answers somebody waits for (`expect`), it stays awake for EXPECTED_NS. A connection that arrives
+is the first of several events, and who makes them may need this very core: after it has slept until a `herald` came, the poller
+yields the core once, and serves in one pass what came meanwhile.
 
 Invariants
 P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
@@ -178,11 +178,10 @@ class Poller:
         if ready:
             return ready
         ready = self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)
-        if self._expected_ns < self.now_ns and not self._heralds.isdisjoint(dict(ready)):
+        if self._expected_ns < self.now_ns and not self._heralds.isdisjoint(found := dict(ready)):
             os.sched_yield()
-            more = self._epoll.poll(0, _EVENTS_PER_PASS)
-            if more:
-                return [*(dict(ready) | dict(more)).items()]
+            found.update(self._epoll.poll(0, _EVENTS_PER_PASS))
+            return list(found.items())
         return ready
 
     def run_pass(self) -> bool:
