@@ -62,7 +62,7 @@ chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged 
 verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--seeds 10 --jobs 3"
 	$(BIN)/python tests/turnstile/verdict/run.py $(ARGS)
 
-bench: setup ## the table of docs/benchmarks.md
+bench: setup ## the table of docs/internals/benchmarks.md
 	$(BIN)/python scripts/bench/run.py
 
 bench-check: setup ## fails if a figure has fallen beside its peers, below scripts/bench/guard.json

@@ -2,7 +2,7 @@
 
 python scripts/bench_pipeline.py                        1 and 10 million connections
 python scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
-python scripts/bench_pipeline.py --write                puts the table into docs/benchmarks.md
+python scripts/bench_pipeline.py --write                puts the table into docs/internals/benchmarks.md
 
 Each figure is taken in a process of its own, so that none counts what another has left behind. Plan and audit are timed with
 their start; making the log and the journal is not timed. Memory is what the process and all below it have resident at most.
@@ -277,7 +277,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="1e6,1e7", help="connections  [default: %(default)s]")
     parser.add_argument("--only", action="append", choices=MEASURES, help="of the rows, this one. May be given again.")
     parser.add_argument("--work", type=Path, help="folder for what is measured on  [default: a temporary one]")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/internals/benchmarks.md")
     parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.write and given.only:
@@ -306,7 +306,7 @@ def main() -> int:
     table.show_plain("Turnstile pipeline benchmarks", COLUMNS, rows)
     if given.write:
         where = "each line in a process of its own"
-        table.write_plain(COLUMNS, rows, ROOT / "docs" / "benchmarks.md", mark="pipeline table", where=where)
+        table.write_plain(COLUMNS, rows, ROOT / "docs" / "internals" / "benchmarks.md", mark="pipeline table", where=where)
     return 1 if failed else 0
 
 

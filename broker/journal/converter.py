@@ -1,6 +1,6 @@
 """Finished spool segments -> Parquet parts, in a process of its own at low priority.
 
-A process rather than a thread of each shard: see docs/journal.md for the measurement. It shares nothing with the
+A process rather than a thread of each shard: see docs/internals/journal.md for the measurement. It shares nothing with the
 shards but the folder, so killing it at any instant loses nothing: a part appears whole by a rename, its segment goes
 after that, and converting a segment again gives the same part under the same name.
 

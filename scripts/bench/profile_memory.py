@@ -3,7 +3,7 @@
     python scripts/bench/profile_memory.py [--addresses 1000000] [--write]
 
 Both shards are in one process, and what they send each other is packed as between processes. An address is tracked at both, so
-lines of both (the table of pools, the wheel) allocate the same for each. --write puts the table into docs/benchmarks.md.
+lines of both (the table of pools, the wheel) allocate the same for each. --write puts the table into docs/internals/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> int:
     table.show_plain(f"What each of {asked.addresses:,} tracked addresses takes", COLUMNS, shown)
     if asked.write:
         where = f"{asked.addresses:,} addresses, home and holder in one process"
-        table.write_plain(COLUMNS, found, ROOT / "docs" / "benchmarks.md", mark="memory table", where=where)
+        table.write_plain(COLUMNS, found, ROOT / "docs" / "internals" / "benchmarks.md", mark="memory table", where=where)
     return 0
 
 

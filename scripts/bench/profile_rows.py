@@ -4,7 +4,8 @@
 
 A cluster of one shard, where the row doesn't say otherwise, is driven for each tool anew: perf samples its shards, strace counts
 their system calls, py-spy the functions of two of them at most (whoever is on top of the stack; a system call counts for the
-function that makes it). --write puts the table into docs/benchmarks.md. Needs perf, strace and py-spy, and the right to use them.
+function that makes it). --write puts the table into docs/internals/benchmarks.md.
+Needs perf, strace and py-spy, and the right to use them.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ def main() -> int:
         table.write_plain(
             COLUMNS,
             table_rows,
-            ROOT / "docs" / "benchmarks.md",
+            ROOT / "docs" / "internals" / "benchmarks.md",
             mark="profile table",
             where=_WHERE,
         )

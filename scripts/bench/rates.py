@@ -3,7 +3,7 @@
     python scripts/bench/rates.py [--seconds 20] [--write]
 
 Each system is told its limit by the same command, Kafka's own kafka-configs, and then meets the same storm. --write
-puts the table into docs/rates.md.
+puts the table into docs/internals/rates.md.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> int:
     rows = [(row[0].partition(" ")[2], *row[1:]) for row in rows]
     table.show_plain("Creation rates, side by side", columns, rows)
     if asked.write:
-        table.write_plain(columns, rows, ROOT / "docs" / "rates.md")
+        table.write_plain(columns, rows, ROOT / "docs" / "internals" / "rates.md")
     return 0
 
 

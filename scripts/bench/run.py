@@ -3,7 +3,7 @@
     python scripts/bench/run.py [--quick] [--only NAME]... [--write]
     python scripts/bench/run.py --guard [--check] [--scores FILE]
 
---quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/benchmarks.md.
+--quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/internals/benchmarks.md.
 --guard measures what has a peer in the same run, for a few minutes. --check does that, too, and fails when one is worse than the
 committed bounds (guard.py), and worse again when it is measured a second time; --scores adds a line to a file from which the
 bounds are made.
@@ -80,7 +80,7 @@ def main() -> int:
     failed = any(row.value.startswith(_NOT_MEASURED) for row in rows)
     table.show(rows)
     if asked.write:
-        table.write(rows, ROOT / "docs" / "benchmarks.md")
+        table.write(rows, ROOT / "docs" / "internals" / "benchmarks.md")
     if asked.scores and not failed:
         with asked.scores.open("a") as file:
             print(json.dumps(scores), file=file)

@@ -25,7 +25,8 @@ class RateQuotas(NamedTuple):
 
 
 class RateReplay:
-    """All windows of one home, from the `detail` of its `grant` and `reclaim` events (docs/journal.md) about `rate:` pools.
+    """All windows of one home, from the `detail` of its `grant` and `reclaim` events about `rate:` pools
+    (docs/internals/journal.md).
 
     `unfounded`: how many of the violations so far were none.
     """

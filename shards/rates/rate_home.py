@@ -4,7 +4,7 @@ H1  Nothing is decided before the use recorded by an earlier home is known (rate
     `_parked`.
 H2  Every answer carries the version it was given under, and when its units were recorded.
 H3  Each change of a window is journaled, in order. So the arithmetic can be done again from the journal, which shows that
-    no unit was recorded beyond a quota (docs/journal.md has the shapes):
+    no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
       grant    ... violated                  an address asked for more than its quota; the excess was taken back at once
       grant    ... charged false             counted without being asked about; negative: taken back as Kafka does

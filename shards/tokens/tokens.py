@@ -1,4 +1,4 @@
-"""Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/tokens.md).
+"""Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/internals/tokens.md).
 
 It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py). Everything is a plain call; only
 `flush` sends, tells waiters and calls back, so no call is entered while another is half done.

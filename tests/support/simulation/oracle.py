@@ -1,4 +1,4 @@
-"""The eight invariants of docs/tokens.md, asked of a World from outside. Each failure begins with the invariant's number.
+"""The eight invariants of docs/internals/tokens.md, asked of a World from outside. Each failure begins with the invariant's number.
 
 After every pass, `look` checks 1, 2, 4, 5, 6 and each part's own check(); on every decision, `judge` checks 1, 3 (of
 connections refused as unavailable), 5 and 7; at the end `look_back` checks 3 of every other refusal, which needs to know

@@ -1,7 +1,7 @@
 """The rates of a whole broker under virtual time: the classes that run, over links with delays, changes and crashes.
 
 One seed is one schedule. The oracle is one Kafka broker's ConnectionQuotas (shards/limits), fed the same arrivals. Every
-run also judges the order of service that docs/rates.md promises (`RateWorld.out_of_order`).
+run also judges the order of service that docs/internals/rates.md promises (`RateWorld.out_of_order`).
 """
 
 import heapq

@@ -141,7 +141,7 @@ class Admissions:
         self._found = {what: [row for row in found if row["what"] == what] for what in ("stale", "sure", "unsure")}
 
     def acknowledged(self) -> Check:
-        """Invariant 5 of docs/tokens.md: once a change is acknowledged, nothing is decided under an older version."""
+        """Invariant 5 of docs/internals/tokens.md: once a change is acknowledged, nothing is decided under an older version."""
         name = "enforced_on_return"
         if not self._floor:
             return Check(name, HELD, "no change was acknowledged", [])

@@ -1,4 +1,4 @@
-"""Every `grant` and `reclaim` of a journal, read once: moves of tokens, and changes of the windows of rates (docs/journal.md).
+"""Every `grant` and `reclaim` of a journal (docs/internals/journal.md), read once: moves of tokens, and changes of rates' windows.
 
 One row per event and pool. What can't be read is a row, too (BAD), so that a check can say that it does not know.
 """

@@ -1,6 +1,6 @@
 """Was every unit of a connection creation rate (KIP-612) recorded within its quota? Judged one by one, by Kafka's arithmetic.
 
-The home of a rate journals every change of its windows (docs/journal.md), so shards/limits/rate_replay.py goes
+The home of a rate journals every change of its windows (docs/internals/journal.md), so shards/limits/rate_replay.py goes
 through the very states that it went through, under the quotas of the version that each event names. Incarnations of
 homes share nothing: a home that starts anew journals what it begins with. Addresses share nothing either, so each is
 judged by itself; the listeners of a broker meet in its own rate, and are judged together.
