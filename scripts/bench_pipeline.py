@@ -306,7 +306,9 @@ def main() -> int:
     table.show_plain("Turnstile pipeline benchmarks", COLUMNS, rows)
     if given.write:
         where = "each line in a process of its own"
-        table.write_plain(COLUMNS, rows, ROOT / "docs" / "internals" / "benchmarks.md", mark="pipeline table", where=where)
+        table.write_plain(
+            COLUMNS, rows, ROOT / "docs" / "internals" / "benchmarks.md", mark="pipeline table", where=where
+        )
     return 1 if failed else 0
 
 

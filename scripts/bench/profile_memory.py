@@ -68,7 +68,9 @@ def main() -> int:
     table.show_plain(f"What each of {asked.addresses:,} tracked addresses takes", COLUMNS, shown)
     if asked.write:
         where = f"{asked.addresses:,} addresses, home and holder in one process"
-        table.write_plain(COLUMNS, found, ROOT / "docs" / "internals" / "benchmarks.md", mark="memory table", where=where)
+        table.write_plain(
+            COLUMNS, found, ROOT / "docs" / "internals" / "benchmarks.md", mark="memory table", where=where
+        )
     return 0
 
 
