@@ -73,7 +73,7 @@ bench-compare: setup ## each row of the benchmarks in the checkout BEFORE=... an
 	$(BIN)/python scripts/bench/compare.py $(BEFORE)
 
 bench-attacks: setup ## what hostile clients cost the others
-	$(BIN)/python scripts/bench/attacks.py
+	$(BIN)/python scripts/bench/attacks/run.py $(ARGS)
 
 bench-pipeline: setup ## audit and plan at millions of connections
 	$(BIN)/python scripts/bench_pipeline.py

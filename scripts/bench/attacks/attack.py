@@ -1,0 +1,48 @@
+"""An attack, and what is measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scripts.bench.machine import Server
+
+
+class Finding(NamedTuple):
+    """What an attack itself has measured, as one phrase, and whether that is within its bound."""
+
+    text: str
+    met: bool
+
+
+def nothing(server: Server) -> None:
+    """The preparation of most attacks."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """`run(server)` attacks for some seconds; `options` of `turnstile up`; `prepare(server)` comes before anything is measured."""
+
+    name: str
+    run: Callable[[Server], Finding | None]
+    options: tuple[str, ...] = ()
+    prepare: Callable[[Server], None] = nothing
+
+
+class Waits(NamedTuple):
+    """Milliseconds for which another client waited for its answers, and how many of its connections were lost."""
+
+    p99_ms: float
+    worst_ms: float
+    lost: int
+    idle_ms: float
+    """The worst wait for a process that does nothing else: what the machine itself adds."""
+
+
+class Measured(NamedTuple):
+    """Beside one attack: the most MB that a process of the cluster had, the waits of others, and the attack's own finding."""
+
+    peak_mb: float
+    waits: Waits
+    finding: Finding | None

@@ -1,0 +1,34 @@
+"""All attacks, in the order in which they are run; each is a module of this folder."""
+
+from __future__ import annotations
+
+from scripts.bench.attacks import (
+    abandoned_polls,
+    client_ids,
+    delete_groups,
+    fetch_of_many,
+    metadata_by_id,
+    metadata_of_partitions,
+    null_batches,
+    repeated_resources,
+    salt,
+    tags,
+    unfinished_frames,
+    unread_fetches,
+)
+from scripts.bench.attacks.attack import Attack
+
+ATTACKS: tuple[Attack, ...] = (
+    repeated_resources.ATTACK,
+    metadata_by_id.ATTACK,
+    metadata_of_partitions.ATTACK,
+    null_batches.ATTACK,
+    fetch_of_many.ATTACK,
+    delete_groups.ATTACK,
+    tags.ATTACK,
+    unread_fetches.ATTACK,
+    unfinished_frames.ATTACK,
+    salt.ATTACK,
+    abandoned_polls.ATTACK,
+    client_ids.ATTACK,
+)

@@ -1,0 +1,92 @@
+"""What hostile and hasty clients cost a shard and its other clients.
+
+    python scripts/bench/attacks/run.py [--only WORD]...
+
+Each attack has a cluster of its own, and a well-behaved client beside it (bystander.py). Printed: the most memory that a
+process of the cluster had (goal: 300 MB), how long the other client waited (goal: 50 ms in 99 of 100 cases, 100 ms at worst),
+how many of its connections were lost (goal: none), and what the attack itself found. `idle` is the worst wait for a process
+with nothing to do, at the same time: on a busy machine, no broker's worst is below that, and the goal is 100 ms more. A
+goal that is missed is exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+from scripts.bench import machine, table  # noqa: E402 - importable only from here on
+from scripts.bench.attacks.attack import Attack, Measured  # noqa: E402
+from scripts.bench.attacks.bystander import Bystander  # noqa: E402
+from scripts.bench.attacks.registry import ATTACKS  # noqa: E402
+
+MOST_MB, MOST_P99_MS, MOST_MS = 300, 50, 100
+COLUMNS = ("attack", "memory", "others' p99", "worst", "idle", "lost", "found", "")
+
+
+def measure(attack: Attack) -> Measured:
+    """One attack on a new cluster."""
+    with machine.turnstile(*attack.options) as server:
+        attack.prepare(server)
+        other = Bystander(server.port)
+        peak, ends = [0.0], threading.Event()
+        watch = threading.Thread(target=_watch, args=(server.pid, peak, ends))
+        watch.start()
+        try:
+            finding = attack.run(server)
+            time.sleep(1)
+        finally:
+            ends.set()
+            watch.join()
+            waits = other.end()
+        return Measured(peak[0], waits, finding)
+
+
+def within_goals(measured: Measured) -> bool:
+    """Whether all that was measured is."""
+    waits = measured.waits
+    steady = waits.p99_ms <= MOST_P99_MS and waits.worst_ms <= MOST_MS + waits.idle_ms and not waits.lost
+    return measured.peak_mb <= MOST_MB and steady and (measured.finding is None or measured.finding.met)
+
+
+def _watch(pid: int, peak: list[float], ends: threading.Event) -> None:
+    """The most that any process of the cluster has resident, in MB."""
+    while not ends.wait(0.02):
+        for each in machine.tree(pid):
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                resident = int(Path(f"/proc/{each}/statm").read_text().split()[1]) * 4096
+                peak[0] = max(peak[0], resident / 1e6)
+
+
+def _row(attack: Attack, measured: Measured) -> tuple[str, ...]:
+    waits = measured.waits
+    times = (f"{each:.1f} ms" for each in (waits.p99_ms, waits.worst_ms, waits.idle_ms))
+    found = "" if measured.finding is None else measured.finding.text
+    verdict = "met" if within_goals(measured) else "missed"
+    return (attack.name, f"{measured.peak_mb:.0f} MB", *times, str(waits.lost), found, verdict)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="WORD", help="attacks whose names have this word")
+    asked = parser.parse_args()
+    rows, missed = [], False
+    for attack in ATTACKS:
+        if asked.only and not any(word.lower() in attack.name.lower() for word in asked.only):
+            continue
+        print(f"measuring {attack.name} ...", file=sys.stderr, flush=True)
+        measured = measure(attack)
+        missed |= not within_goals(measured)
+        rows.append(_row(attack, measured))
+    table.show_plain("Attacks", COLUMNS, rows)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
