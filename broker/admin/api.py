@@ -135,14 +135,14 @@ class AdminApi:
             raise HTTPException(400, "name an ip, or a user or client-id.")
         found: dict[str, Any] = {}
         if ip is not None:
-            found["brokers"] = await explain_address(self._coordinator, ip)
+            found["brokers"] = await explain_address(self._coordinator, self._admin.images, ip)
         if asked_of_client:
             found["client"] = await self._of_client(request)
         return JSONResponse(found)
 
     async def _of_client(self, request: Request) -> dict[str, Any]:
         user, client_id = (request.query_params.get(name, "") for name in ("user", "client-id"))
-        return await explain_client(self._coordinator, user, client_id)
+        return await explain_client(self._coordinator, self._admin.images, user, client_id)
 
     async def refusals(self, request: Request) -> Response:
         by = request.query_params.get("by", "reason")

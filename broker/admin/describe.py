@@ -4,8 +4,8 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
-    describe_tokens       {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
-                          (shards.tokens.describe)
+    describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
+                          (shards.tokens.describe); those named, else those with most tokens out
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_faults       {name: how often it fired}
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
@@ -24,6 +24,7 @@ import trio
 
 from broker.admin.describe_disk import describe_disk
 from broker.admin.describe_settings import SettingsView
+from broker.admin.images import Images
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
 from broker.admin.throttled import throttled_clients
@@ -59,6 +60,7 @@ class Admin:
         again, and in how many seconds the next start is due."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
+        self.images = Images(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
         self._about = dict(about or {})

@@ -1,38 +1,44 @@
-"""Which limits hold for an address or a client, which setting or quota each comes from, and how much is used now."""
+"""Which limits hold for an address or a client, which setting or quota each comes from, and how much is used now.
+
+Limits and quotas hold on each broker by itself, so each use is told by broker: a sum over brokers is beside no limit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from broker.admin.images import Images
+from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import normalise_ip
-from shards.limits.precedence import QuotaTable
-from shards.limits.quota_entities import CLIENT_KEYS, entity_of_key
 
 
-async def explain_address(coordinator: Coordinator, text: str) -> list[dict[str, Any]]:
+async def explain_address(coordinator: Coordinator, images: Images, text: str) -> list[dict[str, Any]]:
     """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.
 
     A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders"}; a holder:
-    {"shard", "in_use", "cached"}. A rate: {"of", "limit", "value" per second}; only rates that are limited are listed.
-    Raises ConfigInvalid for what is no address.
+    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap. A rate: {"of", "limit", "value" per second};
+    only rates that are limited are listed. Raises ConfigInvalid for what is no address.
     """
     try:
         ip = normalise_ip(text)
     except ValueError:
         raise ConfigInvalid("ip", text, "it must be an IP address") from None
-    state = coordinator.state
-    answers = await coordinator.ask_all("describe_tokens")
+    listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
+    pools = ["broker", f"ip:{ip}", *listeners]
+    answers = await coordinator.ask_all("describe_tokens", pools)
     found = []
-    for broker in range(state.brokers):
-        image = ClusterImage(broker)
-        image.apply(state.version, [change for change in state.dump() if change[0] != "topic"], whole=True)
+    for broker in range(coordinator.state.brokers):
+        image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
-        pools = [_pool(image, pool, of_broker) for pool in ("broker", f"ip:{ip}")]
-        found.append({"broker": broker, "ip": ip, "connections": pools, "rates": _rates(image, ip)})
+        shown = [pool for pool in pools if pool not in listeners or image.rule_of(pool).cap is not None]
+        connections = [_pool(image, pool, of_broker) for pool in shown]
+        found.append({
+            "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners),
+        })  # fmt: skip
     return found
 
 
@@ -56,36 +62,35 @@ def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any
     }  # fmt: skip
 
 
-def _rates(image: ClusterImage, ip: str) -> list[dict[str, Any]]:
+def _rates(image: ClusterImage, ip: str, listeners: list[str]) -> list[dict[str, Any]]:
     rules = {"broker": image.rate_of("broker"), "ip": image.rate_of(f"ip:{ip}"), "core": image.core_rate_of(ip)}
+    rules |= {listener: image.rate_of(listener) for listener in listeners}
     return [{"of": of, "limit": rule.name, "value": rule.rate} for of, rule in rules.items() if rule.rate is not None]
 
 
-async def explain_client(coordinator: Coordinator, user: str, client_id: str) -> dict[str, Any]:
+async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> dict[str, Any]:
     """Which quotas hold for a client, by Kafka's precedence, which level each comes from, and its present rates.
 
     `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
-    which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart.
+    which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart. `brokers`:
+    [{"broker", "rates": {key: rate there}}], without the rates that no shard of the broker answers; `rates` are their sums.
     """
     levels: dict[str, Mapping[str, str | None]] = {}
     quotas: dict[str, float] = {}
-    for key in CLIENT_KEYS:
-        table = QuotaTable()
-        for text, values in coordinator.state.quotas.items():
-            entity = dict(entity_of_key(text))
-            if "ip" not in entity and key in values:
-                table.update(entity, values[key])
+    for key, table in images.client_quotas().items():
         match = table.match(user, client_id)
         if match.entity is not None and match.limit is not None:
             levels[key] = match.entity
             quotas[key] = match.limit
-    rates: dict[str, float] = {}
-    for answer in (await coordinator.ask_all("describe_quota", user, client_id)).values():
+    by_broker: list[dict[str, float]] = [{} for _ in range(coordinator.state.brokers)]
+    for (broker, _), answer in (await coordinator.ask_all("describe_quota", user, client_id)).items():
         for key, rate in answer.items():
-            rates[key] = rates.get(key, 0.0) + rate
+            by_broker[broker][key] = by_broker[broker].get(key, 0.0) + rate
+    sums = {key: sum(rates.get(key, 0.0) for rates in by_broker) for key in {key for each in by_broker for key in each}}
     named = {key: _level(entity) for key, entity in levels.items()}
     matched = next(iter(named.values()), {"user": None, "client-id": None})
-    return {"matched": matched, "quotas": quotas, "rates": rates, "levels": named}
+    brokers = [{"broker": broker, "rates": rates} for broker, rates in enumerate(by_broker)]
+    return {"matched": matched, "quotas": quotas, "rates": sums, "brokers": brokers, "levels": named}
 
 
 def _level(entity: Mapping[str, str | None]) -> dict[str, str | None]:

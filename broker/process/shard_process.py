@@ -262,7 +262,7 @@ class ShardProcess:
         mesh.on_dead = self._peer_dead
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
-        mesh.serve("describe_tokens", lambda peer: self.context.tokens.describe())
+        mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())

@@ -179,7 +179,7 @@ class ShardedQuotas:
         return self._charge_there(home, kind, user, client_id, amount, strict)
 
     def rates_here(self, user: str, client_id: str) -> dict[str, float]:
-        """The present rate of each kind this client is metered for at home here; for mutations, the tokens left."""
+        """The present rate of each kind this client is metered for at home here, per second."""
         now_ms = self._now_ms()
         found = {}
         for kind in KINDS:
@@ -187,9 +187,8 @@ class ShardedQuotas:
             if not table.in_use or self._home(kind, table, user, client_id) != self._me:
                 continue
             if kind == MUTATION:
-                tokens = self.mutation.tokens(user, client_id, now_ms=now_ms)
-                if tokens is not None:
-                    found[kind] = tokens
+                rate = self._mutation_rates.get(table.key(user, client_id))
+                found[kind] = 0.0 if rate is None else rate.peek(now_ms=now_ms)
             else:
                 found[kind] = self._managers[kind].rate(user, client_id, now_ms=now_ms)
         return found

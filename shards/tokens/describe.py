@@ -1,5 +1,6 @@
 """What one shard knows about its tokens: for /v1/tokens and `turnstile top`, and for simulations and tests."""
 
+from collections.abc import Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple, cast
 
@@ -10,15 +11,22 @@ from shards.tokens.pool import Pool, PoolTable, TokenWaiter
 from shards.tokens.waiting import Waiting
 
 
-def describe(table: PoolTable, ledger: Ledger, version: int, limit: int) -> dict[str, Any]:
-    """The `limit` pools with most tokens out, at home here (`home`) and used here but at home elsewhere (`holds`).
+def describe(
+    table: PoolTable, ledger: Ledger, version: int, limit: int, named: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The `limit` pools with most tokens out, or those `named`, at home here (`home`) and used here but at home elsewhere
+    (`holds`).
 
     home   {"pool", "cap" (None: unlimited), "limit" (the setting's name), "in_use" and "granted" ({shard: tokens}),
             "free", "mode" (open, reclaiming, tight), "waiting" (connections)}
     holds  {"pool", "home", "in_use", "cached", "tight"}
     Merge over shards: in use is the home's `in_use` plus every holder's, and cached the sum of `cached`.
     """
-    largest = nlargest(limit, table.pools.values(), key=_size)
+    largest: list[Pool]
+    if named is None:
+        largest = nlargest(limit, table.pools.values(), key=_size)
+    else:
+        largest = [table.pools[key] for key in named if key in table.pools]
     return {
         "version": version,
         "pools": len(table.pools),

@@ -21,7 +21,7 @@ T5  No connection asks for a token before a version is done here while no peer i
 """
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from shards.limits.caps import CapRule
@@ -343,9 +343,9 @@ class Tokens:
         """All of this shard's tokens; for simulations and tests, at the end of a pass."""
         return snapshot(self._table, self._ledger, self._waiting)
 
-    def describe(self, limit: int = 1000) -> dict[str, Any]:
+    def describe(self, named: Sequence[str] | None = None, limit: int = 1000) -> dict[str, Any]:
         """See describe.py."""
-        return describe(self._table, self._ledger, self.version, limit)
+        return describe(self._table, self._ledger, self.version, limit, named)
 
     # Steps
 

@@ -16,6 +16,7 @@ from turnstile.cli.output import (
     show_json,
     show_table,
 )
+from turnstile.cli.use_rows import client_rows
 
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
@@ -125,7 +126,7 @@ def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
 @click.argument("words", nargs=-1, required=True, metavar="[user=NAME] [client-id=NAME]")
 @with_cluster
 def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
-    """Say which quotas hold for a client, which level each comes from, and its present rates.
+    """Say which quotas hold for a client, which level each comes from, and how much of it is used on each broker.
 
     Kafka looks, for each kind of quota, at (user, client-id), (user, <default>), user, (<default>, client-id),
     (<default>, <default>), <default> user, client-id, <default> client-id: the first that has one holds.
@@ -143,13 +144,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
     if not found["quotas"]:
         click.echo(f"no quota holds for {printable(entity_text(entity))}")
         return
-    rows = [("QUOTA", "VALUE", "RATE NOW", "BECAUSE OF")]
-    for key, value in found["quotas"].items():
-        level = {kind: name for kind, name in found["levels"][key].items() if name is not None}
-        rate = found["rates"].get(key)
-        because = " ".join(f"{kind}={name}" for kind, name in level.items())
-        rows.append((key, _number(value), "-" if rate is None else f"{rate:.1f}", because))
-    show_table(rows)
+    show_table(client_rows(found))
 
 
 def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:

@@ -35,7 +35,10 @@ async def limit(desk: Desk, rate: float) -> None:
 
 
 def tokens(desk: Desk) -> float:
-    return desk.meters[0, 0].rates_here("ANONYMOUS", "client")["controller_mutation_rate"]
+    meters = desk.meters[0, 0]
+    left = meters.mutation.tokens("ANONYMOUS", "client", now_ms=meters._now_ms())
+    assert left is not None
+    return left
 
 
 async def metadata(desk: Desk, *names: str) -> Any:

@@ -67,3 +67,11 @@ def test_the_largest_pools_come_first_when_there_are_too_many() -> None:
 def test_it_can_be_sent_to_another_process() -> None:
     described = make_tokens().describe()
     assert msgpack.unpackb(msgpack.packb(described), strict_map_key=False) == described
+
+
+def test_pools_that_are_named_are_described_whatever_their_size() -> None:
+    tokens = make_tokens()
+    for _ in range(5):
+        tokens.take(("listener:big",), Nobody())
+    described = tokens.describe([AWAY, HERE, "ip:10.9.9.9"], limit=1)
+    assert [pool["pool"] for pool in (*described["home"], *described["holds"])] == [HERE, AWAY]

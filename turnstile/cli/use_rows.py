@@ -1,0 +1,61 @@
+"""The rows of `explain` and `quota explain`: one for each limit on each broker, with how much of it is used there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from turnstile.quantities import QUOTAS, per_second, use
+
+Row = tuple[str, ...]
+
+
+def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> list[Row]:
+    """What limits the connections of an address. With `internals`, the tokens of each pool by shard."""
+    rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
+    for broker in brokers:
+        rows += [_pool(broker, pool, internals) for pool in broker["connections"]]
+        rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
+    return _without_broker(rows, len(brokers))
+
+
+def client_rows(client: Mapping[str, Any]) -> list[Row]:
+    """The quotas that hold for a client; none when there is none."""
+    rows: list[Row] = [("QUOTA", "BROKER", "USED", "BECAUSE OF")]
+    for name, value in client["quotas"].items():
+        level = " ".join(f"{kind}={each}" for kind, each in client["levels"][name].items() if each is not None)
+        for broker in client["brokers"]:
+            rate = broker["rates"].get(name)
+            used = f"limit {QUOTAS[name](value)}, use not known" if rate is None else use(rate, value, QUOTAS[name])
+            rows.append((name, str(broker["broker"]), used, level))
+    return _without_broker(rows, len(client["brokers"])) if client["quotas"] else []
+
+
+def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> Row:
+    waits = "; over it a connection waits" if pool["waits"] else ""
+    row = (f"connections {_of(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
+    return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
+
+
+def _by_shard(pool: Mapping[str, Any]) -> Iterator[str]:
+    """Home and holders of a pool, as docs/internals/tokens.md names them."""
+    home = [] if pool["home"] is None else [f"home: shard {pool['home']}"]
+    holders = [f"shard {each['shard']}: {each['in_use']} in use, {each['cached']} cached" for each in pool["holders"]]
+    yield "; ".join([*home, *holders]) or "-"
+
+
+def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -> Row:
+    whose = f"of {broker['ip']}, on each shard" if rate["of"] == "core" else _of(rate["of"], broker["ip"])
+    row = (f"new connections {whose}", str(broker["broker"]), f"at most {per_second(rate['value'])}", rate["limit"])
+    return (*row, *(["-"] if internals else []))
+
+
+def _of(pool: str, ip: str = "") -> str:
+    """`of 10.0.0.1`, `of the broker`, `of listener EXTERNAL`."""
+    kind, _, name = pool.partition(":")
+    return f"of {name or ip}" if kind == "ip" else f"of listener {name}" if kind == "listener" else "of the broker"
+
+
+def _without_broker(rows: list[Row], brokers: int) -> list[Row]:
+    """A cluster of one broker need not say which."""
+    return rows if brokers > 1 else [(row[0], *row[2:]) for row in rows]

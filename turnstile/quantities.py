@@ -1,0 +1,110 @@
+"""The one spelling of numbers for people: counts, rates, bytes, percent, times, and how much of a limit is used.
+
+Every display uses it: tables of the command, `turnstile top`, the pytest plugin. broker/admin/page/quantities.js is the
+same for the live page, and one table of cases holds both to it (tests/support/quantities.json).
+
+V1  Three significant digits, no trailing zeros; counts below 100,000 are exact.
+V2  Prefixes are decimal, as quotas and rates are: 1 kB/s is 1,000 bytes a second.
+V3  Percent of a limit are rounded down, so that 100 % is said only of a limit that is reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+
+_EXACT_BELOW = 100_000
+_PREFIXES = ("", "k", "M", "G", "T")
+
+
+def count(value: float) -> str:
+    """`950`, `12,345`, `1.23M`; a fraction only below 10: `0.5`."""
+    if abs(value) < 10 and value != int(value):
+        return f"{value:.1f}".removesuffix(".0")
+    if round(abs(value)) < _EXACT_BELOW:
+        return f"{round(value):,}"
+    return _scaled(value, "")
+
+
+def per_second(value: float) -> str:
+    """Connections, requests or mutations a second: `12/s`, `0.5/s`."""
+    return f"{count(value)}/s"
+
+
+def byte_rate(value: float) -> str:
+    """Bytes a second: `950 B/s`, `111 kB/s`, `1.05 MB/s`."""
+    return f"{_scaled(value, ' ')}B/s"
+
+
+def percent(value: float) -> str:
+    """`50 %`, `0.5 %`: a request_percentage, in which 100 is one thread."""
+    return f"{_digits(value)} %"
+
+
+def duration(ms: float) -> str:
+    """`250 ms`, `3.4 s`, `12 min`, `2.5 h`, `1.2 d`."""
+    if round(ms) < 1000:
+        return f"{round(ms)} ms"
+    for unit, size, below in (("s", 1e3, 60), ("min", 6e4, 60), ("h", 3.6e6, 24), ("d", 8.64e7, math.inf)):
+        if ms / size < below:
+            return f"{_tenths(ms / size)} {unit}"
+    raise ValueError(ms)
+
+
+QUOTAS: dict[str, Callable[[float], str]] = {
+    "connection_creation_rate": per_second,
+    "producer_byte_rate": byte_rate,
+    "consumer_byte_rate": byte_rate,
+    "request_percentage": percent,
+    "controller_mutation_rate": per_second,
+}
+"""How a value of each quota is spelled, by the quota's key."""
+
+
+class Level(Enum):
+    """How close to its limit a use is; displays colour by it."""
+
+    ROOMY = "roomy"
+    HIGH = "high"
+    NEAR = "near"
+    FULL = "full"
+
+
+def utilisation(used: float, limit: float) -> float:
+    """1.0: as much is used as may be. A limit of 0 is always reached."""
+    return used / limit if limit > 0 else 1.0 if used <= 0 else math.inf
+
+
+def level(used: float, limit: float) -> Level:
+    """From 80 %, 90 % and 100 % of the limit on: HIGH, NEAR, FULL."""
+    share = utilisation(used, limit)
+    return Level.FULL if share >= 1 else Level.NEAR if share >= 0.9 else Level.HIGH if share >= 0.8 else Level.ROOMY
+
+
+def use(used: float, limit: float | None, spell: Callable[[float], str] = count) -> str:
+    """`111 kB/s of 100 kB/s (111 %)`; `3, no limit` where there is none."""
+    if limit is None:
+        return f"{spell(used)}, no limit"
+    share = utilisation(used, limit)
+    told = "over" if math.isinf(share) else f"{math.floor(share * 100 + 1e-9):,} %"
+    return f"{spell(used)} of {spell(limit)} ({told})"
+
+
+def _scaled(value: float, space: str) -> str:
+    """Three digits and a decimal prefix, such as `1.05 M`."""
+    scaled, power = float(value), 0
+    while abs(float(f"{scaled:.3g}")) >= 1000 and power < len(_PREFIXES) - 1:
+        scaled, power = scaled / 1000, power + 1
+    return f"{_digits(scaled)}{space}{_PREFIXES[power]}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, the whole part always in full: `0.001`, `1.05`, `12.3`, `1234`."""
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.9995 else 4
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def _tenths(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:.0f}"
