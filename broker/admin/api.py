@@ -150,6 +150,9 @@ class AdminApi:
             raise HTTPException(400, f"by cannot be {by!r}: it must be one of {', '.join(REFUSED_BY)}.")
         return JSONResponse(await self._admin.refusals(by))
 
+    async def sources(self, request: Request) -> Response:
+        return JSONResponse(await self._admin.sources())
+
     async def tokens(self, request: Request) -> Response:
         return JSONResponse(await self._admin.tokens())
 

@@ -3,6 +3,7 @@
 Asked of every shard (a shard that does not serve one of these, or does not answer in time, is left out):
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
+    describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.tokens.describe); those named, else those with most tokens out
@@ -30,6 +31,7 @@ from broker.admin.sampler import Member, Sampler
 from broker.admin.throttled import throttled_clients
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.metrics.source_counts import summed
 from broker.metrics.top_talkers import merge_top
 from broker.runtime.set_aside import set_aside_in
 from shards.config.coordinator import Coordinator
@@ -169,6 +171,10 @@ class Admin:
             rows = [{"reason": reason, "count": count} for reason, count in reasons.items()]
         admitted = self.sampler.total(now, "admitted")
         return {"by": by, "total": sum(reasons.values()), "admitted": admitted, "refusals": rows}
+
+    async def sources(self) -> dict[str, Any]:
+        """What became of the connections of each address, since their shard started (source_counts.summed)."""
+        return summed((await self.coordinator.ask_all("describe_sources")).values())
 
     async def tokens(self) -> dict[str, Any]:
         """The pools most in use: what the home of each says, and what every shard holds of it."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
+from broker.metrics.source_counts import SourceCounts
 from broker.metrics.top_talkers import TopTalkers
 from shards.limits.quota_entities import CONNECTION_RATE
 from shards.tokens.tokens import Refused
@@ -46,22 +47,32 @@ def refusal_by_ip_rate(quota: float, version: int) -> Refusal:
 class Outcomes:
     """The outcomes of one listener's connections on one shard. `waited_ms`: from accept(2) to the decision."""
 
-    def __init__(self, listener: str, journal: JournalWriter, counters: ShardCounters, top_talkers: TopTalkers) -> None:
+    def __init__(
+        self,
+        listener: str,
+        journal: JournalWriter,
+        counters: ShardCounters,
+        top_talkers: TopTalkers,
+        sources: SourceCounts,
+    ) -> None:
         self.listener = listener
         self._journal = journal
         self._counters = counters
         self._top_talkers = top_talkers
+        self._sources = sources
 
     def admitted(self, number: int, ip: str, port: int, version: int, waited_ms: float) -> None:
         """The connection holds all its tokens, taken under configuration version `version`."""
         self._journal.admitted(number, ip, port, self.listener, version, waited_ms)
         self._counters.admitted(self.listener)
+        self._sources.add(ip, "admitted")
 
     def refused(self, number: int, ip: str, port: int, refusal: Refusal, waited_ms: float) -> None:
         """The connection holds no token, and its socket is closed."""
         reason, limit, value, version = refusal
         self._counters.refused(self.listener, reason)
         self._top_talkers.add(ip, reason)
+        self._sources.add(ip, reason)
         self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
 
     def closed(

@@ -25,6 +25,7 @@ from broker.log.log_ends import LogEnds
 from broker.log.memory import keep_freed_buffers
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.metrics.source_counts import SourceCounts
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
@@ -117,6 +118,7 @@ class ShardProcess:
             self.connections,
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
+        self._sources = SourceCounts()
         self.gauges = ShardGauges(self.context, self.muted)
         self.subscriber = Subscriber(self.context.image, self._enforce)
         self._delegation_tokens = DelegationTokenCache(self.context.image, plan.token_secret)
@@ -264,6 +266,7 @@ class ShardProcess:
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
+        mesh.serve("describe_sources", lambda peer: self._sources.describe())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
@@ -389,7 +392,9 @@ class ShardProcess:
         )
         faults.image_changed({"fault"})
         for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
-            outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers)
+            outcomes = Outcomes(
+                endpoint.listener, context.journal, context.counters, context.top_talkers, self._sources
+            )
             serving = Serving(
                 context,
                 outcomes,

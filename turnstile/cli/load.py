@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,22 @@ class _Hold(ParamType[float]):
         if not seconds >= 0:
             self.fail(f"{value!r} is neither seconds nor 'end'", param, ctx)
         return seconds
+
+
+_UNLIMITED = (
+    "Nothing was refused or throttled: this cluster has no limit that the scenario reaches. To see it without and with the "
+    "limits that it is about:"
+)
+
+
+def _with_limits() -> str:
+    """The command that was given, with --apply: without a token, which is not to be shown."""
+    context = click.get_current_context()
+    words = ["turnstile", "load"]
+    for name in ("bootstrap", "admin", "scenario"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            words += [f"--{name}", str(context.params[name])]
+    return shlex.join([*words, "--apply"])
 
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -136,6 +153,8 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
         side_by_side.show(both, out)
     else:
         output.show(result, out)
+        if chosen.suggested and not interrupted and not result.limited:
+            out.print(f"{_UNLIMITED}\n  {_with_limits()}", highlight=False, markup=False, soft_wrap=True)
     if interrupted or disagrees:
         sys.exit(1)
     _judge(expectations, judged)

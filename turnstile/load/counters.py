@@ -1,18 +1,42 @@
-"""The cluster's own counters, over the admin HTTP, and whether they agree with what the driver saw."""
+"""The cluster's own counters, over the admin HTTP: read before a run and after it, until they agree with what it saw."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from typing import Any
 
-from turnstile.admin_client import AdminClient, AdminRefused, AdminUnreachable
-from turnstile.load.tally import Tally
+from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminUnreachable
+from turnstile.load.reconciliation import Reconciliation
 
 ADMITTED = "turnstile_connections_admitted_total"
 REFUSED = "turnstile_connections_refused_total"
+ADMITTED_OUTCOME = "admitted"
+"""Of GET /v1/sources; the others are reasons of refusals."""
 SETTLE_S = 2.0
 """A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
+
+
+@dataclass(frozen=True)
+class BySource:
+    """What became of the connections of each address: ip -> outcome -> how many, as GET /v1/sources has it. Only tables
+    with the same `forgotten` can be subtracted."""
+
+    forgotten: int
+    counts: dict[str, dict[str, int]]
+
+    def since(self, before: BySource) -> BySource | None:
+        """What happened after `before`; None where a shard has forgotten its counts in between."""
+        if self.forgotten != before.forgotten:
+            return None
+        risen = {}
+        for ip, outcomes in self.counts.items():
+            old = before.counts.get(ip, {})
+            if changed := {name: n - old.get(name, 0) for name, n in outcomes.items() if n != old.get(name, 0)}:
+                risen[ip] = changed
+        return BySource(self.forgotten, risen)
 
 
 @dataclass(frozen=True)
@@ -22,25 +46,37 @@ class Counters:
     admitted: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     epochs: dict[tuple[int, int], int] = field(default_factory=dict)
+    by_source: BySource | None = None
+    """None: the cluster doesn't tell, or some shard did not answer."""
 
     def since(self, before: Counters) -> Counters:
         """What happened after `before`; reasons that did not occur are left out."""
         refused = {reason: n - before.refused.get(reason, 0) for reason, n in self.refused.items()}
         changed = {reason: n for reason, n in refused.items() if n}
-        return Counters(self.admitted - before.admitted, changed, self.epochs)
+        by_source = None
+        if self.by_source is not None and before.by_source is not None and self.epochs == before.epochs:
+            by_source = self.by_source.since(before.by_source)
+        return Counters(self.admitted - before.admitted, changed, self.epochs, by_source)
+
+    def of(self, own: Container[str]) -> Counters:
+        """What became of the connections of these addresses. Only where `by_source` is known."""
+        assert self.by_source is not None
+        total: Counter[str] = Counter()
+        for ip, outcomes in self.by_source.counts.items():
+            if ip in own:
+                total.update(outcomes)
+        return Counters(total.pop(ADMITTED_OUTCOME, 0), dict(total), self.epochs)
+
+    def of_others(self, own: Container[str]) -> dict[str, int]:
+        """How many connections each other address had, the most first."""
+        counts = self.by_source.counts if self.by_source is not None else {}
+        found = {ip: sum(outcomes.values()) for ip, outcomes in counts.items() if ip not in own}
+        return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
     @property
     def refused_in_all(self) -> int:
         """Refusals, of all reasons together."""
         return sum(self.refused.values())
-
-
-@dataclass(frozen=True)
-class Reconciliation:
-    """Whether both sides agree, and a sentence about it. `agree` is None where the cluster has no counters."""
-
-    agree: bool | None
-    sentence: str
 
 
 def read(admin: AdminClient) -> Counters | None:
@@ -58,7 +94,15 @@ def read(admin: AdminClient) -> Counters | None:
     except (AdminUnreachable, ValueError, KeyError, TypeError):
         return None
     epochs = {(shard["broker"], shard["shard"]): shard["epoch"] for shard in shards}
-    return counters and Counters(counters.admitted, counters.refused, epochs)
+    return counters and Counters(counters.admitted, counters.refused, epochs, _by_source(admin, len(epochs)))
+
+
+def _by_source(admin: AdminClient, shards: int) -> BySource | None:
+    try:
+        told: dict[str, Any] = admin.get("/v1/sources")
+        return BySource(told["forgotten"], told["sources"]) if told["shards"] == shards else None
+    except (AdminError, KeyError, TypeError):
+        return None
 
 
 def parse(exposition: str) -> Counters | None:
@@ -97,31 +141,3 @@ def settle(
         if verdict.agree or time.monotonic() >= deadline:
             return since, verdict
         time.sleep(0.05)
-
-
-def reconcile(seen: Tally, counted: Counters, *, traffic: int = 0, shards_died: bool = False) -> Reconciliation:
-    """Set what the driver saw beside what the cluster counted.
-
-    `traffic` connections were opened by real clients, which don't say which of theirs were refused, so for them only
-    the sum is known. An unanswered connection may have been counted or not. When a shard died, connections it had
-    accepted and not answered look refused from outside, and the cluster may have counted them as admitted or never.
-    """
-    cluster, driver = counted.admitted + counted.refused_in_all, seen.admitted + seen.refused + traffic
-    sides = f"driver {seen.admitted} admitted, {seen.refused} refused"
-    sides += f", {traffic} of real clients" if traffic else ""
-    sides += f"; cluster {counted.admitted} admitted, {counted.refused_in_all} refused"
-    if counted.admitted < 0 or counted.refused_in_all < 0:
-        return Reconciliation(False, f"{sides}: the cluster's counters started anew")
-    if shards_died:
-        cut_off = max(0, seen.refused - counted.refused_in_all)
-        fits = counted.admitted >= seen.admitted and counted.refused_in_all <= seen.refused + traffic
-        fits = fits and cluster <= driver + seen.unanswered
-        return Reconciliation(fits, f"{sides}: {_word(fits)}, with {cut_off} cut off when a shard died")
-    fits = counted.admitted >= seen.admitted and counted.refused_in_all >= seen.refused
-    fits = fits and driver <= cluster <= driver + seen.unanswered
-    loose = f", {seen.unanswered} without an answer aside" if seen.unanswered and fits else ""
-    return Reconciliation(fits, f"{sides}: {_word(fits)}{loose}")
-
-
-def _word(fits: bool) -> str:
-    return "they agree" if fits else "they DISAGREE"

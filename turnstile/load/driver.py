@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from turnstile.admin_client import AdminClient
 from turnstile.load import counters
+from turnstile.load.own_addresses import OwnAddresses
 from turnstile.load.raw_sockets import Address, DriverError
+from turnstile.load.reconciliation import Reconciliation, reconcile
 from turnstile.load.sources import Sources
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import COUNTS, Tally
@@ -35,7 +37,13 @@ class LoadResult:
     interrupted: bool
     traffic: TrafficResult | None
     cluster: counters.Counters | None
-    reconciliation: counters.Reconciliation
+    reconciliation: Reconciliation
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything was refused or throttled."""
+        refused = self.total.refused + (self.cluster.refused_in_all if self.cluster is not None else 0)
+        return refused > 0 or (self.traffic is not None and self.traffic.limited)
 
 
 @dataclass(frozen=True)
@@ -77,12 +85,24 @@ def run(
     for tally in groups:
         total.add(tally)
 
-    def agree(counted: counters.Counters) -> counters.Reconciliation:
+    own = _own_addresses(scenario, targets, bootstrap)
+
+    def agree(counted: counters.Counters) -> Reconciliation:
         died = before is not None and counted.epochs != before.epochs
-        return counters.reconcile(total, counted, traffic=traffic.connections if traffic else 0, shards_died=died)
+        return reconcile(total, counted, traffic=traffic.connections if traffic else 0, shards_died=died, own=own)
 
     cluster, verdict = counters.settle(admin, before, agree)
+    if cluster is not None and verdict.others:
+        cluster = cluster.of(own)
     return LoadResult(scenario, groups, total, seconds, interrupted, traffic, cluster, verdict)
+
+
+def _own_addresses(scenario: LoadScenario, targets: Sequence[Sequence[Address]], bootstrap: str) -> OwnAddresses:
+    sources = [group.sources for group in scenario.groups if group.sources is not None]
+    unbound = [
+        target for group, of in zip(scenario.groups, targets, strict=True) if group.sources is None for target in of
+    ]
+    return OwnAddresses(sources, [*unbound, *(resolve(bootstrap) if scenario.traffic else [])])
 
 
 def _storm(

@@ -34,6 +34,7 @@ def as_json(result: LoadResult) -> dict[str, Any]:
         "cluster": {"admitted": cluster.admitted, "refused": cluster.refused} if cluster else None,
         "reconciled": result.reconciliation.agree,
         "reconciliation": result.reconciliation.sentence,
+        "others": dict(result.reconciliation.others),
     }
 
 
@@ -68,7 +69,7 @@ def show(result: LoadResult, console: Console) -> None:
     )
     if result.groups:
         console.print(table)
-    console.print(_summary(result), highlight=False)
+    console.print(_summary(result), highlight=False, soft_wrap=True)
 
 
 def _row(table: Table, name: str, tally: Tally) -> None:

@@ -33,6 +33,10 @@ class Sources:
     def __getitem__(self, index: int) -> str:
         return self._at(index % self._size)
 
+    def __contains__(self, address: object) -> bool:
+        found = ipaddress.ip_address(str(address))
+        return any(found in network for network in self._networks)
+
     def _find(self, index: int) -> str:
         for network in self._networks:
             if index < network.num_addresses:

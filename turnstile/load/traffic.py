@@ -42,6 +42,11 @@ class TrafficResult:
     lost_clients: int = 0
     """Clients that ended without saying what they did; the other numbers are then too low."""
 
+    @property
+    def limited(self) -> bool:
+        """Whether a quota throttled a client, or refused a topic."""
+        return self.rejected > 0 or any(told["responses"] for told in self.throttled.values())
+
 
 class Clients:
     """The running clients of a scenario's traffic."""

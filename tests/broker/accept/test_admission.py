@@ -9,6 +9,7 @@ from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
+from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.limits.caps import CapRule
@@ -242,7 +243,7 @@ class Desk:
             numbers=iter(range(1, 99)), pending=self.pending, fd_ceiling=10_000,
         )  # fmt: skip
         pacing = Pacing("EXTERNAL", Clock(), self.timers, self.counters, lambda: most_waiting)
-        outcomes = Outcomes("EXTERNAL", self.journal, self.counters, talkers)
+        outcomes = Outcomes("EXTERNAL", self.journal, self.counters, talkers, SourceCounts())
         self.admission = Admission(context, deciders, outcomes, pacing, self.open)
         self.admission.direct, self.admission.forced = direct, forced
         pacing.start(self.acceptor)

@@ -84,7 +84,7 @@ class Shard:
         )
         self.sockets = {}
         for name in LISTENERS:
-            outcomes = Outcomes(name, Journal(self.decided), Ignore(), Ignore())
+            outcomes = Outcomes(name, Journal(self.decided), Ignore(), Ignore(), Ignore())
             pacing = Pacing(name, Poller(), Ignore(), Ignore(), lambda: 64)
             admission = Admission(context, deciders, outcomes, pacing, self._open, more_pools=("broker:all",))
             socket = self.sockets[name] = Socket(admission.arrived)

@@ -27,6 +27,7 @@ from units import quotas_of
 from broker.accept.acceptors import Acceptors
 from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
+from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
@@ -162,7 +163,9 @@ class AcceptingShard:
     def listen(self) -> None:
         self.listens = True
         for sock in self.sockets:
-            outcomes = Outcomes(sock.listener, self.context.journal, self.context.counters, self.context.top_talkers)
+            outcomes = Outcomes(
+                sock.listener, self.context.journal, self.context.counters, self.context.top_talkers, SourceCounts()
+            )
             self.acceptors.open(outcomes, cast(Any, sock), partial(self.admitted, sock.listener))
 
     def admitted(self, listener: str, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:

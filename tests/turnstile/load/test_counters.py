@@ -1,7 +1,4 @@
-import pytest
-
-from turnstile.load.counters import Counters, parse, reconcile
-from turnstile.load.tally import Tally
+from turnstile.load.counters import BySource, Counters, parse
 
 PAGE = """\
 # HELP turnstile_connections_admitted_total Connections admitted.
@@ -13,16 +10,6 @@ turnstile_connections_refused_total{reason="ip_cap",listener="B",shard="1"} 1
 turnstile_connections_refused_total{reason="ip_rate",listener="B",shard="1"} 0
 turnstile_connections_open{listener="A"} 9
 """
-
-
-def seen(admitted, refused, unanswered=0):
-    tally = Tally()
-    tally.admitted, tally.refused, tally.unanswered = admitted, refused, unanswered
-    return tally
-
-
-def counted(admitted, refused):
-    return Counters(admitted, {"ip_cap": refused})
 
 
 def test_counters_are_summed_over_shards_and_listeners():
@@ -38,37 +25,10 @@ def test_what_happened_since_leaves_out_reasons_that_did_not_occur():
     assert after.since(before) == Counters(4, {"ip_cap": 2})
 
 
-@pytest.mark.parametrize(
-    ("seen_", "counted_", "agree"),
-    [
-        (seen(50, 150), counted(50, 150), True),
-        (seen(50, 150), counted(51, 150), False),
-        (seen(50, 150), counted(50, 149), False),
-        (seen(50, 150), counted(51, 149), False),
-        (seen(50, 150, unanswered=3), counted(52, 151), True),
-        (seen(50, 150, unanswered=3), counted(54, 150), False),
-        (seen(50, 150), counted(-7, 0), False),
-    ],
-    ids=["equal", "one more admitted", "one refusal not counted", "one on the wrong side", "unanswered either way",
-         "more than the unanswered explain", "counters started anew"],
-)  # fmt: skip
-def test_both_sides_agree_only_if_every_connection_is_accounted_for(seen_, counted_, agree):
-    assert reconcile(seen_, counted_).agree is agree
-
-
-def test_of_real_clients_only_the_sum_is_known():
-    assert reconcile(seen(50, 10), counted(55, 12), traffic=7).agree
-    assert not reconcile(seen(50, 10), counted(55, 12), traffic=8).agree
-    assert not reconcile(seen(50, 10), counted(49, 18), traffic=7).agree
-
-
-def test_a_shard_that_died_explains_refusals_the_cluster_did_not_make_but_nothing_else():
-    assert reconcile(seen(50, 12), counted(51, 10), shards_died=True).agree
-    assert not reconcile(seen(50, 12), counted(51, 10)).agree
-    assert not reconcile(seen(50, 12), counted(49, 10), shards_died=True).agree
-    assert not reconcile(seen(50, 12), counted(50, 13), shards_died=True).agree
-
-
-def test_the_sentence_has_both_sides_and_the_verdict():
-    sentence = reconcile(seen(50, 150), counted(50, 149)).sentence
-    assert sentence == "driver 50 admitted, 150 refused; cluster 50 admitted, 149 refused: they DISAGREE"
+def test_what_happened_since_is_told_by_address_unless_a_shard_forgot_or_began_anew():
+    then = BySource(0, {"10.0.0.1": {"admitted": 4}, "10.0.0.2": {"ip_cap": 1}})
+    now = BySource(0, {"10.0.0.1": {"admitted": 6, "ip_cap": 1}, "10.0.0.2": {"ip_cap": 1}})
+    before, after = (Counters(5, {}, {(0, 0): 1}, each) for each in (then, now))
+    assert after.since(before).by_source == BySource(0, {"10.0.0.1": {"admitted": 2, "ip_cap": 1}})
+    assert Counters(5, {}, {(0, 0): 2}, now).since(before).by_source is None
+    assert Counters(5, {}, {(0, 0): 1}, BySource(1, now.counts)).since(before).by_source is None

@@ -1,0 +1,62 @@
+"""How many connections of each address one shard has admitted and refused.
+
+A client that knows its own connections, such as `turnstile load`, tells by it what is its own of the cluster's counters and
+what is other clients'. The top talkers (top_talkers.py) would not do: their counts are estimates.
+
+Invariants
+  counts_are_exact   since the last time that all were forgotten, each decision is counted once, under its address and outcome
+  memory_is_bounded  at most MOST addresses of an outcome are kept; one more, and all are forgotten and `forgotten` rises
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from broker.journal.schema import REASONS
+
+MOST: Final = 16_384
+"""Some 2 MB for an outcome."""
+OUTCOMES: Final = ("admitted", *REASONS)
+
+
+class SourceCounts:
+    """The counts of one shard, since it started."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.forgotten = 0
+        self._most = most
+        self._by_outcome: dict[str, dict[str, int]] = {outcome: {} for outcome in OUTCOMES}
+
+    def add(self, ip: str, outcome: str) -> None:
+        """One connection; `outcome` is one of OUTCOMES."""
+        counts = self._by_outcome[outcome]
+        counts[ip] = counts.get(ip, 0) + 1
+        if len(counts) > self._most:
+            self._forget()
+
+    def describe(self) -> dict[str, Any]:
+        """{"forgotten": n, "outcomes": {outcome: {ip: count}}}; outcomes that did not occur are left out."""
+        return {"forgotten": self.forgotten, "outcomes": {name: of for name, of in self._by_outcome.items() if of}}
+
+    def _forget(self) -> None:
+        self.forgotten += 1
+        for counts in self._by_outcome.values():
+            counts.clear()
+
+
+def summed(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several shards describe, together: {"shards": how many, "forgotten": n, "sources": {ip: {outcome: count}}}.
+
+    Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.
+    """
+    shards = forgotten = 0
+    sources: dict[str, dict[str, int]] = {}
+    for answer in answers:
+        shards += 1
+        forgotten += answer["forgotten"]
+        for outcome, counts in answer["outcomes"].items():
+            for ip, count in counts.items():
+                of_ip = sources.setdefault(ip, {})
+                of_ip[outcome] = of_ip.get(outcome, 0) + count
+    return {"shards": shards, "forgotten": forgotten, "sources": sources}

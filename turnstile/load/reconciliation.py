@@ -1,0 +1,91 @@
+"""What the driver saw, set beside what the cluster counted: do they agree?
+
+The cluster's counters include other clients'. Where it tells them by address, only those of the driver's own addresses are
+judged, and the others are named. A client that uses one of the driver's own addresses can't be told apart from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from turnstile.load.tally import Tally
+
+if TYPE_CHECKING:
+    from turnstile.load.counters import Counters
+
+NAMED = 3
+"""Other clients' addresses that the sentence names."""
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """Whether both sides agree, and a sentence about it. `agree` is None where the cluster has no counters.
+
+    `others`: connections of addresses that the driver does not use, which were left out.
+    """
+
+    agree: bool | None
+    sentence: str
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+def reconcile(
+    seen: Tally, counted: Counters, *, traffic: int = 0, shards_died: bool = False, own: Container[str] = ()
+) -> Reconciliation:
+    """Set what the driver saw beside what the cluster counted.
+
+    `traffic` connections were opened by real clients, which don't say which of theirs were refused, so for them only
+    the sum is known. An unanswered connection may have been counted or not. When a shard died, connections it had
+    accepted and not answered look refused from outside, and the cluster may have counted them as admitted or never.
+    """
+    others = counted.of_others(own)
+    if others:
+        mine = _judged(seen, counted.of(own), traffic)
+        told = f"{sum(others.values())} more, of {_named(others)}, {'are' if sum(others.values()) > 1 else 'is'} not its own"
+        if mine.agree:
+            return Reconciliation(True, f"{mine.sentence}; {told}", others)
+        whole = _judged(seen, counted, traffic)  # the cluster may see the driver under another address (NAT, a proxy)
+        return whole if whole.agree else _with_hint(mine, seen, counted.of(own), traffic, own, f"; {told}")
+    whole = _judged(seen, counted, traffic, shards_died=shards_died)
+    return whole if whole.agree else _with_hint(whole, seen, counted, traffic, own)
+
+
+def _judged(seen: Tally, counted: Counters, traffic: int, *, shards_died: bool = False) -> Reconciliation:
+    cluster, driver = counted.admitted + counted.refused_in_all, seen.admitted + seen.refused + traffic
+    sides = f"driver {seen.admitted} admitted, {seen.refused} refused"
+    sides += f", {traffic} of real clients" if traffic else ""
+    sides += f"; cluster {counted.admitted} admitted, {counted.refused_in_all} refused"
+    if counted.admitted < 0 or counted.refused_in_all < 0:
+        return Reconciliation(False, f"{sides}: the cluster's counters started anew")
+    if shards_died:
+        cut_off = max(0, seen.refused - counted.refused_in_all)
+        fits = counted.admitted >= seen.admitted and counted.refused_in_all <= seen.refused + traffic
+        fits = fits and cluster <= driver + seen.unanswered
+        return Reconciliation(fits, f"{sides}: {_word(fits)}, with {cut_off} cut off when a shard died")
+    fits = counted.admitted >= seen.admitted and counted.refused_in_all >= seen.refused
+    fits = fits and driver <= cluster <= driver + seen.unanswered
+    loose = f", {seen.unanswered} without an answer aside" if seen.unanswered and fits else ""
+    return Reconciliation(fits, f"{sides}: {_word(fits)}{loose}")
+
+
+def _with_hint(
+    verdict: Reconciliation, seen: Tally, counted: Counters, traffic: int, own: Container[str], told: str = ""
+) -> Reconciliation:
+    """A cluster that counted more may have another client at one of the driver's own addresses."""
+    more = counted.admitted + counted.refused_in_all - seen.admitted - seen.refused - traffic - seen.unanswered
+    if more <= 0 or not own:
+        return Reconciliation(False, f"{verdict.sentence}{told}")
+    hint = f"; {more} more from {own}: of another client there, or counted wrongly; --sources with addresses that no other "
+    return Reconciliation(False, f"{verdict.sentence}{told}{hint}client uses tells these apart")
+
+
+def _named(others: Mapping[str, int]) -> str:
+    names = list(others)[:NAMED]
+    rest = len(others) - len(names)
+    return ", ".join(names) + (f" and {rest} other addresses" if rest else "")
+
+
+def _word(fits: bool) -> str:
+    return "they agree" if fits else "they DISAGREE"
