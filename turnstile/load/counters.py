@@ -1,22 +1,18 @@
-"""The cluster's own counters, over the admin HTTP: read before a run and after it, until they agree with what it saw."""
+"""The cluster's own counters, over the admin HTTP, and what became of each address's connections."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
 from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminUnreachable
-from turnstile.load.reconciliation import Reconciliation
 
 ADMITTED = "turnstile_connections_admitted_total"
 REFUSED = "turnstile_connections_refused_total"
 ADMITTED_OUTCOME = "admitted"
 """Of GET /v1/sources; the others are reasons of refusals."""
-SETTLE_S = 2.0
-"""A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
 
 
 @dataclass(frozen=True)
@@ -123,21 +119,3 @@ def parse(exposition: str) -> Counters | None:
                 refused[reason] = refused.get(reason, 0) + int(sample.value)
             found = found or sample.name in (ADMITTED, REFUSED)
     return Counters(admitted, refused) if found else None
-
-
-def settle(
-    admin: AdminClient, before: Counters | None, agree: Callable[[Counters], Reconciliation]
-) -> tuple[Counters | None, Reconciliation]:
-    """What the cluster counted since `before`, read until it agrees or SETTLE_S are over, and the verdict."""
-    if before is None:
-        return None, Reconciliation(None, f"no counters to compare with at {admin.url}")
-    deadline = time.monotonic() + SETTLE_S
-    while True:
-        after = read(admin)
-        if after is None:
-            return None, Reconciliation(False, f"the counters at {admin.url} are gone")
-        since = after.since(before)
-        verdict = agree(since)
-        if verdict.agree or time.monotonic() >= deadline:
-            return since, verdict
-        time.sleep(0.05)

@@ -13,7 +13,7 @@ from turnstile.admin_client import AdminClient
 from turnstile.load import counters
 from turnstile.load.own_addresses import OwnAddresses
 from turnstile.load.raw_sockets import Address, DriverError
-from turnstile.load.reconciliation import Reconciliation, reconcile
+from turnstile.load.reconciliation import Reconciliation, reconcile, settle
 from turnstile.load.sources import Sources
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import COUNTS, Tally
@@ -91,7 +91,7 @@ def run(
         died = before is not None and counted.epochs != before.epochs
         return reconcile(total, counted, traffic=traffic.connections if traffic else 0, shards_died=died, own=own)
 
-    cluster, verdict = counters.settle(admin, before, agree)
+    cluster, verdict = settle(admin, before, agree)
     if cluster is not None and verdict.others:
         cluster = cluster.of(own)
     return LoadResult(scenario, groups, total, seconds, interrupted, traffic, cluster, verdict)

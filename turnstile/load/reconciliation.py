@@ -6,15 +6,16 @@ judged, and the others are named. A client that uses one of the driver's own add
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import time
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from turnstile.admin_client import AdminClient
+from turnstile.load.counters import Counters, read
 from turnstile.load.tally import Tally
 
-if TYPE_CHECKING:
-    from turnstile.load.counters import Counters
-
+SETTLE_S = 2.0
+"""A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
 NAMED = 3
 """Other clients' addresses that the sentence names."""
 
@@ -29,6 +30,24 @@ class Reconciliation:
     agree: bool | None
     sentence: str
     others: Mapping[str, int] = field(default_factory=dict)
+
+
+def settle(
+    admin: AdminClient, before: Counters | None, agree: Callable[[Counters], Reconciliation]
+) -> tuple[Counters | None, Reconciliation]:
+    """What the cluster counted since `before`, read until it agrees or SETTLE_S are over, and the verdict."""
+    if before is None:
+        return None, Reconciliation(None, f"no counters to compare with at {admin.url}")
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        after = read(admin)
+        if after is None:
+            return None, Reconciliation(False, f"the counters at {admin.url} are gone")
+        since = after.since(before)
+        verdict = agree(since)
+        if verdict.agree or time.monotonic() >= deadline:
+            return since, verdict
+        time.sleep(0.05)
 
 
 def reconcile(
