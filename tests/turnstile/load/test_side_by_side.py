@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from turnstile.load import comparison, side_by_side
-from turnstile.load.counters import Counters, Reconciliation
+from turnstile.load.counters import Counters
 from turnstile.load.driver import LoadResult
+from turnstile.load.reconciliation import Reconciliation
 from turnstile.load.scenario_file import build
 from turnstile.load.tally import Tally
 from turnstile.load.traffic import TrafficResult
