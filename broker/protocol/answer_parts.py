@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-_CHUNK: int = 256 << 10
-
 
 class OpenFile:
     """An open descriptor, closed with the last reference to it. `sliced`: the descriptors of which there are slices."""
@@ -53,15 +51,16 @@ class FileSlice:
     def __bytes__(self) -> bytes:
         return self._read(self._size)
 
-    def send_to(self, fd: int) -> int:
-        """Sends what a socket takes, and returns how much that was. Raises OSError, also when the file ends too soon."""
-        sent = os.sendfile(fd, self._file.fd, self._position, self._size)
+    def send_to(self, fd: int, most_bytes: int) -> int:
+        """Sends what a socket takes of so many bytes, and returns how much that was. Raises OSError, also when the file ends
+        too soon."""
+        sent = os.sendfile(fd, self._file.fd, self._position, min(self._size, most_bytes))
         if not sent:
             raise OSError(errno.EIO, "the file has become shorter")
         self.skip(sent)
         return sent
 
-    def chunk(self, most_bytes: int = _CHUNK) -> bytes:
+    def chunk(self, most_bytes: int) -> bytes:
         """Its next bytes, for one that has to have them in memory. Raises OSError."""
         return self._read(min(self._size, most_bytes))
 

@@ -5,6 +5,7 @@ B2  What is sent while answers are gathered leaves as one piece, when `send_gath
     write to a client costs a system call, and mostly wakes it.
 B3  Records that stay in their files go from there to the socket (sendfile), by TLS in pieces: a client that is slow to read
     them takes no memory.
+B4  However fast a client reads, what is sent to it at a time fits a time slice (poller.py, P5).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from broker.protocol.answer_parts import AnswerParts, Encoded, FileSlice, Rest, 
 from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
 from shards.mesh.poller import EPOLLET, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+from shards.mesh.time_slice import TimeSlice
 
 READ_SIZE: Final = 256 << 10
 NOTHING: Final = -1
@@ -28,7 +30,8 @@ _READING = EPOLLIN | EPOLLRDHUP | EPOLLET
 _WRITING = _READING | EPOLLOUT
 _MOST_GATHERED = 32
 _LONG_BYTES = 16 << 10
-_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: closing sends a reset
+_AT_ONCE_BYTES = 1 << 20  # for one system call
+_RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: closing sends a reset
 
 # The socket objects of descriptors, also of closed ones: making one costs a system call (getsockname), and the kernel gives the
 # same few numbers over and over. By descriptor: a dictionary would take four times the memory for each.
@@ -66,6 +69,10 @@ class ClientSocket:
         self.gathered: list[Encoded] | None = None
         self.unsent: memoryview | AnswerParts | None = None
         serving.poller.watch(fd, self, self._idle_events())
+
+    @property
+    def _time_slice(self) -> TimeSlice:
+        return self.serving.poller.time_slice
 
     def ready(self, events: int) -> None:
         """The poller's callback."""
@@ -112,13 +119,13 @@ class ClientSocket:
             self._send_parts(data)
             return
         try:
-            sent = self.sock.send(data, _SEND_FLAGS)
+            sent = self.sock.send(_first(data), _SEND_FLAGS)
         except OSError as fault:
             sent = self._not_sent(fault)
         if sent < len(data) and not self.closed:
             self._keep(memoryview(data)[sent:])
             if not self.closed:
-                self.serving.poller.change(self.fd, _WRITING)
+                self.serving.poller.change(self.fd, _WRITING)  # tells also that it is writable now
 
     def _send_parts(self, answer: AnswerParts) -> None:
         if self.closed:
@@ -129,33 +136,41 @@ class ClientSocket:
             self.serving.poller.change(self.fd, _WRITING)
 
     def _sent_parts(self, answer: AnswerParts) -> bool:
-        """Sends what the socket takes of an answer; whether that was all of it. What is left is in `unsent`."""
+        """Sends what the socket takes of an answer in this time slice; whether that was all of it. The rest is in `unsent`."""
         parts = answer.parts
+        time_slice = self._time_slice
         try:
             while parts and self._sent_part(parts[0], _SEND_FLAGS if len(parts) == 1 else _SEND_FLAGS | MSG_MORE):
                 parts.popleft()
+                if time_slice.over:
+                    break
         except OSError as fault:
             self._not_sent(fault)
         if parts and not self.closed:
             self.unsent = answer
             self.serving.answers.waits(self, answer.memory_bytes)
+            if time_slice.over and not self.closed:
+                self.serving.poller.again(self.fd)
         return not parts
 
     def _sent_part(self, part: FileSlice | Rest, flags: int) -> bool:
         """Whether that was all of it. Raises OSError."""
-        if isinstance(part, Rest):
-            part.skip(self.sock.send(part.left, flags))
-        elif self.serving.tls is None:
-            part.send_to(self.fd)
-        else:
+        if self.serving.tls is not None:
             self.sock.send(b"", flags)  # what TLS has made before goes out first, or raises BlockingIOError
-            while part:
-                chunk = part.chunk()
-                sent = self.sock.send(chunk, flags)
-                part.skip(sent)
-                if sent < len(chunk):
-                    break
+        while part:
+            asked = min(len(part), _AT_ONCE_BYTES)
+            sent = self._send_piece(part, asked, flags)
+            if self._time_slice.spend(sent) or sent < asked:
+                break
         return not part
+
+    def _send_piece(self, part: FileSlice | Rest, size: int, flags: int) -> int:
+        """How many of the next `size` bytes of a part the socket took. Raises OSError."""
+        if isinstance(part, FileSlice) and self.serving.tls is None:
+            return part.send_to(self.fd, size)
+        sent = self.sock.send(part.left[:size] if isinstance(part, Rest) else part.chunk(size), flags)
+        part.skip(sent)
+        return sent
 
     def _keep(self, rest: memoryview) -> None:
         """Of an answer that is half sent, no more than what is left is kept."""
@@ -178,11 +193,13 @@ class ClientSocket:
 
     def _sent_rest(self, unsent: memoryview) -> bool:
         try:
-            sent = self.sock.send(unsent, _SEND_FLAGS)
+            sent = self.sock.send(_first(unsent), _SEND_FLAGS)
         except OSError as fault:
             sent = self._not_sent(fault)
         if sent < len(unsent) and not self.closed:
             self._keep(unsent[sent:])
+            if sent == _AT_ONCE_BYTES and not self.closed:
+                self.serving.poller.again(self.fd)
         return sent == len(unsent)
 
     def let_tls_write(self) -> None:
@@ -208,7 +225,7 @@ class ClientSocket:
 
     def reset_when_closed(self) -> None:
         """Closing it sends a reset, and drops what the client has not read."""
-        self.sock.setsockopt(SOL_SOCKET, SO_LINGER, _AT_ONCE)
+        self.sock.setsockopt(SOL_SOCKET, SO_LINGER, _RESET)
 
     def close_socket(self) -> None:
         """The descriptor is free, and what was not sent is dropped."""
@@ -220,3 +237,8 @@ class ClientSocket:
         if self.unsent is not None:
             self.serving.answers.waits(self, 0)
             self.unsent = None
+
+
+def _first(data: bytes | memoryview) -> bytes | memoryview:
+    """So much of it as is sent at once (B4)."""
+    return data if len(data) <= _AT_ONCE_BYTES else memoryview(data)[:_AT_ONCE_BYTES]

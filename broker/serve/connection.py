@@ -16,6 +16,9 @@ C5  A connection that ends after an answer is closed when its client has closed 
 C6  A connection that ends cancels the answers it waits for.
 C7  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever else it had sent.
     Requests behind the one that waits are served for their effect (Produce without acknowledgement) and not answered.
+C8  However much a client sends or takes, its connection does so much of it at a time as fits a time slice, and is called again
+    in the next pass (poller.py, P5). Being called again it finds out itself what is to be done: it may have been muted since,
+    or its client may have left. Whole frames wait in `received` only while it is busy, muted, unsent or to be called again.
 """
 
 from __future__ import annotations
@@ -107,8 +110,11 @@ class Connection(ClientSocket):
             self.let_tls_write()
         if self.closed:
             return
+        if self.gone:
+            self._serve_to_the_end()
+            return
         if self.unsent is None and (not self.busy or self.parting is not None) and not self.waits_for_memory:
-            self._read()
+            self._serve_on()
         if self.hung_up:
             self._look_for_the_end()
 
@@ -133,8 +139,19 @@ class Connection(ClientSocket):
 
     # Reading
 
+    def _serve_on(self) -> None:
+        """Serves what has arrived before, and then what the socket holds."""
+        if self.received is not None and not self.busy:
+            self._serve_received()
+            if self.busy or self.unsent is not None or self.closed or self.waits_for_memory or self._time_slice.over:
+                return
+        self._read()
+
     def _read(self) -> None:
-        """Reads and serves until the socket is empty; with edge-triggered readiness a short read says that it is."""
+        """Reads and serves until the socket is empty, or the time slice over (C8).
+
+        With edge-triggered readiness a short read says that it is empty; what TLS has decrypted makes no socket ready.
+        """
         while True:
             size = self.receive()
             if size <= 0:
@@ -147,6 +164,9 @@ class Connection(ClientSocket):
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
             if size < READ_SIZE and self.serving.tls is None and not self.hung_up:
+                return
+            if self._time_slice.spend(size):
+                self.serving.poller.again(self.fd)
                 return
 
     # The end of the stream
@@ -161,14 +181,25 @@ class Connection(ClientSocket):
         if not self._read_to_the_end() or (self.muted and self.received is not None):
             return
         self.gone = True
-        while self.busy and not self.muted:
+        self._serve_to_the_end()
+
+    def _serve_to_the_end(self) -> None:
+        """Serves what the client had sent before it left, and closes."""
+        while True:
             self._cancel_answer()
             self.busy = False
             self._serve_received()
+            if self.closed:
+                return
+            if self._time_slice.over and self.received is not None:
+                return  # and is called again
+            if not self.busy:
+                break
         self.close()
 
     def _read_to_the_end(self) -> bool:
-        """Whether the end was reached; what stood before it waits in `received`, no more than the socket's buffer held."""
+        """Whether the end was reached in this time slice; what stood before it waits in `received`, no more than the socket's
+        buffer held."""
         while True:
             size = self.receive()
             if size <= 0:
@@ -177,6 +208,9 @@ class Connection(ClientSocket):
                 self.received = bytearray(scratch[:size])
             else:
                 self.received += scratch[:size]
+            if self._time_slice.spend(size):
+                self.serving.poller.again(self.fd)
+                return False
 
     def _cancel_answer(self) -> None:
         under_way, self.under_way = self.under_way, None
@@ -203,13 +237,17 @@ class Connection(ClientSocket):
         return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
 
     def _serve_received(self) -> None:
-        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one."""
+        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one (C2, C8)."""
         self.gathered = self.gathered or []
+        spend = self._time_slice.spend
         while not self.busy and self.unsent is None and not self.closed:
             frame = self._next_frame()
             if frame is None:
                 break
             self._serve(frame)
+            if spend(len(frame)) and self.received is not None and not self.closed:
+                self.serving.poller.again(self.fd)
+                break
         self.send_gathered()
 
     def _next_frame(self) -> bytes | None:
@@ -324,10 +362,10 @@ class Connection(ClientSocket):
         self.throttle = None
         if self.closed or self.unsent is not None:
             return
-        if self.received is not None:
-            self._serve_received()
-        if not self.busy and self.unsent is None and not self.closed and not self.waits_for_memory:
-            self._read()
+        if self._time_slice.over:  # that of a callback in which others were served before: a timer's, a link's
+            self.serving.poller.again(self.fd)
+            return
+        self._serve_on()
         if self.hung_up:
             self._look_for_the_end()
 

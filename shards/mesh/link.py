@@ -9,6 +9,8 @@ K2  A frame has at most MAX_FRAME bytes, and ends with the message that brings i
 K3  What waits to be written is bounded. Beyond MAX_QUEUED bytes the link has no `room`: calls wait for it, and `on_room`
     is told when all is written. A `one_way` link, for which nothing can wait, is lost instead. So is any link beyond
     MAX_UNREAD: its other end does not read.
+K4  What arrives is handed over for a time slice, and the rest of it in the next passes; until then nothing more is read. A link
+    has the messages of many clients, so its slice is as long as SLICES of theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import msgpack
 from shards.mesh.poller import EPOLLIN, EPOLLOUT, Poller
 
 MAX_FRAME = 256 << 20
-FRAME_BYTES = 16 << 20
+FRAME_BYTES = 256 << 10
+"""Unpacked in one piece (K4)."""
+SLICES = 4
 MAX_QUEUED = 64 << 20
 MAX_UNREAD = 1 << 30
 _READ_SIZE = 256 << 10
@@ -50,6 +54,7 @@ class Link:
         self._queued: list[tuple[Any, ...]] = []
         self._unsent = bytearray()
         self._received = bytearray()
+        self._arrived: list[list[Any]] = []  # unpacked, and not handed over yet
         self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
         self.room = True
         self.on_room: Callable[[], None] = lambda: None
@@ -133,10 +138,18 @@ class Link:
         """The poller's."""
         if events & EPOLLOUT and self._unsent:
             self._write_unsent()
-        if not self.closed:
-            if self.one_way:
-                self._poller.expect()
+        if self.closed:
+            return
+        if self.one_way:
+            self._poller.expect()
+        time_slice = self._poller.time_slice
+        time_slice.open(SLICES)
+        if self._arrived or self._received:
+            self._go_on()
+        if not time_slice.over and not self.closed:
             self._read()
+        if time_slice.over and (self._arrived or self._received) and not self.closed:
+            self._poller.again(self.sock.fileno())
 
     def _write_unsent(self) -> None:
         del self._unsent[: self._send(self._unsent)]
@@ -145,6 +158,15 @@ class Link:
             if not self.room:
                 self.room = True
                 self.on_room()
+
+    def _go_on(self) -> None:
+        """Hands over what had arrived before this pass."""
+        arrived, self._arrived = self._arrived, []
+        self._hand_over(arrived)
+        received = self._received
+        with memoryview(received) as image:
+            at = self._deliver(image)
+        del received[:at]
 
     def _read(self) -> None:
         try:
@@ -168,10 +190,11 @@ class Link:
                 received += _scratch[at:size]
 
     def _deliver(self, data: memoryview) -> int:
-        """Hands over each whole frame; returns where the rest begins."""
+        """Hands over whole frames until the time slice is over (K4); returns where the rest begins."""
         at = 0
         end = len(data)
-        while end - at >= 4 and not self.closed:
+        time_slice = self._poller.time_slice
+        while end - at >= 4 and not self.closed and not time_slice.over:
             size = int.from_bytes(data[at : at + 4], "big")
             if size > MAX_FRAME:
                 self.lose()
@@ -181,9 +204,17 @@ class Link:
             with data[at + 4 : at + 4 + size] as frame:
                 messages = msgpack.unpackb(frame, raw=False, use_list=True, strict_map_key=False, max_bin_len=MAX_FRAME)
             at += 4 + size
-            for message in messages:
-                self._on_message(message)
+            self._hand_over(messages)
         return at
+
+    def _hand_over(self, messages: list[list[Any]]) -> None:
+        """The messages of a frame; what the time slice leaves waits in `_arrived`."""
+        spend = self._poller.time_slice.spend
+        for number, message in enumerate(messages, 1):
+            self._on_message(message)
+            if spend(0):
+                self._arrived = messages[number:]
+                return
 
     def lose(self) -> None:
         """Closes the link and calls `on_lost`."""

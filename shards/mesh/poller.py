@@ -12,6 +12,9 @@ takes: after one on a link whose answers somebody waits for (`expect`), it stays
 is the first of several events, and who makes them may need this very core: after it has slept until a `herald` came, the poller
 yields the core once, and serves in one pass what came meanwhile.
 
+A peer that sends without end would keep its callback busy without end. So each callback has a time slice (time_slice.py); one
+that is not done when that is over asks to be called `again`, in the next pass, where everything else that is ready comes first.
+
 Invariants
 P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
 P2  A descriptor forgotten during a pass gets no further callback. Its number may be reused within the same pass, and the
@@ -19,6 +22,10 @@ P2  A descriptor forgotten during a pass gets no further callback. Its number ma
 P3  The hooks of `at_end_of_pass` run after every pass, in the order they were added.
 P4  The poller does not wait by itself while a task is to run. One that becomes so meanwhile (a deadline, a thread's result)
     runs after _BEFORE_YIELD_NS at most.
+P5  In a pass each watcher is called once at most: those that are ready, then those that asked to be called again, in the order
+    in which they asked, until the pass has taken ROUND_NS. The others of these are the first to be called again in the next.
+P6  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is ready. A callback that
+    takes longer than HELD_NS is counted, and `on_held` is told.
 """
 
 from __future__ import annotations
@@ -26,10 +33,12 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 import trio
+
+from shards.mesh.time_slice import SLICE_NS, TimeSlice
 
 EPOLLIN = select.EPOLLIN
 EPOLLOUT = select.EPOLLOUT
@@ -59,6 +68,11 @@ LINGER_S = 0.001
 _EVENTS_PER_PASS = 512
 EXPECTED_NS = 60_000
 """Twice what a message to another process and its answer take where neither sleeps."""
+ROUND_NS = 10_000_000
+"""Of all slices of what is ready in a pass."""
+_WHOLE_SLICES = ROUND_NS // SLICE_NS  # so many watchers have one each
+HELD_NS = 50_000_000
+"""A callback that takes longer has held up everything else."""
 
 
 class _Runnable(trio.abc.Instrument):
@@ -80,7 +94,9 @@ class Poller:
     """Callbacks for readiness: `watch` a descriptor, `run` in a task, hooks after each pass.
 
     `now_ns` is the monotonic time at which the current pass began (ns, one clock for all processes of the machine);
-    `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited.
+    `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited. `time_slice`: of the
+    callback that runs. `held`: how many callbacks took longer than HELD_NS; `longest_ns`: the longest of all. Both are of the
+    wall clock, with the time for which the process waited for a CPU.
     """
 
     def __init__(self, *, linger_s: float = LINGER_S, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -95,6 +111,14 @@ class Poller:
         self.now_ns = clock_ns()
         self.round_ns = 0
         self._expected_ns = 0  # until when the next event is waited for awake
+        self._again: dict[
+            int, None
+        ] = {}  # descriptors whose watchers are called though nothing new is ready, in this order
+        self.time_slice = TimeSlice(clock_ns)
+        self.held = 0
+        self.longest_ns = self._notable_ns = 0
+        self.on_held: Callable[[Watcher | None, int], None] = lambda watcher, took_ns: None
+        """Told of a callback that took longer than HELD_NS, and for how long; None: the hooks at the end of a pass."""
 
     def watch(self, fd: int, watcher: Watcher, events: int = EPOLLIN, *, herald: bool = False) -> None:
         """Calls `watcher.ready(events)` whenever `fd` is ready for `events`. `herald`: more events follow at once, as a request
@@ -110,12 +134,21 @@ class Poller:
     def forget(self, fd: int) -> None:
         """Ends the callbacks of `fd`; for a descriptor about to be closed, which takes it out of the epoll set by itself."""
         self._watchers.pop(fd, None)
+        if self._again:
+            self._again.pop(fd, None)
 
     def unwatch(self, fd: int) -> None:
         """Ends the callbacks of `fd`, which stays open."""
         self._heralds.discard(fd)
+        self._again.pop(fd, None)
         if self._watchers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
+
+    def again(self, fd: int) -> None:
+        """Calls the watcher of `fd` in the next pass, with what is ready then, perhaps nothing: it is not done (P5)."""
+        self._again[fd] = None
+        if not self.in_pass:
+            self._woken.set()
 
     def at_end_of_pass(self, hook: Callable[[], None]) -> None:
         self._hooks.append(hook)
@@ -128,7 +161,9 @@ class Poller:
         """Refreshes `now_ns` and makes the end-of-pass hooks run soon; a task calls it before it does what a callback does."""
         if not self.in_pass:
             self.now_ns = self.clock_ns()
-            self._woken.set()
+            if not self._woken.is_set():  # else it goes on with what tasks have done since the last pass, in one slice
+                self.time_slice.begin(self.now_ns)
+                self._woken.set()
 
     def wake(self) -> None:
         """Runs the hooks of `at_end_of_pass` once more: for an event in one hook that makes work for an earlier one."""
@@ -187,30 +222,76 @@ class Poller:
     def run_pass(self) -> bool:
         """One pass over what is ready now; returns whether anything was."""
         ready = self._epoll.poll(0, _EVENTS_PER_PASS)
-        if ready:
-            self._serve(ready)
-        return bool(ready)
+        if not ready and not self._again:
+            return False
+        self._serve(ready)
+        return True
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         self.in_pass = True
-        self.now_ns = self.clock_ns()
-        watchers = self._watchers
+        began_ns = self.now_ns = self.clock_ns()
+        self.time_slice.most_ns = SLICE_NS if len(ready) <= _WHOLE_SLICES else ROUND_NS // len(ready)
+        again, self._again = self._again, {}
+        now_ns = self._call(ready, began_ns)
+        if again:
+            now_ns = self._call_again(again, ready, now_ns)
+        self._end_pass(now_ns)
+
+    def _call(self, ready: Iterable[tuple[int, int]], now_ns: int) -> int:
+        """Calls watchers with their events; returns the time."""
+        watchers, time_slice, clock_ns = self._watchers, self.time_slice, self.clock_ns
         for fd, events in ready:
             watcher = watchers.get(fd)
             if watcher is not None:
+                time_slice.now_ns = now_ns  # as TimeSlice.begin, without the call
+                time_slice.fresh = True
+                time_slice.over = False
                 watcher.ready(events)
+                took_ns = -now_ns
+                now_ns = clock_ns()
+                took_ns += now_ns
+                if took_ns > self._notable_ns:
+                    self._note(watcher, took_ns)
+        return now_ns
+
+    def _note(self, watcher: Watcher | None, took_ns: int) -> None:
+        """A callback took longer than any before, or too long (P6)."""
+        self.longest_ns = max(self.longest_ns, took_ns)
+        self._notable_ns = min(self.longest_ns, HELD_NS)
+        if took_ns > HELD_NS:
+            self.held += 1
+            self.on_held(watcher, took_ns)
+
+    def _call_again(self, again: dict[int, None], ready: Iterable[tuple[int, int]], now_ns: int) -> int:
+        """Calls those that asked for it and were not called in this pass, until ROUND_NS is over; returns the time."""
+        for fd, _ in ready:
+            again.pop(fd, None)
+        until_ns = now_ns + ROUND_NS
+        self.time_slice.most_ns = SLICE_NS
+        while again and now_ns < until_ns:
+            fd = next(iter(again))
+            del again[fd]
+            now_ns = self._call(((fd, 0),), now_ns)
+        if again:
+            self._again = {**again, **self._again}
+        return now_ns
+
+    def _end_pass(self, now_ns: int) -> None:
         for hook in self._hooks:
             hook()
         self.in_pass = False
+        if (took_ns := self.clock_ns() - now_ns) > self._notable_ns:
+            self._note(None, took_ns)
 
     async def _run_touched(self) -> None:
         while True:
             await self._woken.wait()
             self._woken = trio.Event()
             self.in_pass = True
-            for hook in self._hooks:
-                hook()
-            self.in_pass = False
+            self._end_pass(self.clock_ns())
+            while self._again:
+                self.run_pass()
+                await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
         self._epoll.close()

@@ -3,6 +3,7 @@
 A delay costs an entry in a heap: no thread, no task, no timer of its own.
 
 D1  A cancelled function is never called, and cancelled entries of the heap are at most as many as waiting ones, plus _FEW.
+D2  Calls that are due together take a time slice of the loop at most, and go on in the next (time_slice.py).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Timers:
             self.call_due()
 
     def call_due(self) -> None:
-        """Calls every function whose time has come by the beginning of the present pass."""
+        """Calls the functions whose time has come by the beginning of the present pass, until the time slice is over (D2)."""
         now_ns = self._poller.now_ns
         while self._heap and self._heap[0][0] <= now_ns:
             timer = heapq.heappop(self._heap)[2]
@@ -85,3 +86,5 @@ class Timers:
                 self._cancelled -= 1
             else:
                 function()
+                if self._poller.time_slice.spend(0):
+                    return

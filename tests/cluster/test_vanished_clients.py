@@ -1,12 +1,11 @@
 """Clients that close their side together with what they send, or while a request waits: their tokens are free at once."""
 
-import shutil
 import ssl
 import struct
-import subprocess
 
 import pytest
 from batches import batch
+from certificates import make_certificate
 from confluent_kafka import Consumer, TopicPartition
 from harness import admitted, connect, running, until
 from raw import fetch, produce
@@ -16,19 +15,15 @@ HALF_A_FRAME = struct.pack(">i", 1000) + b"x" * 500
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
+    certificate = make_certificate(tmp_path_factory.mktemp("tls"))
+    if certificate is None:
         pytest.skip("openssl is not installed")
-    home = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
-    paths = home / "server.pem", home / "server.key"
-    subprocess.run([*command.split(), "-out", paths[0], "-keyout", paths[1]], check=True, capture_output=True)
-    return paths
+    return certificate
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory, certificate):
-    cert, key = certificate
-    listeners = ("PLAIN=127.0.0.1:0", f"TLS=127.0.0.1:0,tls,cert={cert},key={key}")
+    listeners = ("PLAIN=127.0.0.1:0", certificate.listener("TLS"))
     options = [word for listener in listeners for word in ("--listener", listener)]
     options += ["--topic", "t:6", "--topic", "empty:1"]
     with running(tmp_path_factory.mktemp("vanished") / "d", *options, shards=3) as cluster:

@@ -113,6 +113,7 @@ async def test_a_muted_connection_has_its_answer_reads_nothing_and_costs_no_task
     assert not nursery.child_tasks
 
     serving.timers.waiting.pop()()
+    serving.poller.run_pass()
     await trio.testing.wait_all_tasks_blocked()
     assert (serving.served, len(serving.muted)) == (2, 1), "then the next request, and muted again"
     connection.close()

@@ -2,11 +2,13 @@
 
 import socket
 
+import msgpack
 import pytest
 
 from shards.mesh import link as links
 from shards.mesh.link import Link
 from shards.mesh.poller import Poller
+from shards.mesh.time_slice import MOST_STEPS
 
 
 class End:
@@ -137,3 +139,41 @@ def test_who_reads_nothing_is_lost(deaf, monkeypatch, one_way, bound):
         end.link.queue((b"x" * (1 << 20),))
         end.link.flush()
     assert (end.lost, end.link.closed) == (1, True)
+
+
+def test_messages_without_end_are_handed_over_in_slices_and_in_order():
+    """Also those of one frame, and those of many that one read takes; another link is served in each pass."""
+    poller = Poller(clock_ns=lambda: 0)
+    flooded, other = ([*socket.socketpair()] for _ in range(2))
+    ends = [End(pair[0], poller) for pair in (flooded, other)]
+    senders = [End(pair[1], Poller()) for pair in (flooded, other)]
+    sent, most = 0, links.SLICES * MOST_STEPS
+    for frame in (3 * most, 1, 1, 2 * most, *[5] * most):
+        for _ in range(frame):
+            senders[0].link.queue((sent,))
+            sent += 1
+        senders[0].link.flush()
+    told = ends[0].told
+    while len(told) < sent:
+        before = len(told)
+        senders[1].link.queue(("other",))
+        senders[1].link.flush()
+        assert poller.run_pass()
+        assert len(told) - before <= most and ends[1].told == [["other"]]
+        ends[1].told.clear()
+        senders[0].link._poller.run_pass()  # what did not fit the socket
+    assert told == [[number] for number in range(sent)]
+    for end in (*ends, *senders):
+        end.link.close()
+    for each in (poller, *(end.link._poller for end in senders)):
+        each.close()
+
+
+def test_a_link_that_is_closed_by_a_message_delivers_nothing_more_of_what_waited(deaf, poller):
+    end, far = deaf
+    end.link._on_message = lambda message: (end.told.append(message), end.link.lose())
+    far.sendall(
+        b"".join(len(each).to_bytes(4, "big") + each for each in (msgpack.packb([["one"]]), msgpack.packb([["two"]])))
+    )
+    passes(poller)
+    assert (end.told, end.lost) == ([["one"]], 1)

@@ -2,11 +2,14 @@
 
 import itertools
 import os
+import socket
 
 import pytest
 import trio
+import trio.testing
 
-from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, Calling, Poller
+from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, HELD_NS, ROUND_NS, Calling, Poller
+from shards.mesh.time_slice import SLICE_NS
 
 
 class Watched:
@@ -112,3 +115,138 @@ def test_what_a_herald_announces_is_served_in_its_pass(monkeypatch, herald, is_e
     poller.close()
     for fd in (*arriving, *follower):
         os.close(fd)
+
+
+class Busy:
+    """A watcher that has more to do for ever, or `times` times; in `called` it notes its name."""
+
+    def __init__(self, poller, name, called, times=None):
+        self.ends = socket.socketpair()
+        self.fd = self.ends[0].fileno()
+        self._poller, self._name, self._called, self._left = poller, name, called, times
+        poller.watch(self.fd, self, EPOLLIN | EPOLLET)
+
+    def ready(self, events):
+        self._called.append(self._name)
+        if self._left is not None:
+            self._left -= 1
+        if self._left is None or self._left > 0:
+            self._poller.again(self.fd)
+
+    def arrives(self):
+        self.ends[1].send(b"x")
+
+    def close(self):
+        for end in self.ends:
+            end.close()
+
+
+@pytest.fixture
+def busy():
+    """Makes watchers of one poller; its `called` is what ran, in order."""
+    poller, called, made = Poller(), [], []
+
+    def make(name, times=None):
+        made.append(Busy(poller, name, called, times))
+        return made[-1]
+
+    make.poller, make.called = poller, called
+    yield make
+    for each in made:
+        poller.forget(each.fd)
+        each.close()
+    poller.close()
+
+
+def test_one_that_is_never_done_is_called_once_a_pass_after_what_is_ready(busy):
+    endless, other = busy("endless"), busy("other", times=1)
+    endless.arrives()
+    for _ in range(3):
+        assert busy.poller.run_pass()
+    assert busy.called == ["endless"] * 3
+    other.arrives()
+    endless.arrives()
+    busy.poller.run_pass()
+    assert sorted(busy.called[3:]) == ["endless", "other"], "though it is ready and asked to be called again"
+    busy.called.clear()
+    busy.poller.forget(endless.fd)
+    assert not busy.poller.run_pass() and busy.called == []
+
+
+def test_those_that_asked_are_called_in_turn_for_as_long_as_a_round_lasts(busy):
+    """And what is ready comes before them in each pass."""
+    now_ns = itertools.count(0, ROUND_NS // 4)
+    busy.poller.clock_ns = now_ns.__next__
+    several = [busy(name) for name in "abcdefgh"]
+    ready = busy("ready", times=1000)
+    for each in several:
+        each.arrives()
+    busy.poller.run_pass()
+    assert sorted(busy.called) == list("abcdefgh")
+    order = busy.called.copy()
+    busy.called.clear()
+    for _ in range(4):
+        busy.called.append("|")
+        ready.arrives()
+        busy.poller.run_pass()
+    passes = "".join(each if each != "ready" else "R" for each in busy.called).split("|")[1:]
+    assert all(each.startswith("R") for each in passes)
+    assert "".join(passes).replace("R", "")[:16] == "".join(order) * 2, "in turn, none is left out"
+    assert max(map(len, passes)) <= 6
+
+
+async def test_one_that_asks_between_two_passes_wakes_the_poller(busy, nursery):
+    asleep = trio.Event()
+    poller = busy.poller
+    poller._epoll = Watched(poller._epoll, asleep.set)
+    await nursery.start(poller.run)
+    waits = busy("woken", times=2)
+    poller.again(waits.fd)
+    await trio.testing.wait_all_tasks_blocked()
+    assert busy.called == ["woken", "woken"]
+    nursery.cancel_scope.cancel()
+
+
+def test_a_slice_is_shorter_when_many_are_ready(busy):
+    found = []
+    many = [busy(str(number), times=1) for number in range(40)]
+    for each in many:
+        each.ready = lambda events: found.append(busy.poller.time_slice.most_ns)
+    for count in (1, 10, 40):
+        for each in many[:count]:
+            each.arrives()
+        busy.poller.run_pass()
+    assert [found[0], found[1], found[-1]] == [SLICE_NS, SLICE_NS, ROUND_NS // 40]
+
+
+def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
+    told = []
+    busy.poller.on_held = lambda watcher, took_ns: told.append((watcher, took_ns))
+    now_ns = 0
+
+    def clock_ns():
+        return now_ns
+
+    def holds(events):
+        nonlocal now_ns
+        now_ns += takes_ns.pop()
+
+    busy.poller.clock_ns = clock_ns
+    one = busy("one")
+    one.ready = holds
+    takes_ns = [HELD_NS + 1, HELD_NS + 1, HELD_NS]
+    while takes_ns:
+        one.arrives()
+        busy.poller.run_pass()
+    assert (busy.poller.held, busy.poller.longest_ns) == (2, HELD_NS + 1)
+    assert told == [(one, HELD_NS + 1)] * 2
+
+    def hook():
+        nonlocal now_ns
+        now_ns += 2 * HELD_NS
+
+    busy.poller.at_end_of_pass(hook)
+    one.ready = lambda events: None
+    one.arrives()
+    busy.poller.run_pass()
+    assert told[2:] == [(None, 2 * HELD_NS)]

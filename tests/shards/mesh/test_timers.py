@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from shards.mesh.time_slice import TimeSlice
 from shards.mesh.timers import Timers
 
 
@@ -11,12 +12,14 @@ class Clock:
 
     def __init__(self):
         self.now_ns = self.clock_ns()
+        self.time_slice = TimeSlice(self.clock_ns)
 
     def clock_ns(self):
         return int(trio.current_time() * 1e9)
 
     def touch(self):
         self.now_ns = self.clock_ns()
+        self.time_slice.begin(self.now_ns)
 
 
 @pytest.fixture

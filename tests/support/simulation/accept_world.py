@@ -36,6 +36,7 @@ from shards.limits.errors import TurnstileError
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
 from shards.mesh.poller import Watcher
+from shards.mesh.time_slice import TimeSlice
 from shards.mesh.timers import Timers
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
@@ -59,10 +60,12 @@ class SimulatedPoller(Ignore):
     def __init__(self, now_s: float) -> None:
         self.watched: dict[int, Watcher] = {}
         self.now_ns = 0
+        self.time_slice = TimeSlice(lambda: self.now_ns)
         self.look(now_s)
 
     def look(self, now_s: float) -> None:
         self.now_ns = int(now_s * 1e9)
+        self.time_slice.begin(self.now_ns)
 
     def watch(self, fd: int, watcher: Watcher, events: int = 0, *, herald: bool = False) -> None:
         self.watched[fd] = watcher
