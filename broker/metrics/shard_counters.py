@@ -23,7 +23,16 @@ RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_i
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
 FAULTS = ("error", "disconnect", "delay", "blackhole", "throttle")
-GAUGES = ("tokens_in_use", "tokens_cached", "pools", "waiting", "held", "muted")
+GAUGES = (
+    "tokens_in_use",
+    "tokens_cached",
+    "pools",
+    "waiting",
+    "held",
+    "muted",
+    "quota_sensors",
+    "quotas_shared",  # kinds of client quota of which clients share sensors now
+)
 _PROCESS = ("pid", "epoch", "version")
 _COUNTERS = (
     *(f"decisions_{path}" for path in PATHS),
@@ -41,6 +50,7 @@ _COUNTERS = (
     *(f"throttle_ms_{kind}" for kind in KINDS),
     *(f"faults_{kind}" for kind in FAULTS),
     "events",
+    "quota_sensors_evicted",
 )
 _PER_LISTENER = (
     "admitted",

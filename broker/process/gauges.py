@@ -1,7 +1,8 @@
 """The gauges of /metrics that only a shard can compute: rates of the clients metered at home here, and queues.
 
 Names are those of Kafka's JMX beans as the Prometheus exporter spells them: kafka.server:type=Produce,user=,client-id=
-becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are shown, those idle for an hour not at all.
+becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are shown, those idle for an hour not at all;
+a name of more than LONGEST_KNOWN characters is shown as its beginning and a digest (shards/limits/short_names.py).
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[Any]]:
 class ShardGauges:
     """The gauges of one shard in its counters' file, and the counters that its parts keep as plain numbers."""
 
-    def __init__(self, context: ShardContext, muted: Muted) -> None:
+    def __init__(self, context: ShardContext, muted: Muted, meters: ShardedQuotas) -> None:
         self._tokens = context.tokens
+        self._log = context.log
+        self._meters = meters
+        self._sharing: list[str] = []
         self._counters = context.counters
         self._journal = context.journal
         self._muted = muted
@@ -57,6 +61,10 @@ class ShardGauges:
         counters.set("tokens_cached", totals.cached)
         counters.set("pools", totals.pools)
         counters.set("muted", len(self._muted))
+        sensors = self._meters.sensors()
+        counters.set("quota_sensors", sensors.kept)
+        counters.set("quotas_shared", len(sensors.sharing))
+        self._tell_sharing(sensors.sharing)
         for name, value in (
             ("decisions_home", tokens.decided_home),
             ("decisions_cached", tokens.decided_cached),
@@ -64,6 +72,14 @@ class ShardGauges:
             ("borrows", tokens.borrows),
             ("reclaims", tokens.reclaims),
             ("events", self._journal.written),
+            ("quota_sensors_evicted", sensors.evicted),
         ):
             counters.add(name, value - self._counted.get(name, 0))
             self._counted[name] = value
+
+    def _tell_sharing(self, sharing: list[str]) -> None:
+        if sharing and not self._sharing:
+            self._log.warning("too many client names: new clients of a default quota share it", quotas=sharing)
+        elif self._sharing and not sharing:
+            self._log.info("every client of a default quota has it alone again")
+        self._sharing = sharing

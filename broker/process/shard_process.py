@@ -119,7 +119,7 @@ class ShardProcess:
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
         self._sources = SourceCounts()
-        self.gauges = ShardGauges(self.context, self.muted)
+        self.gauges = ShardGauges(self.context, self.muted, self.meters)
         self.subscriber = Subscriber(self.context.image, self._enforce)
         self._delegation_tokens = DelegationTokenCache(self.context.image, plan.token_secret)
         self._users = Users(

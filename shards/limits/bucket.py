@@ -1,5 +1,6 @@
 """Token buckets: KIP-599's for controller mutations, and an exact one for connection rates per core."""
 
+import copy
 import math
 
 from shards.limits.rate import DEFAULT_WINDOW, Window
@@ -43,6 +44,17 @@ class TokenBucket:
     def idle_since_ms(self) -> int:
         """When it was last refilled."""
         return self._now_ms
+
+    def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:
+        """Whether it is full again under its quota (None: it has none), and would be under any higher one."""
+        window_ms = self.window.samples * self.window.size_ms
+        if quota_per_s is None:
+            return now_ms - self._now_ms >= window_ms
+        return self.peek(quota_per_s, now_ms=now_ms) >= self._burst(quota_per_s) and now_ms - self._now_ms >= window_ms
+
+    def copy(self) -> "TokenBucket":
+        """Another bucket with as many tokens."""
+        return copy.copy(self)
 
     def _burst(self, quota_per_s: float) -> float:
         return self.window.samples * (self.window.size_ms / 1000.0) * quota_per_s

@@ -2,18 +2,21 @@
 
 Q1  Before the first quota of a type is set, nothing of that type is recorded.
 Q2  After that every client is recorded under its key (`precedence.py`), with or without a quota of its own; a client
-    that comes under another key goes on with the history of that key.
+    that comes under another key goes on with the history of that key. sensor_table.py bounds how many are kept.
 Q3  Whether a record violates is decided with the record in it; only strict mutations are decided before.
 
 Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager (Apache Kafka).
 """
 
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Generic, NamedTuple
 
 from shards.limits.bucket import TokenBucket
 from shards.limits.precedence import EntityNames, Key, QuotaTable
 from shards.limits.ranges import INT_MAX, LONG_MAX
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
+from shards.limits.sensor_table import MOST_SENSORS, Sensor, SensorTable
+from shards.limits.short_names import LONGEST_KNOWN
 from shards.limits.throttle import bucket_throttle_ms, java_round
 
 PRODUCE = "producer_byte_rate"
@@ -22,9 +25,8 @@ REQUEST = "request_percentage"
 MUTATION = "controller_mutation_rate"
 
 IDLE_MS = 3_600_000  # Kafka drops a sensor that was not used for an hour
-MOST_KNOWN = 100_000
-LONGEST_KNOWN = 200
-"""What is looked up for a client is remembered for so many clients, of ids with so many characters: clients choose them."""
+MOST_KNOWN = MOST_SENSORS
+"""The look-ups of so many clients are remembered, of ids of at most LONGEST_KNOWN characters: clients choose them."""
 _PERCENT_PER_NANO = 100.0 / 1e9
 
 
@@ -37,20 +39,39 @@ class Charged(NamedTuple):
 
 WITHIN = Charged(True, 0)
 
-Sensor = TypeVar("Sensor", Rate, TokenBucket)
+
+def _ignore(key: Key) -> None:
+    """Hears of dropped sensors where nothing else is kept by their keys."""
 
 
 class _ClientQuotaManager(Generic[Sensor]):
-    """A quota table, and a sensor for each key that was ever recorded."""
+    """A quota table, and the sensors of the keys recorded of late. `dropped(key)` hears of each sensor that is dropped."""
 
     sensor: type[Sensor]
 
-    def __init__(self, table: QuotaTable | None = None, *, window: Window = DEFAULT_WINDOW) -> None:
+    def __init__(
+        self,
+        table: QuotaTable | None = None,
+        *,
+        window: Window = DEFAULT_WINDOW,
+        dropped: Callable[[Key], None] = _ignore,
+        most_sensors: int = MOST_SENSORS,
+    ) -> None:
         self.table = QuotaTable() if table is None else table
         self.window = window
-        self.sensors: dict[Key, Sensor] = {}
+        self._hears_of_dropped = dropped
+        self.places: SensorTable[Sensor] = SensorTable(self.sensor, window, self.table, self._drop, most=most_sensors)
         self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # what `_resolve` found at `_version`
         self._version = self.table.version
+
+    @property
+    def sensors(self) -> dict[Key, Sensor]:
+        """The sensors that are not shared, by key."""
+        return self.places.own
+
+    def _drop(self, key: Key) -> None:
+        self._known.clear()
+        self._hears_of_dropped(key)
 
     def update(self, entity: EntityNames, value: float | None) -> None:
         """Set or remove a quota; it holds from the next record on. ValueError for an entity that can have none."""
@@ -62,14 +83,9 @@ class _ClientQuotaManager(Generic[Sensor]):
 
     def expire_one(self, key: tuple[str, str], *, now_ms: int, idle_ms: int = IDLE_MS) -> bool:
         """Drop the sensor of one key if nothing was recorded in it for `idle_ms`; whether it was."""
-        sensor = self.sensors.get(key)
-        if sensor is None or now_ms - (sensor.idle_since_ms() or 0) < idle_ms:
-            return False
-        del self.sensors[key]
-        self._known.clear()
-        return True
+        return self.places.expire(key, now_ms=now_ms, idle_ms=idle_ms)
 
-    def _resolve(self, user: str, client_id: str) -> tuple[Sensor, float | None]:
+    def _resolve(self, user: str, client_id: str, now_ms: int) -> tuple[Sensor, float | None]:
         """The sensor and the limit of a client, looked up anew after a change of any quota."""
         if self._version != self.table.version or len(self._known) >= MOST_KNOWN:
             self._known.clear()
@@ -78,11 +94,8 @@ class _ClientQuotaManager(Generic[Sensor]):
         found = self._known.get(client)
         if found is None:
             key = self.table.key(user, client_id)
-            sensor = self.sensors.get(key)
-            if sensor is None:
-                sensor = self.sensors[key] = self.sensor(self.window)
-            found = sensor, self.table.limit(key)
-            if len(client_id) <= LONGEST_KNOWN:
+            found = self.places.take(key, now_ms=now_ms), self.table.limit(key)
+            if len(client_id) <= LONGEST_KNOWN and key in self.sensors:
                 self._known[client] = found
         return found
 
@@ -97,14 +110,14 @@ class ProduceQuotaManager(_ClientQuotaManager[Rate]):
         """Count `amount`; the client is to be muted for `throttle_ms` after it is answered."""
         if not self.table.in_use:
             return WITHIN
-        sensor, limit = self._resolve(user, client_id)
+        sensor, limit = self._resolve(user, client_id, now_ms)
         throttle = sensor.charge(amount, limit, now_ms=now_ms, max_ms=self.max_throttle_ms)
         return Charged(True, throttle) if throttle else WITHIN
 
     def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
         """Count without asking (Kafka's recordNoThrottle): the next `record` takes it into account."""
         if self.table.in_use:
-            self._resolve(user, client_id)[0].record(amount, now_ms=now_ms)
+            self._resolve(user, client_id, now_ms)[0].record(amount, now_ms=now_ms)
 
     def rate(self, user: str, client_id: str, *, now_ms: int) -> float:
         """The current rate of this client's key, per second; 0.0 if nothing is recorded."""
@@ -135,9 +148,9 @@ class FetchQuotaManager(ProduceQuotaManager):
 class ClientRequestQuotaManager(ProduceQuotaManager):
     """`request_percentage`: handler time, in percent of one thread; the throttle is at most one window."""
 
-    def __init__(self, table: QuotaTable | None = None, *, window: Window = DEFAULT_WINDOW) -> None:
-        super().__init__(table, window=window)
-        self.max_throttle_ms = window.size_ms
+    @property
+    def max_throttle_ms(self) -> int:  # type: ignore[override]
+        return self.window.size_ms
 
     def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
         """Count `amount` milliseconds of handler time, to the nanosecond."""
@@ -160,7 +173,7 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
         """
         if not self.table.in_use:
             return WITHIN
-        bucket, limit = self._resolve(user, client_id)
+        bucket, limit = self._resolve(user, client_id, now_ms)
         quota = float(LONG_MAX) if limit is None else limit  # what Kafka refills an unlimited client's bucket with
         if not strict:
             throttle = bucket.charge(amount, quota, now_ms=now_ms)

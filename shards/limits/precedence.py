@@ -9,12 +9,16 @@ Two questions, and Kafka answers them apart: under which *key* a client is meter
 *limit* that key has. The key follows from the shapes of entity ever used for this quota type: with one shape in use it
 is that shape's, with several the first level that matches decides. A shape stays in use when its last quota is removed.
 
+A name longer than LONGEST_KNOWN stands in places and keys as its digest (short_names.py).
+
 An entity is written as over the wire and in scenarios: `{"user": "alice", "client-id": None}`, None naming the default.
 Source: ClientQuotaManager.DefaultQuotaCallback (Apache Kafka).
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from shards.limits.short_names import short_name
 
 EntityNames = Mapping[str, str | None]
 Key = tuple[str, str]  # (user, client-id) that share one sensor; "" where the level does not tell them apart
@@ -23,7 +27,8 @@ USER = "user"
 CLIENT_ID = "client-id"
 
 _CLIENT, _USER, _BOTH = 1, 2, 4  # shapes of entity
-_Place = tuple[int, str | None, str | None]  # shape, user, client-id; None: the default, or not part of the shape
+Place = tuple[int, str | None, str | None]
+"""Of an entity: shape, user, client-id; None: the default, or not part of the shape."""
 
 
 class Match(NamedTuple):
@@ -34,6 +39,19 @@ class Match(NamedTuple):
     limit: float | None
 
 
+class Quota(NamedTuple):
+    """The quota of a key: the place of its entity, and its limit."""
+
+    place: Place
+    limit: float
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the entity names all of its clients: such a quota has one key, that of a default one for each client."""
+        shape, user, client_id = self.place
+        return (shape == _CLIENT or user is not None) and (shape == _USER or client_id is not None)
+
+
 class QuotaTable:
     """The quotas of one type. Every look-up is at most eight dict probes. `version` rises with every change."""
 
@@ -41,7 +59,7 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self.version = 0
-        self._values: dict[_Place, float] = {}
+        self._values: dict[Place, float] = {}
         self._shapes = 0
 
     def update(self, entity: EntityNames, value: float | None) -> None:
@@ -70,6 +88,7 @@ class QuotaTable:
 
     def key(self, user: str, client_id: str) -> Key:
         """The key that this client is metered under."""
+        user, client_id = short_name(user), short_name(client_id)
         shapes = self._shapes
         if shapes <= _CLIENT:
             return ("", client_id)
@@ -93,6 +112,15 @@ class QuotaTable:
         place = self._place_of(key)
         return None if place is None else self._values[place]
 
+    def quota(self, key: Key) -> Quota | None:
+        """The quota of a key, with the entity that gives it."""
+        place = self._place_of(key)
+        return None if place is None else Quota(place, self._values[place])
+
+    def limit_at(self, place: Place | None) -> float | None:
+        """The quota of the entity of a place, if it still has one."""
+        return None if place is None else self._values.get(place)
+
     def match(self, user: str, client_id: str) -> Match:
         """Both answers at once, and the entity they came from: what `turnstile quota explain` shows."""
         if not self._shapes:
@@ -103,9 +131,9 @@ class QuotaTable:
             return Match(key, None, None)
         return Match(key, _entity(place), self._values[place])
 
-    def _place_of(self, key: Key) -> _Place | None:
+    def _place_of(self, key: Key) -> Place | None:
         user, client_id = key
-        places: tuple[_Place, ...]
+        places: tuple[Place, ...]
         if user and client_id:
             places = ((_BOTH, user, client_id), (_BOTH, user, None), (_BOTH, None, client_id), (_BOTH, None, None))
         elif user:
@@ -120,13 +148,14 @@ class QuotaTable:
         return None
 
 
-def _place(entity: EntityNames) -> _Place:
-    if len(entity) == 2:
-        return (_BOTH, entity[USER], entity[CLIENT_ID])
-    return (_USER, entity[USER], None) if USER in entity else (_CLIENT, None, entity[CLIENT_ID])
+def _place(entity: EntityNames) -> Place:
+    names = {kind: None if name is None else short_name(name) for kind, name in entity.items()}
+    if len(names) == 2:
+        return (_BOTH, names[USER], names[CLIENT_ID])
+    return (_USER, names[USER], None) if USER in names else (_CLIENT, None, names[CLIENT_ID])
 
 
-def _entity(place: _Place) -> EntityNames:
+def _entity(place: Place) -> EntityNames:
     shape, user, client_id = place
     if shape == _BOTH:
         return {USER: user, CLIENT_ID: client_id}

@@ -119,6 +119,19 @@ class Rate:
         """When something was last recorded or cleared; None if never."""
         return max(self._last, default=None)
 
+    def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:
+        """Whether nothing of what was recorded counts any more: a new rate would answer the same."""
+        return now_ms - max(self._last, default=-_NEVER) >= self.window.samples * self.window.size_ms
+
+    def copy(self) -> "Rate":
+        """Another rate with the same history."""
+        twin = Rate(self.window)
+        twin._values, twin._starts, twin._last = self._values.copy(), self._starts.copy(), self._last.copy()
+        twin._whole, twin._at = self._whole, self._at
+        if twin._values:
+            twin._derive()
+        return twin
+
     def _kept(self, now_ms: int) -> list[int]:
         """The samples that are not obsolete (R2)."""
         expire_ms = self.window.samples * self.window.size_ms

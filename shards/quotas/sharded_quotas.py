@@ -11,6 +11,8 @@ Q2  The sensor of a key lives on one shard only. A shard that starts again begin
 Q3  A changed quota holds for the first request charged after the change has returned.
 Q4  A sensor that was not used for an hour is dropped at the next turn over all sensors. A turn looks at EXPIRED_AT_ONCE of
     them at a time, so that it never stops the loop for long.
+Q5  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py, what is told of a
+    client with its sensor, look-ups by MOST_KNOWN. A name in a call to a home is at most LONGEST_KNOWN characters long.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.average import Average
 from shards.limits.client_quota_managers import (
     FETCH,
-    LONGEST_KNOWN,
     MOST_KNOWN,
     MUTATION,
     PRODUCE,
@@ -36,8 +37,9 @@ from shards.limits.client_quota_managers import (
     FetchQuotaManager,
     ProduceQuotaManager,
 )
-from shards.limits.precedence import QuotaTable
+from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
+from shards.limits.short_names import LONGEST_KNOWN, short_name
 from shards.mesh.deferred import Deferred, MaybeDeferred
 from shards.tokens.homes import home_of
 
@@ -63,6 +65,14 @@ class RecordedCharge(NamedTuple):
     accepted: bool
     throttle_ms: int
     at_ms: int
+
+
+class SensorCounts(NamedTuple):
+    """Sensors that are kept, how many made room for others, and the kinds of quota of which clients share sensors now."""
+
+    kept: int
+    evicted: int
+    sharing: list[str]
 
 
 NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
@@ -98,10 +108,10 @@ class ShardedQuotas:
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
     def _build(self, window: Window, mutations: Window) -> None:
-        self.produce = ProduceQuotaManager(window=window)
-        self.fetch = FetchQuotaManager(window=window)
-        self.request = ClientRequestQuotaManager(window=window)
-        self.mutation = ControllerMutationQuotaManager(window=mutations)
+        self.produce = ProduceQuotaManager(window=window, dropped=partial(self._dropped, PRODUCE))
+        self.fetch = FetchQuotaManager(window=window, dropped=partial(self._dropped, FETCH))
+        self.request = ClientRequestQuotaManager(window=window, dropped=partial(self._dropped, REQUEST))
+        self.mutation = ControllerMutationQuotaManager(window=mutations, dropped=partial(self._dropped, MUTATION))
         self._exempt = Rate(window)
         self._managers: dict[str, Any] = {
             PRODUCE: self.produce,
@@ -198,12 +208,22 @@ class ShardedQuotas:
         now_ms, looked = self._now_ms(), 0
         for kind, key in itertools.islice(self._turn, most):
             looked += 1
-            if self._managers[kind].expire_one(key, now_ms=now_ms):
-                self._throttles.pop((kind, *key), None)
-                if kind == MUTATION:
-                    self._mutation_rates.pop(key, None)
+            self._managers[kind].expire_one(key, now_ms=now_ms)
         if looked < most:
             self._turn = self._sensors()
+        for manager in self._managers.values():
+            manager.places.drop_shared(now_ms=now_ms)
+
+    def _dropped(self, kind: str, key: Key) -> None:
+        self._throttles.pop((kind, *key), None)
+        if kind == MUTATION:
+            self._mutation_rates.pop(key, None)
+
+    def sensors(self) -> SensorCounts:
+        """How full the places for sensors are here."""
+        places = [manager.places for manager in self._managers.values()]
+        sharing = [kind for kind, manager in self._managers.items() if manager.places.is_sharing]
+        return SensorCounts(sum(len(each.own) for each in places), sum(each.evicted for each in places), sharing)
 
     def _sensors(self) -> Iterator[tuple[str, tuple[str, str]]]:
         for kind, manager in self._managers.items():
@@ -261,13 +281,15 @@ class ShardedQuotas:
             charged = manager.record(user, client_id, amount, strict=strict, now_ms=now_ms)
             if charged.accepted:
                 rates, client = self._mutation_rates, manager.table.key(user, client_id)
-                rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
+                if client in manager.sensors:
+                    rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
         else:
             charged = manager.record(user, client_id, amount, now_ms=now_ms)
         if charged.throttle_ms:
-            key = (kind, *manager.table.key(user, client_id))
-            average = self._throttles.setdefault(key, Average(manager.window))
-            average.record(charged.throttle_ms, now_ms=now_ms)
+            key = manager.table.key(user, client_id)
+            if key in manager.sensors:
+                average = self._throttles.setdefault((kind, *key), Average(manager.window))
+                average.record(charged.throttle_ms, now_ms=now_ms)
         return RecordedCharge(charged.accepted, charged.throttle_ms, now_ms)
 
     def _charge_there(
@@ -277,7 +299,7 @@ class ShardedQuotas:
         asked = self._asked.get(home)
         if asked is None:
             asked = self._asked[home] = []
-        asked.append((answer, (kind, user, client_id, amount, strict)))
+        asked.append((answer, (kind, user, short_name(client_id), amount, strict)))
         if len(asked) == 1:
             self._touch()
         elif len(asked) >= MOST_IN_A_CALL:

@@ -7,6 +7,7 @@ from scripts.bench.attacks import (
     client_ids,
     delete_groups,
     fetch_of_many,
+    long_client_ids,
     metadata_by_id,
     metadata_of_partitions,
     null_batches,
@@ -31,4 +32,5 @@ ATTACKS: tuple[Attack, ...] = (
     salt.ATTACK,
     abandoned_polls.ATTACK,
     client_ids.ATTACK,
+    long_client_ids.ATTACK,
 )

@@ -1,10 +1,14 @@
 """What a shard tells /metrics of client quotas, under the names of Kafka's beans."""
 
-from broker.process.gauges import describe_gauges
+from types import SimpleNamespace
+
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.process.gauges import ShardGauges, describe_gauges
 from broker.serve.muted import Muted
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import key_of_entity
+from shards.limits.sensor_table import MOST_SENSORS
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 
@@ -52,3 +56,43 @@ def test_mutations_and_what_is_left_of_them():
 def test_exempt_requests_are_measured_while_request_time_is():
     told = gauges(1000, exempt_ms=100, quotas={(("client-id", "app"),): {REQUEST: 50.0}})
     assert told["kafka_server_request_exempt_request_time", None, None] == 1.0  # 10 % of a second, over 10 s
+
+
+class Log(list):
+    """The lines of a log."""
+
+    def warning(self, event, **fields):
+        self.append((event, fields))
+
+    info = warning
+
+
+def test_that_clients_share_a_quota_is_counted_and_said_at_the_beginning_and_at_the_end(tmp_path):
+    now_ms = [0]
+    image = ClusterImage(0)
+    image.apply(1, [["quota", key_of_entity((("client-id", None),)), {PRODUCE: 1000.0}]])
+    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms[0], touch=None)
+    meters.image_changed()
+    ShardCounters.create(tmp_path / "counters", Layout(["L"]))
+    counters = ShardCounters(tmp_path / "counters", Layout(["L"]))
+    tokens = SimpleNamespace(
+        totals=lambda: SimpleNamespace(in_use=0, cached=0, pools=0),
+        decided_home=0, decided_cached=0, decided_rpc=0, borrows=0, reclaims=0,
+    )  # fmt: skip
+    log = Log()
+    context = SimpleNamespace(tokens=tokens, counters=counters, journal=SimpleNamespace(written=0), log=log)
+    gauges = ShardGauges(context, Muted(None), meters)
+    for number in range(MOST_SENSORS + 1):
+        meters.charge(PRODUCE, "", f"client-{number}", 1)
+    gauges.set()
+    gauges.set()
+    assert [fields for _, fields in log] == [{"quotas": [PRODUCE]}]
+    assert (counters.value("quota_sensors"), counters.value("quotas_shared")) == (MOST_SENSORS, 1)
+    now_ms[0] = 20_000
+    meters.charge(PRODUCE, "", "another", 1)
+    meters.expire()
+    gauges.set()
+    assert len(log) == 2
+    assert counters.value("quotas_shared") == 0
+    assert counters.value("quota_sensors_evicted") == 500
+    counters.close()

@@ -17,6 +17,8 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.quota_entities import key_of_entity
+from shards.limits.sensor_table import MOST_SENSORS
+from shards.limits.short_names import LONGEST_KNOWN
 from shards.mesh.deferred import Deferred
 from shards.quotas.sharded_quotas import KINDS, MOST_IN_A_CALL, NOTHING_RECORDED, ShardedQuotas
 
@@ -193,3 +195,37 @@ async def test_sensors_nobody_uses_are_dropped_a_few_at_a_time():
     for _ in range(2):  # the turn that just ended, and the next
         broker.meters[0].expire(most=60)
     assert not broker.meters[0].describe(1000)
+
+
+async def test_long_names_of_clients_are_kept_and_sent_short():
+    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}, (("client-id", "x" * 32_000),): {PRODUCE: 10.0}})
+    sent, call = [], broker.meters[0]._call
+
+    def spy(peer, method, charges):
+        sent.extend(client_id for _, _, client_id, _, _ in charges)
+        return call(peer, method, charges)
+
+    broker.meters[0]._call = spy
+    names = [letter * 32_000 for letter in "xyzwvu"]
+    throttled = [(await broker.charge(0, PRODUCE, "ANONYMOUS", name, 500)).throttle_ms for name in names]
+    assert throttled == [40_000, 0, 0, 0, 0, 0], "the quota of a long name is found"
+    told = [client for meters in broker.meters for _, _, client, *_ in meters.describe(100)]
+    assert len(told) == len(set(told)) == 6
+    assert sent and all(len(name) <= LONGEST_KNOWN for name in told + sent)
+
+
+async def test_what_is_kept_of_clients_that_think_of_names_is_bounded():
+    broker = Broker(1, {(("client-id", None),): {PRODUCE: 100.0, MUTATION: 1.0}})
+    meters = broker.meters[0]
+    for number in range(MOST_SENSORS + 2000):
+        for kind in (PRODUCE, MUTATION):
+            meters.charge(kind, "ANONYMOUS", f"client-{number}", 5000)
+    assert len(meters.describe(10**6)) == 2 * MOST_SENSORS
+    assert len(meters.mutation_rates(10**6)) == MOST_SENSORS
+    assert meters.sensors().kept == 2 * MOST_SENSORS
+    assert meters.sensors().sharing == [PRODUCE, MUTATION]
+    broker.now_ms = 240 * 3_600_000
+    for _ in range(20):
+        meters.expire()
+    assert meters.sensors() == (0, 0, [])
+    assert not meters._throttles and not meters._mutation_rates
