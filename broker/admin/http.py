@@ -5,7 +5,8 @@
                                                          400 {name: sentence}
     GET  /v1/cluster_config/schema, /status              as rpk reads them
     GET  /v1/cluster_config/broker_overrides             {"overrides": {broker id: {name: value}}}
-    GET  /v1/config/history[?limit=N][&before=VERSION]   {"history": [{"version", "at", "who", "changes"}]}
+    GET  /v1/config/history[?limit=N][&before=VERSION]   {"history": [{"version", "at", "who", "changes": [[kind, key, old,
+                                                         new]]}]}; of a setting the values in force, the command line's too
     GET  /v1/quotas                                      {"quotas": [{"entity": {}, "values": {}}]}
     PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]}
     GET  /v1/quotas/explain?user=U&client-id=C           {"matched", "quotas", "rates", "levels"}

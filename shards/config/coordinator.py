@@ -25,6 +25,7 @@ from shards.config.changes import (
     settings_delta,
     users_delta,
 )
+from shards.config.history import Changed, told
 from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
@@ -242,7 +243,7 @@ class Coordinator:
         return self._store.allocate(PRODUCER_ID, count)
 
     def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
-        """The last changes, latest first."""
+        """The last changes, latest first; of a setting the values that were in force (shards.config.history)."""
         return self._store.history(most, before)
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
@@ -277,8 +278,9 @@ class Coordinator:
 
     async def _commit_and_push(self, who: str, delta: list[Change]) -> None:
         if delta:
-            told = [(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
-            self.state.version = self._store.commit(self._wall_clock(), who, told)
+            changes = [Changed(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
+            shown = told(changes, self.state.settings, self.state.static)
+            self.state.version = self._store.commit(self._wall_clock(), who, changes, told=shown)
             self.state.put(delta)
             self._stored(self.state.version, delta)
         with trio.CancelScope(shield=True):  # K3; the deadlines bound it

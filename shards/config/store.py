@@ -86,9 +86,16 @@ class Store:
         self.version = version
 
     def commit(
-        self, at: float, who: str, changes: Iterable[tuple[str, str, Any, Any]], *, static: str | None = None
+        self,
+        at: float,
+        who: str,
+        changes: Iterable[tuple[str, str, Any, Any]],
+        *,
+        told: Iterable[tuple[str, str, Any, Any]] | None = None,
+        static: str | None = None,
     ) -> int:
-        """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds.
+        """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds; `told`:
+        the same as the history shows it, where that differs.
 
         Changes of kind `static` are history only: the command line says them anew at every start. So are those of kind `fault`:
         nothing goes wrong on purpose after a restart. Raises CannotStore when the disk won't have it; nothing is changed then.
@@ -103,8 +110,9 @@ class Store:
                     self._db.execute("DELETE FROM record WHERE kind = ? AND key = ?", (kind, key))
                 else:
                     self._db.execute(_PUT_RECORD, (kind, key, _json(new)))
-            told = [[kind, key, *(_secret(kind, value) for value in (old, new))] for kind, key, old, new in changes]
-            self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (version, at, who, _json(told)))
+            rows = changes if told is None else told
+            shown = [[kind, key, *(_secret(kind, value) for value in (old, new))] for kind, key, old, new in rows]
+            self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (version, at, who, _json(shown)))
             self._db.execute("DELETE FROM history WHERE version <= ?", (version - HISTORY_KEPT,))
             self._put_meta("version", str(version))
             if static is not None:

@@ -301,6 +301,23 @@ async def test_the_command_line_is_a_version_when_it_differs_and_yields_to_live_
     assert other.coordinator.history(1)[0]["changes"] == [["static", "/kafka_connections_max", "5", None]]
 
 
+async def test_the_history_tells_the_values_in_force_also_where_the_command_line_gave_them(store):
+    cluster = Cluster(store, {"/kafka_connections_max": "50"})
+    await cluster.start()
+    alter = cluster.coordinator.alter_settings
+    for change in (["", "10"], ["1", "5"], ["", None], ["1", None]):
+        await alter("me", [[change[0], "kafka_connections_max", change[1]]])
+    told = [entry["changes"][0][1:] for entry in cluster.coordinator.history(4)][::-1]
+    assert told == [
+        ["/kafka_connections_max", "50", "10"],
+        ["1/kafka_connections_max", "10", "5"],
+        ["/kafka_connections_max", "10", "50"],
+        ["1/kafka_connections_max", "5", "50"],
+    ]
+    assert cluster.coordinator.state.settings == {}
+    assert Cluster(store, {"/kafka_connections_max": "50"}).coordinator.state.settings == {}, "it is not stored"
+
+
 async def test_a_large_state_arrives_in_parts_and_is_shown_whole(cluster, autojump_clock):
     await cluster.start()
     for batch in range(20):
