@@ -222,8 +222,8 @@ class Cluster(ClusterChanges):
         """Connections open now, of all addresses or of one."""
         if ip is None:
             return sum(row["connections"] for row in self.admin.get("/v1/shards")["shards"])
-        pools = self.admin.get("/v1/tokens")["pools"]
-        return sum(pool["in_use"] for pool in pools if (pool["kind"], pool["key"]) == ("ip", ip))
+        pools = [pool for broker in self.explain(ip=ip)["brokers"] for pool in broker["connections"]]
+        return sum(pool["in_use"] for pool in pools if pool["pool"].startswith("ip:"))
 
     def explain(
         self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None

@@ -12,7 +12,7 @@ refused and throttled during it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from turnstile.cluster import Cluster
 
 _USED = pytest.StashKey["Cluster"]()
+_ADDRESSES = 20
+"""Refused addresses that a failure's section shows."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,17 +77,49 @@ def pytest_runtest_makereport(
 
 
 def _account(cluster: Cluster) -> str:
-    """What the cluster refused and throttled since the test began, a line each."""
+    """What the cluster refused and throttled since the test began, each beside its limit, a line each."""
     from turnstile.admin_client import AdminError
     from turnstile.cluster import ClusterError
+    from turnstile.quantities import count, duration
 
     try:
         refusals, throttled, open_now = cluster.refusals(), cluster.throttled(), cluster.connections()
+        live = cluster.admin.get("/v1/live")
     except (AdminError, ClusterError) as fault:
         return str(fault)
-    lines = [f"{refusals.admitted} connections admitted, {open_now} open, {refusals.total} refused"]
-    for ip, reasons in refusals.by_ip.items():
-        lines.append(f"refused {ip}: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
+    lines = [
+        f"{count(refusals.admitted)} connections admitted, {count(open_now)} open, {count(refusals.total)} refused"
+    ]
+    for ip, reasons in [*refusals.by_ip.items()][:_ADDRESSES]:
+        told = ", ".join(f"{reason} {count(number)}" for reason, number in reasons.items())
+        lines.append(f"refused {ip}: {told}{_caps(live, ip)}")
+    if len(refusals.by_ip) > _ADDRESSES:
+        lines.append(f"refused {len(refusals.by_ip) - _ADDRESSES} addresses more: see Cluster.refusals()")
     for name, each in throttled.items():
-        lines.append(f"throttled by {name}: {each.requests} requests, {each.throttle_ms} ms in all")
-    return "\n".join(lines)
+        lines.append(f"throttled by {name}: {count(each.requests)} requests, {duration(each.throttle_ms)} in all")
+    return "\n".join([*lines, *(_throttled(live, row) for row in live["throttled"])])
+
+
+def _caps(live: Mapping[str, Any], ip: str) -> str:
+    """The caps of a refused address, on the brokers that have it connected or are the only one."""
+    from turnstile.use_text import use_text
+
+    uses = [use for row in live["top_refused"] if row["ip"] == ip for use in row["uses"]]
+    told = [
+        f"{use_text(use)} open{_on(live, use)}, cap of {use['by']}" for use in uses if use["used"] or len(uses) == 1
+    ]
+    return "".join(f"; {each}" for each in told)
+
+
+def _throttled(live: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    from broker.runtime.printable import printable
+    from turnstile.quantities import duration
+    from turnstile.use_text import client_text, use_text
+
+    client = printable(client_text(row["user"], row["client_id"]))
+    told = f"{row['quota']} {use_text(row)}, delayed by {duration(row['throttle_ms'])} on average"
+    return f"throttled {client}{_on(live, row)}: {told}"
+
+
+def _on(live: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    return f" on broker {row['broker']}" if live["brokers"] > 1 else ""

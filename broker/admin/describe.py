@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,15 @@ import trio
 from broker.admin.describe_disk import describe_disk
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
+from broker.admin.live_view import LiveView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
-from broker.admin.throttled import throttled_clients
-from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import summed
-from broker.metrics.top_talkers import merge_top
+from broker.metrics.top_talkers import KEPT, merge_top
 from broker.runtime.set_aside import set_aside_in
 from shards.config.coordinator import Coordinator
 
-TOP = 50
 REFUSED_BY = ("ip", "listener", "reason", "shard")
 
 
@@ -74,6 +72,7 @@ class Admin:
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
+        self._live = LiveView(coordinator, self.sampler, self.images, self.settings, self.shards)
         self._started_s = time.monotonic()
 
     def cluster(self) -> dict[str, Any]:
@@ -152,7 +151,7 @@ class Admin:
             rows = [
                 {"ip": ip, "count": count, "error": error, "reasons": told}
                 for ip, count, error, told in merge_top(
-                    (await self.coordinator.ask_all("describe_refusals")).values(), TOP
+                    (await self.coordinator.ask_all("describe_refusals")).values(), KEPT
                 )
             ]
         elif by == "listener":
@@ -203,46 +202,8 @@ class Admin:
         return [{"name": name, **record, "fired": fired[name]} for name, record in faults.items()]
 
     async def live(self, since: float) -> dict[str, Any]:
-        """Everything a display refreshes: totals, the second just gone, series after `since`, shards, top IPs, limits."""
-        window = self.sampler.window(2.0)
-        asked: dict[str, list[Any]] = {}
-
-        async def ask(method: str) -> None:
-            asked[method] = list((await self.coordinator.ask_all(method)).values())
-
-        async with trio.open_nursery() as nursery:
-            for method in ("describe_refusals", "describe_connections", "describe_gauges"):
-                nursery.start_soon(ask, method)
-        top = merge_top(asked["describe_refusals"], 12)
-        opened = _opened(asked["describe_connections"])
-        return {
-            "at": time.time(),
-            "uptime_s": round(time.monotonic() - self._started_s, 1),
-            "version": self.coordinator.state.version,
-            "listeners": list(self.layout.listeners),
-            "totals": self.sampler.totals(window[1]),
-            "shards": [{**row, **self._rates(window, (row["broker"], row["shard"]))} for row in self.shards()],
-            "series": self.sampler.series(since),
-            "top_refused": [
-                {"ip": ip, "count": n, "error": error, "reasons": told, "open": opened(ip)}
-                for ip, n, error, told in top
-            ],
-            "throttled": throttled_clients(asked["describe_gauges"], 12),
-            "limits": self.settings.limits(),
-        }
-
-    def _rates(self, window: tuple[Any, Any], member: Member) -> dict[str, Any]:
-        seconds = max(window[1].mono_s - window[0].mono_s, 1e-3)
-        refused = sum(self.sampler.rise(window, f"refused_{reason}", None, [member]) for reason in REASONS)
-        totals = self.sampler.totals(window[1], [member])
-        return {
-            "admitted_per_s": round(self.sampler.rise(window, "admitted", None, [member]) / seconds, 1),
-            "refused_per_s": round(refused / seconds, 1),
-            "admitted": totals["admitted"],
-            "refused": sum(totals["refused"].values()),
-            "tokens": totals["tokens"],
-            "decisions": totals["decisions"],
-        }
+        """Everything a display refreshes: see live_view.py."""
+        return await self._live.answer(since)
 
     # ---- metrics
 
@@ -275,14 +236,3 @@ def _hold(pool: dict[str, Any], shard: int, in_use: int, cached: int) -> None:
 
 def _nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
-
-
-def _opened(answers: Iterable[Mapping[str, Any]]) -> Callable[[str], int | None]:
-    """How many connections an IP has open; None where a shard has too many IPs to list and this one is not listed."""
-    found: dict[str, int] = {}
-    complete = True
-    for answer in answers:
-        complete = complete and answer["ips"] <= len(answer["top"])
-        for ip, count in answer["top"]:
-            found[ip] = found.get(ip, 0) + count
-    return lambda ip: found.get(ip, 0 if complete else None)

@@ -122,6 +122,10 @@ class Sampler:
         wanted = latest.mono_s - seconds
         return min(self.samples, key=lambda sample: abs(sample.mono_s - wanted)), latest
 
+    def latest(self) -> tuple[Sample, Sample]:
+        """The last second that was sampled, the one that ends `series`; the same twice when there is but one sample."""
+        return self.samples[max(len(self.samples) - 2, 0)], self.samples[-1]
+
     def rise(
         self, window: tuple[Sample, Sample], name: str, listener: str | None = None, of: Iterable[Member] | None = None
     ) -> int:

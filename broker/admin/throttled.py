@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_RATE_OF = {"produce": "byte_rate", "fetch": "byte_rate", "request": "request_time", "controllermutation": "tokens"}
+from broker.admin.images import Images
+from broker.admin.sampler import Member
+
+_RATE_OF = {
+    "produce": "byte_rate",
+    "fetch": "byte_rate",
+    "request": "request_time",
+    "controllermutation": "mutation_rate",
+}
 _QUOTA_OF = {
     "produce": "producer_byte_rate",
     "fetch": "consumer_byte_rate",
     "request": "request_percentage",
     "controllermutation": "controller_mutation_rate",
 }
+_Key = tuple[int, str, str, str]
+"""Broker, bean, user, client-id."""
 
 
-def throttled_clients(gauges: Iterable[Iterable[Sequence[Any]]], most: int) -> list[dict[str, Any]]:
-    """The clients with the longest average throttle time within the quota window, the longest first.
+def throttled_clients(
+    gauges: Mapping[Member, Iterable[Sequence[Any]]], images: Images, most: int
+) -> list[dict[str, Any]]:
+    """The clients with the longest average throttle time within the quota window, the longest first; a row for each broker
+    that throttles a client, as a quota holds on each broker by itself.
 
-    `gauges`: what each shard answers to describe_gauges. Each row: `user` and `client_id` ("" where the quota does not
-    tell them apart), `quota` (its key), `throttle_ms`, and `value`: bytes a second, percent, or tokens left.
+    `gauges`: what each shard answers to describe_gauges. Each row: `broker`, `user` and `client_id` ("" where the quota does
+    not tell them apart), `quota` (its key), `throttle_ms`, `value` (bytes a second, percent, or mutations a second), and
+    `limit`, the quota in the same unit (None: it is not set any more).
     """
-    values: dict[tuple[str, str, str], float] = {}
-    throttles: dict[tuple[str, str, str], float] = {}
-    for reported in gauges:
+    values: dict[_Key, float] = {}
+    throttles: dict[_Key, float] = {}
+    for (broker, _), reported in gauges.items():
         for name, labels, value in reported:
             bean, _, attribute = str(name).removeprefix("kafka_server_").partition("_")
             if bean not in _QUOTA_OF or "client_id" not in labels:
                 continue
-            key = (bean, labels["user"], labels["client_id"])
+            key = (broker, bean, labels["user"], labels["client_id"])
             if attribute == "throttle_time" and value > 0 and math.isfinite(value):
                 throttles[key] = max(value, throttles.get(key, 0.0))
             elif attribute == _RATE_OF[bean]:
                 values[key] = values.get(key, 0.0) + value
     ranked = sorted(throttles.items(), key=lambda item: (-item[1], item[0]))[:most]
-    return [
-        {
-            "user": user,
-            "client_id": client_id,
-            "quota": _QUOTA_OF[bean],
-            "throttle_ms": round(throttle_ms, 1),
-            "value": round(values.get((bean, user, client_id), 0.0), 1),
-        }
-        for (bean, user, client_id), throttle_ms in ranked
-    ]
+    return [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in ranked]
+
+
+def _row(key: _Key, throttle_ms: float, value: float, images: Images) -> dict[str, Any]:
+    broker, bean, user, client_id = key
+    quota = _QUOTA_OF[bean]
+    return {
+        "broker": broker,
+        "user": user,
+        "client_id": client_id,
+        "quota": quota,
+        "throttle_ms": round(throttle_ms, 1),
+        "value": round(value, 3),
+        "limit": images.quotas(quota).limit((user, client_id)),
+    }

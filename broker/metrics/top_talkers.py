@@ -14,11 +14,14 @@ import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+KEPT = 256
+"""Keys that are counted apart, unless another capacity is given."""
+
 
 class TopTalkers:
     """The keys counted most among any number of them; `capacity` of them are kept."""
 
-    def __init__(self, capacity: int = 256) -> None:
+    def __init__(self, capacity: int = KEPT) -> None:
         self.capacity = capacity
         self.total = 0
         self._entries: dict[str, _Talker] = {}
@@ -53,7 +56,7 @@ class TopTalkers:
                 return count
             heapq.heapreplace(self._least, (now, key))
 
-    def top(self, most: int = 50) -> list[tuple[str, int, int, dict[str, int]]]:
+    def top(self, most: int = KEPT) -> list[tuple[str, int, int, dict[str, int]]]:
         """(key, count, possible error, {what: count}) of the keys counted most, the most counted first."""
         leading = heapq.nlargest(most, self._entries.items(), key=lambda item: item[1].count)
         return [(key, entry.count, entry.error, dict(entry.by)) for key, entry in leading]

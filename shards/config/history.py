@@ -21,10 +21,7 @@ class Changed(NamedTuple):
 def told(changes: Iterable[Changed], settings: Mapping[str, str], static: Mapping[str, str]) -> list[Changed]:
     """`changes` for people. `settings`: what is stored before them; `static`: the command line's; both by "broker/name"."""
     changes = list(changes)
-    after: dict[str, str | None] = dict(settings)
-    for kind, key, _, new in changes:
-        if kind == "setting":
-            after[key] = new
+    after = {**settings, **{key: new for kind, key, _, new in changes if kind == "setting"}}
     return [
         Changed(kind, key, _in_force(key, settings, static), _in_force(key, after, static))
         if kind == "setting"

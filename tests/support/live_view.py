@@ -6,6 +6,8 @@ POINT = {
 }  # fmt: skip
 LIVE = {
     "version": 7,
+    "brokers": 3,
+    "window_s": 1.0,
     "uptime_s": 3725.0,
     "listeners": ["EXTERNAL", "INTERNAL"],
     "series": [POINT] * 90,
@@ -14,15 +16,31 @@ LIVE = {
         "refused": {"shard_unavailable": 1_234_567, "ip_cap": 5, "fd_limit": 0},
         "tokens": {"in_use": 123_456, "cached": 9, "pools": 1_000_000},
         "decisions": {"home": 1, "cached": 2, "rpc": 1},
+        "reclaims": 4,
         "waiting": 3,
         "held": 0,
         "muted": 0,
     },
-    "throttled": [
-        {"user": "\x1b[31malice", "client_id": "app", "quota": "producer_byte_rate", "throttle_ms": 31_415.9, "value": 5.0},
-        {"user": "", "client_id": "batch", "quota": "request_percentage", "throttle_ms": 20.0, "value": 50.0},
+    "uses": [
+        {"broker": 0, "what": "connections", "of": "ip:2001:db8:ffff:ffff::1", "used": 50, "limit": 50,
+         "by": "kafka_connections_max_per_ip"},
+        {"broker": 1, "what": "new_connections", "of": "ip:10.0.0.1", "used": 18.4, "limit": 20.0,
+         "by": "connection_creation_rate"},
+        {"broker": 2, "what": "connections", "of": "broker", "used": 40, "limit": 100, "by": "max.connections"},
     ],
-    "top_refused": [{"ip": "2001:db8:ffff:ffff::1", "count": 9, "reasons": {"ip_cap": 8, "ip_rate": 1}}],
+    "throttled": [
+        {"broker": 0, "user": "\x1b[31malice", "client_id": "app", "quota": "producer_byte_rate", "throttle_ms": 31_415.9,
+         "value": 111_555.0, "limit": 100_000.0},
+        {"broker": 2, "user": "", "client_id": "batch", "quota": "request_percentage", "throttle_ms": 20.0, "value": 50.0,
+         "limit": None},
+    ],
+    "top_refused": [
+        {"ip": "2001:db8:ffff:ffff::1", "count": 9, "error": 0, "open": 60, "reasons": {"ip_cap": 8, "ip_rate": 1},
+         "uses": [{"broker": broker, "what": "connections", "of": "ip:2001:db8:ffff:ffff::1", "used": used, "limit": 50,
+                   "by": "kafka_connections_max_per_ip"} for broker, used in ((0, 50), (1, 10))]},
+        {"ip": "10.0.0.1", "count": 5, "error": 0, "open": 0, "reasons": {"ip_rate": 5}, "uses": []},
+    ],
+    "refused_addresses": {"known": 64, "others_refused": 1_234, "more": False},
     "shards": [
         {
             "broker": 0, "shard": shard, "state": state, "pid": 1_234_567, "connections": 10_000, "config_version": 7,

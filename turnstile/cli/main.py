@@ -16,7 +16,7 @@ _COMMANDS = {
     "user": "Add and remove users of listeners that ask for SASL.",
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
     "telemetry": "Show what clients push of their own metrics.",
-    "top": "Watch rates, refusals and tokens as they happen.",
+    "top": "Watch connections, limits and refusals as they happen.",
     "down": "End a running cluster.",
     "status": "Show the processes of a running cluster.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",

@@ -20,9 +20,12 @@ _ANSWER_WITHIN_S = 2.0
     "--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between views."
 )
 @click.option("--once", is_flag=True, help="Show one view and end; what happens anyway when the output is no terminal.")
+@click.option("--internals", is_flag=True, help="Begin with how the shards share the limits: their tokens.")
 @with_cluster
-def top(cluster: AdminClient, interval: float, once: bool, as_json: bool) -> None:
-    """Watch rates, refusals, throttles and tokens as they happen; q or Ctrl-C ends it.
+def top(cluster: AdminClient, interval: float, once: bool, internals: bool, as_json: bool) -> None:
+    """Watch connections, limits and how much of them is used, refusals and throttles, as they happen.
+
+    q or Ctrl-C ends it; i changes to how the shards share the limits, and back. All rates are over the last second.
 
     A cluster that is being restarted is waited for.
 
@@ -45,9 +48,9 @@ def top(cluster: AdminClient, interval: float, once: bool, as_json: bool) -> Non
     if once or not sys.stdout.isatty():
         from turnstile.cli.top_screen import show_once
 
-        show_once(ask())
+        show_once(ask(), internals=internals)
     else:
         from turnstile.cli.top_loop import watch
 
         cluster.timeout_s = _ANSWER_WITHIN_S  # while it waits, no key is read
-        watch(ask, interval)
+        watch(ask, interval, internals=internals)

@@ -12,33 +12,40 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from turnstile.admin_client import AdminError, AdminRefused, AdminUnreachable
 from turnstile.cli.top_screen import render
 
 _QUIT = frozenset(b"qQ\x03")
+_INTERNALS = frozenset(b"iI")
+_KEYS = "i: internals   q: end"
 
 
-def watch(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
-    """Draws until q or Ctrl-C, and leaves the last view on the screen.
+def watch(ask: Callable[[], dict[str, Any]], interval_s: float, *, internals: bool = False) -> None:
+    """Draws until q or Ctrl-C, and leaves the last view on the screen. The key i changes to the other view and back.
 
     `ask` is called for each view. Its first answer is needed: AdminError is raised. Later, what passes is shown over
     the last view until the cluster answers again; other errors are raised.
     """
     with suppress(KeyboardInterrupt):
-        _draw(ask, interval_s)
+        _draw(ask, interval_s, internals)
 
 
-def _draw(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
+def _draw(ask: Callable[[], dict[str, Any]], interval_s: float, internals: bool) -> None:
     console = Console()
     latest = ask()
+
+    def view(trouble: str = "") -> RenderableType:
+        return render(latest, console, trouble, internals=internals, keys=_KEYS, height=console.height)
+
     with (
         _keys() as key_within,
-        Live(render(latest, console), console=console, auto_refresh=False, vertical_overflow="crop") as drawn,
+        Live(view(), console=console, auto_refresh=False, vertical_overflow="crop") as drawn,
     ):
-        while key_within(interval_s) not in _QUIT:
+        while (key := key_within(interval_s)) not in _QUIT:
+            internals ^= key in _INTERNALS
             trouble = ""
             try:
                 latest = ask()
@@ -46,7 +53,7 @@ def _draw(ask: Callable[[], dict[str, Any]], interval_s: float) -> None:
                 if not passes(fault):
                     raise
                 trouble = "no answer, trying again"
-            drawn.update(render(latest, console, trouble), refresh=True)
+            drawn.update(view(trouble), refresh=True)
 
 
 def passes(fault: AdminError) -> bool:

@@ -1,4 +1,7 @@
-"""The screen of `turnstile top`, drawn from one answer of /v1/live."""
+"""The screen of `turnstile top`, drawn from one answer of /v1/live: connections, limits and how much of them is used.
+
+The words of the token protocol are on a screen of their own (top_internals.py), one key away.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,21 @@ from rich.text import Text
 
 from broker.runtime.printable import printable
 from turnstile.cli.config import readable
+from turnstile.cli.top_internals import decisions, shard_tokens
+from turnstile.cli.top_table import packed, table
+from turnstile.quantities import Level, count, duration, level, per_second
+from turnstile.use_text import client_text, limit_text, use_text
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
-_GAP = 3
-_CLIENT = 40  # characters of a client's name
+_ROWS = 8
+_FEW, _HIGH = 3, 40
+"""Rows of a list on a screen of fewer lines than _HIGH."""
+_CLIENT, _BESIDE_CLIENT = 40, 62
+"""Characters of a client's name at most, and of the columns beside it."""
+_WIDE = 110
+"""Columns from which on a limit says the setting that it comes from."""
+_STYLES = {Level.ROOMY: "green", Level.HIGH: "yellow", Level.NEAR: "dark_orange", Level.FULL: "bold red"}
 _SHORT = {
     "producer_byte_rate": "produce",
     "consumer_byte_rate": "fetch",
@@ -25,11 +38,44 @@ _SHORT = {
 }
 
 
-def render(live: dict[str, Any], console: Console, trouble: str = "") -> RenderableType:
-    """One view for this console; from 80 columns on nothing is cut off. `trouble` is said instead of the shards up."""
+def render(
+    live: dict[str, Any],
+    console: Console,
+    trouble: str = "",
+    *,
+    internals: bool = False,
+    keys: str = "",
+    height: int | None = None,
+) -> RenderableType:
+    """One view for this console; from 80 columns on nothing is cut off.
+
+    `trouble` is said instead of the shards up; `keys` are those that it has; `height`: of a screen that is not to scroll, on
+    which lists are shorter and empty ones left out if it is a low one.
+    """
+    head = _head(live, console, trouble, keys)
+    if internals:
+        return Group(*head, "", *packed([decisions(live), shard_tokens(live)], console))
+    low = height is not None and height < _HIGH
+    parts: list[RenderableType] = [*_lists(live, console, low), _shards(live), _limits(live)]
+    return Group(*head, *(one for part in parts for one in ([part] if low else ["", part])))
+
+
+def _head(live: dict[str, Any], console: Console, trouble: str, keys: str) -> list[RenderableType]:
     bars = max(10, min(_SPARK, console.width - 24))
-    tables = [_refusals(live), _top_ips(live), _throttled(live), _tokens(live)]
-    return Group(_header(live, trouble), _rates(live, bars), *_packed(tables, console), _shards(live), _limits(live))
+    over = f"rates: the last second; bars: the last {max(1, len(live['series'][-bars:]))} s"
+    note = Text(f"{over}   {keys}".rstrip(), style="dim")
+    return [_header(live, trouble), _rates(live, bars), note, *_held_up(live)]
+
+
+def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
+    """Beside each other where there is room; on a low screen short, and without those that are empty."""
+    rows, width = _FEW if low else _ROWS, console.width
+    uses, addresses = _uses(live, width, rows), _addresses(live, width, rows)
+    throttled, refusals = _throttled(live, width, rows), _refusals(live, rows)
+    if not low:
+        return packed([uses, addresses, throttled, refusals], console)
+    filled = ((uses, "uses"), (addresses, "top_refused"), (throttled, "throttled"), (refusals, "top_refused"))
+    return packed([table for table, rows_of in filled if live[rows_of]], console)
 
 
 def spark(values: list[float], width: int = _SPARK) -> str:
@@ -39,120 +85,125 @@ def spark(values: list[float], width: int = _SPARK) -> str:
     return "".join(_BARS[0 if v <= 0 else max(1, round(v / most * (len(_BARS) - 1)))] for v in shown)
 
 
-def amount(value: float) -> str:
-    """A count or rate in at most six characters: 950, 12.3k, 4.56M."""
-    for limit, divisor, unit in ((1e4, 1, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M")):
-        if abs(value) < limit:
-            scaled = value / divisor
-            return f"{scaled:.0f}" if not unit else f"{scaled:.1f}{unit}"
-    return f"{value / 1e9:.1f}G"
-
-
 def _header(live: dict[str, Any], trouble: str) -> Text:
     up = [shard for shard in live["shards"] if shard["state"] == "up"]
-    minutes, seconds = divmod(int(live["uptime_s"]), 60)
-    text = Text.assemble(
+    all_up = len(up) == len(live["shards"])
+    shards = (f"{len(up)} of {len(live['shards'])} shards up", "green" if all_up else "bold red")
+    return Text.assemble(
         ("Turnstile", "bold"),
-        f"  up {minutes}m{seconds:02}s  version {live['version']}  ",
-        (trouble, "bold red")
-        if trouble
-        else (
-            f"{len(up)} of {len(live['shards'])} shards up",
-            "green" if len(up) == len(live["shards"]) else "bold red",
-        ),
+        f"  up {duration(live['uptime_s'] * 1000)}  version {live['version']}  ",
+        (trouble, "bold red") if trouble else shards,
         f"  listeners {printable(', '.join(live['listeners']))}",
     )
-    return text
 
 
 def _rates(live: dict[str, Any], bars: int) -> Table:
+    """All rates are over the same second, the last one of the series, as are those of each shard."""
     series = live["series"]
     nothing: dict[str, Any] = {"admitted": 0, "refused": {}, "closed": 0, "requests": 0, "throttled": {}}
     last = series[-1] if series else nothing
     grid = Table.grid(padding=(0, 2))
-    rows = (
-        ("open", [point["connections"] for point in series], live["totals"]["connections"], "cyan", ""),
-        ("admitted", [point["admitted"] for point in series], last["admitted"], "green", "/s"),
-        ("refused", [sum(p["refused"].values()) for p in series], sum(last["refused"].values()), "red", "/s"),
-        ("closed", [point["closed"] for point in series], last["closed"], "dim", "/s"),
-        ("requests", [point["requests"] for point in series], last["requests"], "blue", "/s"),
-        ("throttled", [sum(p["throttled"].values()) for p in series], sum(last["throttled"].values()), "magenta", "/s"),
-    )
-    for name, values, now, style, unit in rows:
-        grid.add_row(
-            name, Text(f"{amount(now)}{unit}", style="bold", justify="right"), Text(spark(values, bars), style=style)
-        )
+    open_now = [point["connections"] for point in series]
+    grid.add_row("open", _number(count(live["totals"]["connections"])), Text(spark(open_now, bars), style="cyan"))
+    for name, style in (("admitted", "green"), ("refused", "red"), ("closed", "dim"), ("requests", "blue"),
+                        ("throttled", "magenta")):  # fmt: skip
+        values = [_total(point[name]) for point in series]
+        grid.add_row(name, _number(per_second(_total(last[name]))), Text(spark(values, bars), style=style))
     return grid
 
 
-def _refusals(live: dict[str, Any]) -> Table:
+def _number(text: str) -> Text:
+    return Text(text, style="bold", justify="right")
+
+
+def _total(rate: float | dict[str, float]) -> float:
+    return sum(rate.values()) if isinstance(rate, dict) else rate
+
+
+def _held_up(live: dict[str, Any]) -> list[Text]:
+    """A line about connections that are kept waiting, and why, if there are any."""
+    why = {"waiting": "wait for a place", "held": "are held for their rate", "muted": "are muted by a quota"}
+    told = [f"{count(live['totals'][name])} {what}" for name, what in why.items() if live["totals"][name]]
+    return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
+
+
+def _uses(live: dict[str, Any], width: int, rows: int) -> Table:
+    """The limits on connections that are closest to being reached."""
+    several, wide = live["brokers"] > 1, width >= _WIDE
+    columns = [("broker", "")] * several + [("limit", ""), ("used", "")] + [("set by", "")] * wide
+    shown = table("limits and their use, the fullest first", *columns)
+    for use in live["uses"][:rows]:
+        used = Text(use_text(use), style=_STYLES[level(use["used"], use["limit"])])
+        shown.add_row(*[str(use["broker"])] * several, limit_text(use), used, *[use["by"]] * wide)
+    if not live["uses"]:
+        shown.add_row(*[""] * several, Text("no limit on connections is in use", style="dim"), "")
+    return shown
+
+
+def _refusals(live: dict[str, Any], rows: int) -> Table:
     last = live["series"][-1]["refused"] if live["series"] else {}
-    table = _table("refused by reason", ("reason", ""), ("/s", "r"), ("in all", "r"))
-    shown = {reason: count for reason, count in live["totals"]["refused"].items() if count}
-    for reason, count in sorted(shown.items(), key=lambda item: -item[1]):
-        table.add_row(Text(reason, style="red"), amount(last.get(reason, 0)), amount(count))
-    if not shown:
-        table.add_row(Text("nothing refused", style="dim"), "", "")
-    return table
+    shown = table("refused by reason", ("reason", ""), ("now", "r"), ("since the start", "r"))
+    counts = {reason: counted for reason, counted in live["totals"]["refused"].items() if counted}
+    for reason, counted in sorted(counts.items(), key=lambda item: -item[1])[:rows]:
+        shown.add_row(Text(reason, style="red"), per_second(last.get(reason, 0)), count(counted))
+    if not counts:
+        shown.add_row(Text("nothing refused", style="dim"), "", "")
+    return shown
 
 
-def _top_ips(live: dict[str, Any]) -> Table:
-    table = _table("most refused", ("ip", ""), ("refused", "r"), ("why", ""))
-    for row in live["top_refused"][:8]:
-        why = ", ".join(sorted(row["reasons"], key=lambda reason: -row["reasons"][reason])[:2])
-        table.add_row(row["ip"], amount(row["count"]), why)
-    if not live["top_refused"]:
-        table.add_row(Text("none", style="dim"), "", "")
-    return table
+def _addresses(live: dict[str, Any], width: int, most: int) -> Table:
+    """The addresses refused most, and how many others there are."""
+    rows, known = live["top_refused"][:most], live["refused_addresses"]
+    shown = table("refused addresses", ("address", ""), ("refused", "r"), ("open", "r"), ("why", ""))
+    reasons = 2 if width >= _WIDE else 1
+    for row in rows:
+        why = ", ".join(sorted(row["reasons"], key=lambda reason: -row["reasons"][reason])[:reasons])
+        shown.add_row(row["ip"], count(row["count"]), _open_of(row), why)
+    others = known["others_refused"] + sum(row["count"] for row in live["top_refused"][most:])
+    if known["known"] > len(rows):
+        more = "at least " if known["more"] else ""
+        shown.add_row(Text(f"{more}{count(known['known'] - len(rows))} others", style="dim"), count(others), "", "")
+    if not rows:
+        shown.add_row(Text("none", style="dim"), "", "", "")
+    return shown
 
 
-def _throttled(live: dict[str, Any]) -> Table:
-    table = _table("throttled clients", ("client", ""), ("quota", ""), ("throttle", "r"))
-    for row in live["throttled"][:8]:
+def _open_of(row: dict[str, Any]) -> Text:
+    """What a refused address has open beside its cap, on the broker where it is closest to that."""
+    uses = row["uses"]
+    if not uses:
+        return Text(count(row["open"]))
+    fullest = max(uses, key=lambda use: use["used"] / (use["limit"] or 1))
+    where = f" on broker {fullest['broker']}" if len(uses) > 1 else ""
+    return Text(f"{use_text(fullest)}{where}", style=_STYLES[level(fullest["used"], fullest["limit"])])
+
+
+def _throttled(live: dict[str, Any], width: int, rows: int) -> Table:
+    several = live["brokers"] > 1
+    columns = [("broker", "")] * several + [("client", ""), ("quota", ""), ("used", ""), ("delay", "r")]
+    shown = table("throttled clients", *columns)
+    room = min(_CLIENT, max(16, width - _BESIDE_CLIENT))
+    for row in live["throttled"][:rows]:
         client = printable(client_text(row["user"], row["client_id"]))
-        table.add_row(
-            Text(client[:_CLIENT]), _SHORT.get(row["quota"], row["quota"]), f"{amount(row['throttle_ms'])} ms"
-        )
+        client = client if len(client) <= room else f"{client[: room - 2]}.."
+        used = Text(use_text(row), style=_STYLES[level(row["value"], row["limit"])] if row["limit"] else "")
+        cells = (Text(client), _SHORT.get(row["quota"], row["quota"]), used, duration(row["throttle_ms"]))
+        shown.add_row(*[str(row["broker"])] * several, *cells)
     if not live["throttled"]:
-        table.add_row(Text("none", style="dim"), "", "")
-    return table
-
-
-def client_text(user: str, client_id: str) -> str:
-    """A client as its quota tells it apart: by user, by client id, by both."""
-    return " ".join(text for text in (user and f"user {user}", client_id and f"client {client_id}") if text) or "any"
-
-
-def _tokens(live: dict[str, Any]) -> Table:
-    totals = live["totals"]
-    table = _table("tokens and decisions", ("", ""), ("", "r"), ("", "r"))
-    tokens, decisions = totals["tokens"], totals["decisions"]
-    for what, count in (
-        ("tokens in use", tokens["in_use"]),
-        ("tokens cached", tokens["cached"]),
-        ("pools", tokens["pools"]),
-    ):
-        table.add_row(what, amount(count), "")
-    every = sum(decisions.values()) or 1
-    for path in ("home", "cached", "rpc"):
-        table.add_row(f"decided {path}", amount(decisions[path]), f"{100 * decisions[path] / every:.0f}%")
-    for name in ("waiting", "held", "muted"):
-        if totals[name]:
-            table.add_row(name, amount(totals[name]), "")
-    return table
+        shown.add_row(*[""] * several, Text("none", style="dim"), "", "", "")
+    return shown
 
 
 def _shards(live: dict[str, Any]) -> Table:
-    table = _table("shards", ("shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("adm/s", "r"),
-                   ("ref/s", "r"), ("in use", "r"), ("cached", "r"), ("ver", "r"))  # fmt: skip
+    shown = table("shards", ("broker/shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("admitted", "r"),
+                  ("refused", "r"), ("version", "r"))  # fmt: skip
     for row in live["shards"]:
         style = "green" if row["state"] == "up" else "bold red"
-        table.add_row(
-            f"{row['broker']}/{row['shard']}", Text(row["state"], style=style), str(row["pid"]), amount(row["connections"]),
-            amount(row["admitted_per_s"]), amount(row["refused_per_s"]), amount(row["tokens"]["in_use"]),
-            amount(row["tokens"]["cached"]), str(row["config_version"]),
+        shown.add_row(
+            f"{row['broker']}/{row['shard']}", Text(row["state"], style=style), str(row["pid"]), count(row["connections"]),
+            per_second(row["admitted_per_s"]), per_second(row["refused_per_s"]), str(row["config_version"]),
         )  # fmt: skip
-    return table
+    return shown
 
 
 def _limits(live: dict[str, Any]) -> Panel:
@@ -162,37 +213,10 @@ def _limits(live: dict[str, Any]) -> Panel:
         if row["set"]
     ]
     text = "   ".join(shown) if shown else "none set: turnstile config set kafka_connections_max_per_ip 50"
-    return Panel(Text(text), title="limits in force", title_align="left", box=box.ROUNDED, border_style="dim")
+    return Panel(Text(text), title="limits set", title_align="left", box=box.ROUNDED, border_style="dim")
 
 
-def _table(title: str, *columns: tuple[str, str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.show_header = any(name for name, _ in columns)
-    for name, side in columns:
-        table.add_column(name, justify="right" if side else "left", header_style="dim", no_wrap=True)
-    return table
-
-
-def _packed(tables: list[Table], console: Console) -> list[Table]:
-    """Tables beside each other, as many in a row as fit."""
-    rows: list[list[Table]] = []
-    left = 0
-    for table in tables:
-        needs = console.measure(table).maximum + _GAP
-        if needs > left or not rows:
-            rows.append([])
-            left = console.width
-        rows[-1].append(table)
-        left -= needs
-    grids = []
-    for row in rows:
-        grid = Table.grid(padding=(0, _GAP))
-        grid.add_row(*row)
-        grids.append(grid)
-    return grids
-
-
-def show_once(live: dict[str, Any]) -> None:
+def show_once(live: dict[str, Any], *, internals: bool = False) -> None:
     """One view on stdout."""
     console = Console()
-    console.print(render(live, console))
+    console.print(render(live, console, internals=internals))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turnstile.quantities import QUOTAS, per_second, use
+from turnstile.use_text import pool_text
 
 Row = tuple[str, ...]
 
@@ -33,7 +34,7 @@ def client_rows(client: Mapping[str, Any]) -> list[Row]:
 
 def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> Row:
     waits = "; over it a connection waits" if pool["waits"] else ""
-    row = (f"connections {_of(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
+    row = (f"connections of {pool_text(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
     return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
 
 
@@ -45,15 +46,10 @@ def _by_shard(pool: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -> Row:
-    whose = f"of {broker['ip']}, on each shard" if rate["of"] == "core" else _of(rate["of"], broker["ip"])
-    row = (f"new connections {whose}", str(broker["broker"]), f"at most {per_second(rate['value'])}", rate["limit"])
-    return (*row, *(["-"] if internals else []))
-
-
-def _of(pool: str, ip: str = "") -> str:
-    """`of 10.0.0.1`, `of the broker`, `of listener EXTERNAL`."""
-    kind, _, name = pool.partition(":")
-    return f"of {name or ip}" if kind == "ip" else f"of listener {name}" if kind == "listener" else "of the broker"
+    whose = f"{broker['ip']}, on each shard" if rate["of"] == "core" else broker["ip"]
+    whose = whose if rate["of"] in ("ip", "core") else pool_text(rate["of"])
+    used = f"at most {per_second(rate['value'])}"
+    return (f"new connections of {whose}", str(broker["broker"]), used, rate["limit"], *(["-"] if internals else []))
 
 
 def _without_broker(rows: list[Row], brokers: int) -> list[Row]:

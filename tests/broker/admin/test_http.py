@@ -94,6 +94,8 @@ async def test_quotas_are_altered_listed_and_explained(api):
     assert explained["quotas"] == {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0}
     assert explained["levels"]["consumer_byte_rate"] == {"user": None, "client-id": "app"}
     assert explained["rates"] == {"producer_byte_rate": 30.0}
+    rates = [(row["broker"], row["rates"]) for row in explained["brokers"]]
+    assert rates == [(0, {"producer_byte_rate": 20.0}), (1, {"producer_byte_rate": 10.0})]
     nobody = await api.get("/v1/quotas/explain?user=bob")
     assert nobody["quotas"] == {}
 
@@ -219,18 +221,67 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     assert families["kafka_server_socket_server_metrics_connection_accept_rate"].documentation.startswith("Connections")
 
 
-async def test_live_tells_how_many_a_refused_address_has_open_if_it_can(api):
+def held(pool, count):
+    """What a shard answers to describe_tokens of one pool."""
+    return {"home": [], "holds": [{"pool": pool, "home": 0, "in_use": count, "cached": 5}], "truncated": False}
+
+
+async def test_live_puts_what_an_address_has_open_beside_its_cap_on_each_broker(api):
     api.cluster.answers["describe_refusals"] = lambda member: [
         ("10.0.0.1", 3, 0, {"ip_cap": 3}),
         ("10.0.0.2", 1, 0, {}),
     ]
-    api.cluster.answers["describe_connections"] = lambda member: {"open": 2, "ips": 1, "top": [["10.0.0.1", 2]]}
-    assert [(row["ip"], row["open"]) for row in (await api.get("/v1/live"))["top_refused"]] == [
-        ("10.0.0.1", 6),
-        ("10.0.0.2", 0),
+    api.cluster.answers["describe_connections"] = lambda member: {"open": 9, "ips": 1, "top": [["10.0.0.3", 9]]}
+    asked = []
+    api.cluster.answers["describe_tokens"] = lambda member, pools: asked.append(pools) or held("ip:10.0.0.1", 2)
+    await api.put("/v1/cluster_config", {"upsert": {"max.connections": 40, "kafka_connections_max_per_ip": 4}})
+    live = await api.get("/v1/live")
+    assert [(row["ip"], row["open"]) for row in live["top_refused"]] == [("10.0.0.1", 6), ("10.0.0.2", 0)]
+    assert [(use["broker"], use["used"], use["limit"], use["by"]) for use in live["top_refused"][0]["uses"]] == [
+        (0, 4, 4, "kafka_connections_max_per_ip"),
+        (1, 2, 4, "kafka_connections_max_per_ip"),
     ]
-    api.cluster.answers["describe_connections"] = lambda member: {"open": 200, "ips": 150, "top": [["10.0.0.1", 2]]}
-    assert (await api.get("/v1/live"))["top_refused"][1]["open"] is None
+    fullest = [(use["of"], use["broker"], use["used"], use["limit"]) for use in live["uses"]]
+    assert fullest[:2] == [("ip:10.0.0.1", 0, 4, 4), ("ip:10.0.0.1", 1, 2, 4)]
+    assert ("broker", 1, 0, 40) in fullest
+    assert {"broker", "ip:10.0.0.1", "ip:10.0.0.2", "ip:10.0.0.3"} < set(asked[0])
+
+
+async def test_live_says_of_how_many_refused_addresses_it_shows_some(api):
+    answer = [(f"10.0.0.{n}", 100 - n, 0, {"ip_cap": 100 - n}) for n in range(64)]
+    api.cluster.answers["describe_refusals"] = lambda member: answer if member == (0, 0) else []
+    live = await api.get("/v1/live")
+    shown = sum(row["count"] for row in live["top_refused"])
+    assert len(live["top_refused"]) == 12
+    others = sum(count for _, count, *_ in answer) - shown
+    assert live["refused_addresses"] == {"known": 64, "others_refused": others, "more": False}
+    assert len((await api.get("/v1/refusals?by=ip"))["refusals"]) == 64
+
+
+async def test_live_tells_creation_rates_beside_their_limits(api):
+    accept_rate = "kafka_server_socket_server_metrics_connection_accept_rate"
+    api.cluster.answers["describe_gauges"] = lambda member: (
+        [[accept_rate, {"ip": "10.0.0.1"}, 12.5]] if member == (1, 0) else []
+    )
+    await api.put("/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 10}}]})
+    await api.put("/v1/cluster_config", {"upsert": {"max.connection.creation.rate": 100}})
+    uses = (await api.get("/v1/live"))["uses"]
+    assert uses[0] == {"broker": 1, "what": "new_connections", "of": "ip:10.0.0.1", "used": 12.5, "limit": 10.0,
+                       "by": "connection_creation_rate"}  # fmt: skip
+    named = {(use["of"], use["limit"]) for use in uses}
+    assert {("broker", 100), ("listener:EXTERNAL", 100)} < named
+
+
+async def test_all_rates_of_an_answer_are_over_one_window(api):
+    for member, count in (((0, 0), 3), ((1, 0), 4)):
+        for _ in range(count):
+            api.admin.counters[member].refused("EXTERNAL", "ip_cap")
+    api.admin.sampler.sample()
+    api.admin.counters[0, 0].refused("EXTERNAL", "ip_cap")  # is not yet in any sample
+    live = await api.get("/v1/live")
+    last = live["series"][-1]
+    assert sum(row["refused_per_s"] for row in live["shards"]) == pytest.approx(last["refused"]["ip_cap"], rel=0.01)
+    assert live["totals"]["refused"]["ip_cap"] == 8, "totals are of this moment"
 
 
 async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(api):
@@ -243,10 +294,13 @@ async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(ap
         ["kafka_server_produce_queue_size", {}, 3],
     ]
     api.admin.counters[0, 0].throttled("producer_byte_rate", 250)
+    await api.put("/v1/quotas", {"alter": [{"entity": {"user": "alice"}, "set": {"producer_byte_rate": 150}}]})
     await api.put("/v1/cluster_config?broker=1", {"upsert": {"max.connections": 7}})
     live = await api.get("/v1/live")
+    row = {"user": "alice", "client_id": "", "quota": "producer_byte_rate", "limit": 150.0}
     assert live["throttled"] == [
-        {"user": "alice", "client_id": "", "quota": "producer_byte_rate", "throttle_ms": 251.0, "value": 300.0}
+        {"broker": 0, **row, "throttle_ms": 251.0, "value": 200.0},
+        {"broker": 1, **row, "throttle_ms": 250.0, "value": 100.0},
     ]
     assert live["totals"]["throttled"]["producer_byte_rate"]["requests"] == 1
     own = [(row["broker"], row["value"]) for row in live["limits"] if row["name"] == "max.connections" and row["set"]]

@@ -74,6 +74,17 @@ async def test_q_and_ctrl_c_end_it_and_leave_the_terminal_as_it_was(terminal, ke
     assert termios.tcgetattr(terminal.keyboard)[3] == terminal.before[3]
 
 
+async def test_i_shows_how_shards_share_the_limits_and_i_again_does_not(terminal):
+    await trio.to_thread.run_sync(terminal.read_until, "i: internals")
+    assert b"tokens in use" not in terminal.seen
+    os.write(terminal.keyboard, b"i")
+    await trio.to_thread.run_sync(terminal.read_until, "tokens in use")
+    os.write(terminal.keyboard, b"i")
+    terminal.seen = b""
+    await trio.to_thread.run_sync(terminal.read_until, "limits and their use")
+    assert await trio.to_thread.run_sync(terminal.type, b"q") == 0
+
+
 async def test_other_keys_do_not_end_it_and_are_not_left_for_the_shell(terminal):
     await trio.to_thread.run_sync(terminal.read_until, "shards up")
     os.write(terminal.keyboard, b"zzz\n")

@@ -4,39 +4,78 @@ import pytest
 from live_view import LIVE
 from rich.console import Console
 
-from turnstile.cli.top_screen import amount, render, spark
+from turnstile.cli.top_screen import render, spark
+
+
+def drawn(live, width, **options):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(render(live, console, **options))
+        return console.export_text()
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_nothing_is_cut_off(width):
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(render(LIVE, console))
-        text = console.export_text()
+    text = drawn(LIVE, width)
     assert "…" not in text
     for part in ("shard_unavailable", "2001:db8:ffff:ffff::1", "1 of 2 shards up", "starting", "max.connections = 100",
-                 "12.3k/s", "64.9k/s", "123.5k", "user \\x1b[31malice client app", "31.4k ms",
-                 "max.connections = 50 (broker 2)", "decided cached", "50%", "waiting"):  # fmt: skip
+                 "12,347/s", "64,885/s", "1.23M", "user \\x1b[31mal", "31 s",
+                 "max.connections = 50 (broker 2)", "3 wait for a place"):  # fmt: skip
         assert part in text, part
     assert "max.connections.per.ip" not in text
     assert "fd_limit" not in text
 
 
+def test_each_use_stands_beside_the_limit_of_its_broker():
+    rows = [line.split("  ") for line in drawn(LIVE, 80).splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert ["0", "connections of 2001:db8:ffff:ffff::1", "50 of 50 (100 %)"] in cells
+    assert ["1", "new connections of 10.0.0.1", "18/s of 20/s (92 %)"] in cells
+    assert ["2", "connections of the broker", "40 of 100 (40 %)"] in cells
+    text = drawn(LIVE, 80)
+    assert "user \\x1b[31malice client app" in drawn(LIVE, 120)
+    assert "112 kB/s of 100 kB/s (111 %)" in text and "50 of 50 (100 %) on broker 0" in text
+    assert "62 others" in text and "1,234" in text
+    assert "max.connections" in drawn(LIVE, 120).partition("refused by")[0], "a wide screen says what sets a limit"
+
+
+def test_the_words_of_the_token_protocol_are_on_a_screen_of_their_own():
+    words = ("token", "cached", "rpc", "reclaim", "decided", "in use")
+    assert not [word for word in words if word in drawn(LIVE, 120).replace("limits and their use", "")]
+    internals = drawn(LIVE, 80, internals=True)
+    assert not [word for word in words if word not in internals]
+    assert "123k" in internals and "50 %" in internals
+
+
+def test_a_low_screen_has_all_that_happens_in_its_first_lines():
+    text = drawn(LIVE, 80, height=24, keys="q: end").splitlines()[:26]
+    assert any("q: end" in line for line in text) and any("user \\x1b" in line for line in text)
+    idle = {**LIVE, "top_refused": [], "throttled": []}
+    assert "throttled clients" not in drawn(idle, 80, height=24)
+
+
+def test_all_rates_are_said_to_be_of_one_window():
+    assert "rates: the last second; bars: the last 56 s" in drawn(LIVE, 80)
+
+
 def test_a_cluster_that_did_nothing_yet_is_drawn_too():
-    idle = {**LIVE, "series": [], "top_refused": [], "throttled": [], "limits": []}
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(render(idle, console))
-        text = console.export_text()
+    nothing = {"known": 0, "others_refused": 0, "more": False}
+    idle = {
+        **LIVE,
+        "series": [],
+        "top_refused": [],
+        "throttled": [],
+        "limits": [],
+        "uses": [],
+        "refused_addresses": nothing,
+    }
+    text = drawn(idle, 80)
     assert "none" in text
     assert "turnstile config set" in text
 
 
 def test_trouble_is_said_over_the_last_view():
-    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(render(LIVE, console, "no answer, trying again"))
-        text = console.export_text()
+    text = drawn(LIVE, 100, trouble="no answer, trying again")
     assert "no answer, trying again" in text and "shards up" not in text and "shard_unavailable" in text
 
 
@@ -44,10 +83,3 @@ def test_bars_reach_from_nothing_to_the_most():
     assert spark([0, 1, 50, 100]) == " ▁▄█"
     assert spark([]) == ""
     assert len(spark([1.0] * 500, 60)) == 60
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (9999, "9999"), (12_345, "12.3k"), (1_234_567, "1.2M"), (12e9, "12.0G")]
-)
-def test_amounts_are_short(value, text):
-    assert amount(value) == text

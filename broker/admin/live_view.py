@@ -1,0 +1,128 @@
+"""`/v1/live`: everything that a display of a running cluster refreshes, in one answer.
+
+L1  All rates of one answer are over one window, the last second that was sampled; `window_s` is its length.
+L2  What is beside a limit is of one broker, as limits are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import trio
+
+from broker.admin.describe_settings import SettingsView
+from broker.admin.images import Images
+from broker.admin.sampler import Member, Sample, Sampler
+from broker.admin.throttled import throttled_clients
+from broker.admin.uses import connection_uses, fullest_first, in_use, rate_uses
+from broker.journal.schema import REASONS
+from broker.metrics.top_talkers import KEPT, merge_top
+from shards.config.coordinator import Coordinator
+
+SHOWN = 12
+"""Rows of each list: refused addresses, uses of limits, throttled clients."""
+_ALL = 1 << 30
+_ASKED = ("describe_refusals", "describe_connections", "describe_gauges")
+
+
+class LiveView:
+    """Asks the shards, and puts their answers beside the limits.
+
+    `refused_addresses`: `known`, how many addresses are counted; `others_refused`, the refusals of those that `top_refused`
+    does not show; `more`, whether a shard has more refused addresses than it counts apart.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        sampler: Sampler,
+        images: Images,
+        settings: SettingsView,
+        shards: Callable[[], list[dict[str, Any]]],
+    ) -> None:
+        """`shards()`: a row for each shard, as /v1/shards has them."""
+        self._coordinator = coordinator
+        self._sampler = sampler
+        self._images = images
+        self._settings = settings
+        self._shards = shards
+        self._started_s = time.monotonic()
+
+    async def answer(self, since: float) -> dict[str, Any]:
+        """`series` has the seconds after `since` (Unix seconds)."""
+        window, now = self._sampler.latest(), self._sampler.now()
+        asked = await self._ask()
+        refused = merge_top(asked["describe_refusals"].values(), most=_ALL)
+        shown = refused[:SHOWN]
+        pools = self._pools([ip for ip, *_ in shown], asked["describe_connections"])
+        used = in_use(await self._coordinator.ask_all("describe_tokens", pools))
+        brokers = self._coordinator.state.brokers
+        capped = connection_uses(self._images, brokers, pools, used)
+        samples, size_ms = self._images.of(0).limits.window
+        quota_window = self._sampler.window(samples * size_ms / 1000)
+        rates = rate_uses(self._images, self._sampler, quota_window, asked["describe_gauges"])
+        return {
+            "at": time.time(),
+            "uptime_s": round(time.monotonic() - self._started_s, 1),
+            "window_s": round(window[1].mono_s - window[0].mono_s, 2),
+            "version": self._coordinator.state.version,
+            "brokers": brokers,
+            "listeners": list(self._sampler.layout.listeners),
+            "totals": self._sampler.totals(now),
+            "shards": [{**row, **self._shard(window, now, (row["broker"], row["shard"]))} for row in self._shards()],
+            "series": self._sampler.series(since),
+            "uses": [use._asdict() for use in fullest_first([*capped, *rates], SHOWN)],
+            "top_refused": [
+                {"ip": ip, "count": n, "error": error, "reasons": told, "open": _sum(used, f"ip:{ip}", brokers),
+                 "uses": [use._asdict() for use in capped if use.of == f"ip:{ip}"]}
+                for ip, n, error, told in shown
+            ],
+            "refused_addresses": {
+                "known": len(refused),
+                "others_refused": sum(n for _, n, *_ in refused[SHOWN:]),
+                "more": any(len(told) >= KEPT for told in asked["describe_refusals"].values()),
+            },
+            "throttled": throttled_clients(asked["describe_gauges"], self._images, SHOWN),
+            "limits": self._settings.limits(),
+        }  # fmt: skip
+
+    async def _ask(self) -> dict[str, dict[Member, Any]]:
+        asked: dict[str, dict[Member, Any]] = {}
+
+        async def ask(method: str) -> None:
+            asked[method] = await self._coordinator.ask_all(method)
+
+        async with trio.open_nursery() as nursery:
+            for method in _ASKED:
+                nursery.start_soon(ask, method)
+        return asked
+
+    def _pools(self, refused: Iterable[str], opened: Mapping[Member, Any]) -> list[str]:
+        """The pools whose uses are asked for: brokers, listeners, and the addresses that are refused most or have most open."""
+        most: Counter[str] = Counter()
+        for answer in opened.values():
+            most.update(dict(answer["top"]))
+        addresses = [*refused, *(ip for ip, _ in most.most_common(SHOWN))]
+        listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
+        return ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in dict.fromkeys(addresses))]
+
+    def _shard(self, window: tuple[Sample, Sample], now: Sample, member: Member) -> dict[str, Any]:
+        sampler = self._sampler
+        seconds = max(window[1].mono_s - window[0].mono_s, 1e-3)
+        refused = sum(sampler.rise(window, f"refused_{reason}", None, [member]) for reason in REASONS)
+        totals = sampler.totals(now, [member])
+        return {
+            "admitted_per_s": round(sampler.rise(window, "admitted", None, [member]) / seconds, 1),
+            "refused_per_s": round(refused / seconds, 1),
+            "admitted": totals["admitted"],
+            "refused": sum(totals["refused"].values()),
+            "tokens": totals["tokens"],
+            "decisions": totals["decisions"],
+        }
+
+
+def _sum(used: Mapping[tuple[int, str], int], pool: str, brokers: int) -> int:
+    return sum(used.get((broker, pool), 0) for broker in range(brokers))

@@ -1,0 +1,98 @@
+"""How much of each limit on connections is used, one row for each limit on each broker. Pure.
+
+A cap or a rate holds on each broker by itself: no use here is a sum over brokers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from broker.admin.images import Images
+from broker.admin.sampler import Member, Sample, Sampler
+from broker.metrics.shard_counters import RECORDED
+
+CONNECTIONS = "connections"
+NEW_CONNECTIONS = "new_connections"
+_ACCEPT_RATE = "kafka_server_socket_server_metrics_connection_accept_rate"
+
+
+class Use(NamedTuple):
+    """`what`: connections that are open, or new ones a second, averaged over the quota window. `of`: `broker`,
+    `listener:NAME`, `ip:ADDRESS`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the setting or quota
+    that sets the limit."""
+
+    broker: int
+    what: str
+    of: str
+    used: float
+    limit: float
+    by: str
+
+
+def in_use(answers: Mapping[Member, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
+    """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders."""
+    found: Counter[tuple[int, str]] = Counter()
+    for (broker, _), answer in answers.items():
+        for row in (*answer["home"], *answer["holds"]):
+            found[broker, row["pool"]] += row["in_use"]
+    return found
+
+
+def connection_uses(
+    images: Images, brokers: int, pools: Iterable[str], used: Mapping[tuple[int, str], int]
+) -> list[Use]:
+    """Those of the pools that have a cap."""
+    found = []
+    for pool in dict.fromkeys(pools):
+        for broker in range(brokers):
+            rule, count = images.of(broker).rule_of(pool), used.get((broker, pool), 0)
+            if rule.cap is not None:
+                found.append(Use(broker, CONNECTIONS, pool, count, rule.cap, rule.name))
+    return found
+
+
+def rate_uses(
+    images: Images,
+    sampler: Sampler,
+    window: tuple[Sample, Sample],
+    gauges: Mapping[Member, Iterable[Sequence[Any]]],
+) -> list[Use]:
+    """The brokers and listeners with a creation rate, and the addresses with one that connected within the window."""
+    brokers = sorted({broker for broker, _ in sampler.now().slots})
+    found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
+    for (broker, _), reported in gauges.items():
+        for name, labels, rate in reported:
+            if name == _ACCEPT_RATE and rate > 0:
+                pool = f"ip:{labels['ip']}"
+                rule = images.of(broker).rate_of(pool)
+                if rule.rate is not None:
+                    found.append(Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name))
+    return found
+
+
+def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample], broker: int) -> Iterable[Use]:
+    """As KIP-612 has it, the broker's rate does not count the inter-broker listener, unless that is the only one."""
+    image, listeners = images.of(broker), sampler.layout.listeners
+    members = [member for member in window[1].slots if member[0] == broker]
+    seconds = max(window[1].mono_s - window[0].mono_s, 1.0)
+    arrived = {
+        listener: sum(sampler.rise(window, counter, listener, members) for counter in RECORDED) / seconds
+        for listener in listeners
+    }
+    own = [rate for listener, rate in arrived.items() if listener != image.inter_broker_listener or len(listeners) == 1]
+    for pool, rate in (("broker", sum(own)), *((f"listener:{name}", rate) for name, rate in arrived.items())):
+        rule = image.rate_of(pool)
+        if rule.rate is not None:
+            yield Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name)
+
+
+def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:
+    """The `most` uses that are closest to their limit; addresses without any connection are left out."""
+
+    def share(use: Use) -> float:
+        return use.used / use.limit if use.limit else float("inf") if use.used else 1.0
+
+    shown = [use for use in uses if use.used or not use.of.startswith("ip:")]
+    return sorted(shown, key=lambda use: (-share(use), use.broker, use.what, use.of))[:most]
