@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +20,7 @@ from turnstile.cli.spark_job import (
     write_page,
 )
 from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.progress import shown, step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,15 +45,14 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
     """
     check_writable(html, VerdictUnknown)
     is_for_spark = on.is_asked_for or is_uri(journal) or is_uri(html or "")
-    _say("reading")
-    with failing_in_one_sentence(VerdictUnknown), prepared_journal(journal) as prepared:
+    with failing_in_one_sentence(VerdictUnknown), shown("audit"), prepared_journal(journal) as prepared:
         from turnstile.pipeline.audit import audit_page
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.verdict import EXIT_CODE
         from turnstile.pipeline.events.journal import here
 
         def finish(read: Journal, spark: SparkSession | None = None) -> AuditResult:
-            result = run(read, _say)
+            result = run(read, step)
             if html is not None:
                 write_page(audit_page.page(result, name=journal), html, spark)
             return result
@@ -72,12 +71,6 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
     else:
         _print_audit(result)
     ctx.exit(EXIT_CODE[result.verdict])
-
-
-def _say(name: str) -> None:
-    """A line of progress on stderr, when that is a terminal."""
-    if sys.stderr.isatty():
-        click.echo(f"\r\x1b[2K{name} ...", err=True)
 
 
 def _print_audit(result: AuditResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,14 @@ from turnstile.cli.spark_job import (
     write_files,
     write_page,
 )
+from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.progress import shown, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from turnstile.pipeline.events.journal import Journal
+    from turnstile.pipeline.report.report import Built
 
 
 @click.command()
@@ -40,6 +49,8 @@ def report(
     """Show who was refused, when and why, from a JOURNAL (or a data directory; a path or a URI), as one HTML file with
     pictures.
 
+    A journal of some million events is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
+
     Exit code 0: done. 1: it could not be done. 2: wrong usage, or there is no such journal.
     """
     if follow:
@@ -48,16 +59,29 @@ def report(
         _follow(journal, out, checkpoint, once, on)
         return
     check_writable(html)
-    with failing_in_one_sentence(), prepared_journal(journal) as prepared:
-        from turnstile.pipeline.events.journal_events import read
+    is_for_spark = on.is_asked_for or any(is_uri(place) for place in (journal, html, out or ""))
+    with failing_in_one_sentence(), shown("report"), prepared_journal(journal) as prepared:
+        from turnstile.pipeline.events.journal import here
+        from turnstile.pipeline.report.report import REPORTED, build, in_files
         from turnstile.pipeline.report.report_page import page
-        from turnstile.pipeline.report.report_tables import build, in_files
 
-        with spark_session(on, [journal], "report") as spark:
-            built = build(read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns))
-            write_page(page(built, name=journal), html, spark)
+        def finish(read: Journal, spark: SparkSession | None = None) -> Built:
+            built = build(read, step)
+            step("writing")
             if out is not None:
                 write_files(in_files(built, out_format), out, spark)
+            write_page(page(built, name=journal), html, spark)
+            return built
+
+        small = None if is_for_spark else here(prepared.folders, until_ns=prepared.until_ns, columns=REPORTED)
+        if small is not None:
+            built = finish(small)
+        else:
+            with spark_session(on, [journal], "report") as spark:
+                from turnstile.pipeline.events.journal_events import read
+
+                events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)
+                built = finish(events.journal(fetched=on.master is None, columns=REPORTED), spark)
     if as_json:
         click.echo(json.dumps({"html": html, "out": out, **built.summary}))
     else:

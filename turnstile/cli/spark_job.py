@@ -145,7 +145,7 @@ def write_page(page: str, place: str, spark: SparkSession | None) -> None:
     _write(page.encode(), place, spark)
 
 
-def write_files(files: Mapping[str, bytes], folder: str, spark: SparkSession) -> None:
+def write_files(files: Mapping[str, bytes], folder: str, spark: SparkSession | None) -> None:
     """Name -> content, in a folder, which is made."""
     if not is_uri(folder):
         local_path(folder).mkdir(parents=True, exist_ok=True)

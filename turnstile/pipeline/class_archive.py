@@ -18,7 +18,7 @@ from turnstile.pipeline.events.journal_events import SCHEMA, read
 from turnstile.pipeline.inputs.reading import load
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import plan
-from turnstile.pipeline.report.report_tables import build
+from turnstile.pipeline.report.report import REPORTED, build
 from turnstile.pipeline.session import SMALL, session
 
 _CSV = "ip,opened_at,closed_at\n10.0.0.1,2026-01-05T10:00:00Z,2026-01-05T10:00:09Z\n10.0.0.2,1767607200,\n"
@@ -46,7 +46,7 @@ def _run_jobs(folder: Path, java_options: str) -> None:
             (folder / name).write_text(text)
             plan(load(spark, [str(folder / name)], name), [Candidate(per_ip_cap=1), Candidate(broker_cap=1)])
         _write_journal(spark, folder / "journal")
-        build(read(spark, [str(folder / "journal")]))
+        build(read(spark, [str(folder / "journal")]).journal(columns=REPORTED))
 
 
 def _write_journal(spark: SparkSession, folder: Path) -> None:

@@ -1,9 +1,13 @@
-"""How far a Spark job is, on stderr, when that is a terminal: what is being done, and how many of its tasks are."""
+"""How far a job is, on stderr: what is being done, and how many of Spark's tasks are.
+
+On a terminal one line, drawn anew twice a second. Elsewhere, as in CI, a line each PIPED_S, of jobs that take longer than that.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,14 +18,19 @@ if TYPE_CHECKING:
     from turnstile.pipeline.session import Starting
 
 PERIOD_S = 0.5
+PIPED_S = 3.0
+SPARK_STARTS = "starting Spark"
 
 
 class ProgressLine:
-    """One line on stderr, drawn anew every PERIOD_S."""
+    """What a job does, told every `period_s`. `step` is what it does now."""
 
-    def __init__(self, what: str) -> None:
-        self.step = "starting Spark"
+    def __init__(self, what: str, *, terminal: bool, period_s: float | None = None) -> None:
+        self.step = "reading"
         self._what = what
+        self._terminal = terminal
+        self._period_s = period_s or (PERIOD_S if terminal else PIPED_S)
+        self._began_s = time.monotonic()
         self._session: Starting | None = None
         self._done = threading.Event()
         self._stages: set[int] = set()
@@ -30,34 +39,41 @@ class ProgressLine:
     def watch(self, session: Starting) -> None:
         """From when it has started, tasks of this session are shown too."""
         self._session = session
+        self.step = SPARK_STARTS
 
     def start(self) -> None:
-        """Draws the first line at once, the others from a thread."""
-        self._draw()
+        """On a terminal the first line is drawn at once, the others from a thread."""
+        if self._terminal:
+            self._tell()
         self._thread.start()
 
     def end(self) -> None:
-        """Clears it."""
+        """Clears it from a terminal."""
         self._done.set()
         self._thread.join(2 * PERIOD_S)
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+        if self._terminal:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
 
     def _run(self) -> None:
-        while not self._done.wait(PERIOD_S):
+        while not self._done.wait(self._period_s):
             try:
-                self._draw()
+                self._tell()
             except Exception:  # a session that is being stopped answers no more
                 return
 
-    def _draw(self) -> None:
-        session = self._session
-        words = self.step
-        if session is not None and session.is_ready:
-            tasks = self._tasks(session.spark())
-            words = tasks if words == "starting Spark" else f"{words}, {tasks}"
-        sys.stderr.write(f"\r\x1b[2K{self._what}: {words}")
+    def _tell(self) -> None:
+        words = f"{self._what}: {self._words()}"
+        seconds = time.monotonic() - self._began_s
+        sys.stderr.write(f"\r\x1b[2K{words}" if self._terminal else f"{words} ({seconds:.0f} s)\n")
         sys.stderr.flush()
+
+    def _words(self) -> str:
+        session = self._session
+        if session is None or not session.is_ready:
+            return self.step
+        tasks = self._tasks(session.spark())
+        return tasks if self.step == SPARK_STARTS else f"{self.step}, {tasks}"
 
     def _tasks(self, spark: SparkSession) -> str:
         tracker = spark.sparkContext.statusTracker()
@@ -77,14 +93,13 @@ def step(name: str) -> None:
 
 
 @contextmanager
-def shown(what: str, *, enabled: bool | None = None) -> Iterator[ProgressLine]:
-    """While inside, a line on stderr; nothing when stderr is no terminal."""
+def shown(what: str) -> Iterator[ProgressLine]:
+    """While inside, progress on stderr. Inside another one it is that one's."""
     global _shown
-    line = ProgressLine(what)
-    if not (sys.stderr.isatty() if enabled is None else enabled):
-        yield line
+    if _shown is not None:
+        yield _shown
         return
-    _shown = line
+    line = _shown = ProgressLine(what, terminal=sys.stderr.isatty())
     line.start()
     try:
         yield line

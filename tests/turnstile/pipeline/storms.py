@@ -151,9 +151,13 @@ class Storm:
         return folder
 
 
-def busy() -> Storm:
-    """A storm with every kind of event a report draws."""
-    storm = Storm(4, ips=8).run(200).end()
+def busy(seed: int = 4, *, reasons: bool = False) -> Storm:
+    """A storm with every kind of event a report draws; with `reasons` its refusals have several, also for one address."""
+    storm = Storm(seed, ips=8).run(200).end()
+    if reasons:
+        for number, refusal in enumerate([event for event in storm.events if event["kind"] == "refused"]):
+            refusal["reason"] = ("ip_cap", "ip_rate", "broker_cap")[number % 3]
+            refusal["ip"] = f"2001:db8:0:{number % 3}::{number % 5}" if number % 2 else refusal["ip"]
     for number in range(20):
         storm.add(
             "throttled",
@@ -164,8 +168,8 @@ def busy() -> Storm:
             throttle_ms=100 + number,
             bytes=5,
         )
-        storm.add("grant", 1, detail='{"tokens":3}')
-        storm.add("reclaim", 0, detail='{"tokens":2}')
+        storm.add("grant", 1, detail='{"pool":"broker","to":0,"tokens":3}')
+        storm.add("reclaim", 0, detail='{"pool":"broker","from":1,"tokens":2}')
     return storm
 
 

@@ -96,6 +96,14 @@ def test_without_the_libraries_there_is_a_sentence_that_helps(tmp_path: Path) ->
     assert "This needs pyspark: pip install 'turnstile-kafka[pipeline]'." in done.stderr
 
 
+def test_a_report_of_a_small_journal_needs_no_jvm(tmp_path: Path) -> None:
+    journal = Storm(1).run(60).write(tmp_path / "journal")
+    html, out = tmp_path / "report.html", tmp_path / "tables"
+    done = turnstile("report", str(journal), "--html", str(html), "--out", str(out), PATH="/nowhere", JAVA_HOME="")
+    assert done.returncode == 0, done.stderr
+    assert "events" in done.stdout and html.exists() and (out / "decisions.parquet").exists()
+
+
 def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
     storm = Storm(1).run(5).write(tmp_path)
     done = turnstile("audit", str(storm), "--master", "local[1]", PATH="/nowhere", JAVA_HOME="")

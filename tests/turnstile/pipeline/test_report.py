@@ -5,20 +5,42 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from storms import Storm, busy
 
 from turnstile.pipeline.audit import audit_page
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.spark_rows import RowsOnSpark
 from turnstile.pipeline.pictures import COLOUR_OF, lines
+from turnstile.pipeline.report.report import REPORTED, Built, build, in_files
 from turnstile.pipeline.report.report_page import page
-from turnstile.pipeline.report.report_tables import TABLES, build, in_files, refused_ips
+from turnstile.pipeline.report.report_tables import TABLES
 
 
-def test_tables_add_up_and_the_page_is_whole(spark: Any, tmp_path: Path) -> None:
+def built_here(storm: Storm, folder: Path) -> Built:
+    journal = here([storm.write(folder)], columns=REPORTED)
+    assert journal is not None
+    return build(journal)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_report_made_here_and_one_of_spark_are_equal(spark: Any, tmp_path: Path, seed: int) -> None:
+    """On Spark in many tasks: as many as for some million events."""
+    storm = busy(seed, reasons=True)
+    mine = built_here(storm, tmp_path)
+    journal = read(spark, [str(tmp_path)]).journal(columns=REPORTED)
+    theirs = build(journal._replace(rows=RowsOnSpark(journal.rows.frame, 4_000_000)))  # type: ignore[attr-defined]
+    for name, rows in mine.rows.items():
+        assert rows == theirs.rows[name], name
+        assert mine.tables[name].schema.names == theirs.tables[name].schema.names
+    assert mine[2:] == theirs[2:]
+
+
+def test_tables_add_up_and_the_page_is_whole(tmp_path: Path) -> None:
     storm = busy()
-    built = build(read(spark, [str(storm.write(tmp_path / "journal"))]))
+    built = built_here(storm, tmp_path / "journal")
     count = {kind: sum(event["kind"] == kind for event in storm.events) for kind in ("admitted", "refused", "closed")}
     assert built.summary["refused"] == count["refused"] == sum(row["refused"] for row in built.rows["refused_ips"])
     assert sum(row["count"] for row in built.rows["decisions"]) == count["admitted"] + count["refused"]
@@ -64,11 +86,33 @@ def test_a_cap_is_drawn_only_where_it_held_and_ticks_are_round() -> None:
     assert COLOUR_OF["ip_cap"] in lines({"ip_cap": [(0.0, 1.0), (9.0, 1.0)]}, y="refused")
 
 
-def test_an_address_refused_for_three_reasons_shows_three(spark: Any) -> None:
-    reasons = ["ip_cap"] * 3 + ["ip_rate"] * 2 + ["broker_cap"]
-    rows = [("refused", "10.0.0.1", reason) for reason in reasons] + [("admitted", "10.0.0.1", None)]
-    [row] = refused_ips(spark.createDataFrame(rows, "kind string, ip string, reason string"), 1.0).collect()
+def test_an_address_refused_for_three_reasons_shows_three(tmp_path: Path) -> None:
+    storm = Storm(1)
+    same = {"ip": "10.0.0.1", "listener": "EXTERNAL", "version": 1}
+    for number, reason in enumerate(["ip_cap"] * 3 + ["ip_rate"] * 2 + ["broker_cap"]):
+        storm.add("refused", 0, conn=number + 1, reason=reason, **same)
+    storm.add("admitted", 0, conn=9, **same)
+    [row] = built_here(storm, tmp_path).rows["refused_ips"]
     assert (row["reasons"], row["refused"], row["admitted"]) == ("ip_cap 3, ip_rate 2, broker_cap 1", 6, 1)
+
+
+def test_networks_of_refused_addresses_are_24s_and_64s(tmp_path: Path) -> None:
+    storm = Storm(1)
+    for number, ip in enumerate(["10.0.0.1", "10.0.0.2", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::2"]):
+        storm.add("refused", 0, conn=number + 1, ip=ip, listener="EXTERNAL", reason="ip_cap", version=1)
+    rows = built_here(storm, tmp_path).rows["refused_networks"]
+    assert [(row["network"], row["addresses"], row["refused"]) for row in rows] == [
+        ("10.0.0.0/24", 2, 3), ("2001:db8::/64", 2, 2), ("2001:db8:0:1::/64", 1, 1),
+    ]  # fmt: skip
+
+
+def test_a_journal_without_events_is_a_report_without_anything(tmp_path: Path) -> None:
+    storm = Storm(1)
+    storm.events.clear()
+    storm.add("shard_up", 0)
+    built = built_here(storm, tmp_path)
+    assert built.summary["events"] == 1 and not any(built.rows.values())
+    assert "Nothing of this kind" in page(built, name="x")
 
 
 def test_the_page_of_an_audit_says_its_verdict_and_what_was_found(tmp_path: Path) -> None:

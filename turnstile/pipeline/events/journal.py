@@ -20,12 +20,8 @@ _NOT_READ = ("ts", "user", "client_id", "api", "bytes", "throttle_ms")
 EVENTS = pyarrow.schema([(each.name, _TYPES[each.type]) for each in COLUMNS if each.name not in _NOT_READ])
 """What checks read of an event."""
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-_HERE = pyarrow.schema(
-    [
-        field.with_type(_DICTIONARY) if field.type == pyarrow.string() and field.name != "detail" else field
-        for field in EVENTS
-    ]
-)
+IN_FILES = {"ts_us": "ts"}
+"""Columns that have another name, and type, in a journal's files."""
 
 
 class Journal(NamedTuple):
@@ -36,8 +32,14 @@ class Journal(NamedTuple):
     is_live: bool
 
 
-def here(folders: Sequence[Path], *, until_ns: int | None = None, at_most: int = HERE_EVENTS) -> Journal | None:
-    """A journal of at most so many events, read without Spark; None for a larger one.
+def here(
+    folders: Sequence[Path],
+    *,
+    until_ns: int | None = None,
+    at_most: int = HERE_EVENTS,
+    columns: pyarrow.Schema = EVENTS,
+) -> Journal | None:
+    """A journal of at most so many events, read without Spark; None for a larger one. `columns`: what is read of an event.
 
     Raises NoInput when there is no such folder, or nothing in it that can be read.
     """
@@ -47,7 +49,7 @@ def here(folders: Sequence[Path], *, until_ns: int | None = None, at_most: int =
     tables, unreadable = [], list(parts.unreadable)
     for path in parts.whole:
         try:
-            tables.append(_read(path))
+            tables.append(_read(path, columns))
         except (OSError, pyarrow.ArrowException):
             unreadable.append(Unreadable(f"{path} is damaged; its events are missing.", broker_of(path)))
     if not tables:
@@ -71,10 +73,21 @@ def _until(table: pyarrow.Table, until_ns: int) -> pyarrow.Table:
     return table.filter(pyarrow.array(is_kept))
 
 
-def _read(path: str) -> pyarrow.Table:
+def _read(path: str, columns: pyarrow.Schema) -> pyarrow.Table:
+    names = [IN_FILES.get(name, name) for name in columns.names]
     # Not `read_table`, which imports pandas: that takes longer than to judge ten thousand events.
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        return file.read(columns=_HERE.names).select(_HERE.names).cast(_HERE)
+        return file.read(columns=names).select(names).rename_columns(columns.names).cast(_coded(columns))
+
+
+def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:
+    """The same with words as dictionaries; texts that all differ stay as they are."""
+    return pyarrow.schema(
+        [
+            field.with_type(_DICTIONARY) if field.type == pyarrow.string() and field.name != "detail" else field
+            for field in columns
+        ]
+    )
 
 
 def nothing_in(places: Sequence[str | Path], unreadable: Sequence[Unreadable]) -> str:

@@ -37,9 +37,9 @@ class JournalEvents(NamedTuple):
     about: int
     is_live: bool
 
-    def journal(self, *, fetched: bool = False) -> Journal:
-        """The same for kernels. `fetched`: a small one is judged here, and Spark only reads it."""
-        events = self.events.select(*EVENTS.names)
+    def journal(self, *, fetched: bool = False, columns: pyarrow.Schema = EVENTS) -> Journal:
+        """The same for kernels, with these columns. `fetched`: a small one is judged here, and Spark only reads it."""
+        events = self.events.withColumn("ts_us", F.unix_micros("ts")).select(*columns.names)
         is_small = self.about <= FETCHED_EVENTS
         rows = RowsHere(fetch(events)) if fetched and is_small else RowsOnSpark(events, self.about)
         return Journal(rows, self.unreadable, self.is_live)

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnstile.pipeline.html_page import NOTHING, document, section, table
 from turnstile.pipeline.pictures import bars, histogram, lines
-from turnstile.pipeline.report.report_tables import Built
+from turnstile.pipeline.report.report import Built
 
 Rows = Sequence[dict[str, Any]]
 MARKS = 12
@@ -112,7 +112,7 @@ def _open(built: Built) -> str:
 def _levels(rows: Rows, bucket_s: float) -> dict[str, list[tuple[float, float | None]]]:
     """The most open in each step of time, and after it as many as it left, until something happens again."""
     found: dict[str, list[tuple[float, float | None]]] = {}
-    for row, after in zip(rows, [*rows[1:], None], strict=True):
+    for row, after in zip(rows, [*rows, None][1:], strict=True):
         points = found.setdefault(row["ip"] or "-", [])
         points.append((float(row["at"]), float(row["open"])))
         if after is None or after["ip"] != row["ip"] or after["at"] > row["at"] + bucket_s:

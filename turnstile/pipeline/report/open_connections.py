@@ -1,0 +1,88 @@
+"""How many connections the busiest addresses had open over time, beside their caps."""
+
+from functools import partial
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from turnstile.pipeline.audit.connections import Ends, paired
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.report.sums import add, in_order, top
+from turnstile.pipeline.report.time_steps import TimeSteps
+
+SHOWN_IPS = 6
+_HELD = pyarrow.schema([("ip", pyarrow.string()), ("open_ns", pyarrow.int64())])
+_STEPS = pyarrow.schema(
+    [("ip", pyarrow.string()), ("at", pyarrow.float64()), ("at_ns", pyarrow.int64()), ("change", pyarrow.int32())]
+)
+_PEAKS = pyarrow.schema(
+    [("ip", pyarrow.string()), ("at", pyarrow.float64()), ("net", pyarrow.int64()), ("peak", pyarrow.int64())]
+)
+
+
+def open_per_ip(events: Rows, seen: Survey, steps: TimeSteps) -> pyarrow.Table:
+    """ip, at, open, left: the most open at once in each step of time, and how many when it is over, for the SHOWN_IPS addresses
+    open for the most time in all.
+
+    Connections of a process that died count until its last event, as in the audit.
+    """
+    held = paired(events, Ends.of(seen.ends(live=True), [])).kept()
+    last_ns = max((each.last_ns for each in seen.processes), default=0)
+    longest = partial(top, ("ip",), {"open_ns": "sum"}, SHOWN_IPS, ("-open_ns", "ip"))
+    busiest = longest(held.each(partial(_open_ns, last_ns), _HELD).by(("ip",), longest, _HELD).table())
+    shown = busiest["ip"].combine_chunks()
+    peaks = held.each(partial(_steps, steps, shown), _STEPS).by(("ip", "at"), _peaks, _PEAKS).table()
+    held.forget()
+    return _levels(in_order(peaks, "ip", "at"))
+
+
+def _open_ns(last_ns: int, connections: pyarrow.Table) -> pyarrow.Table:
+    """How long each address was open, of connections that were admitted."""
+    is_admitted = pyarrow.array(arrays.present(connections, "admitted_ns"))
+    mine = connections.filter(is_admitted)
+    end_ns = pyarrow.compute.fill_null(mine["end_ns"], last_ns)
+    open_ns = pyarrow.compute.subtract(end_ns, mine["admitted_ns"])
+    return add(("ip",), {"open_ns": "sum"}, pyarrow.table({"ip": _text(mine["ip"]), "open_ns": open_ns})).cast(_HELD)
+
+
+def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -> pyarrow.Table:
+    """Each open and close of the addresses shown, with the step of time it is in."""
+    ip = _text(connections["ip"])
+    mine = connections.set_column(connections.schema.get_field_index("ip"), "ip", ip)
+    changes = sweep.steps(mine.filter(pyarrow.compute.is_in(ip, shown)))
+    at = steps.of_mono(arrays.numbers(changes, "at_ns"))
+    return arrays.table_of(_STEPS, at=at, **{name: changes[name] for name in ("ip", "at_ns", "change")})
+
+
+def _peaks(table: pyarrow.Table) -> pyarrow.Table:
+    """What each step of time adds, and the most that it adds on the way there, of rows that have whole steps."""
+    if not table.num_rows:
+        return _PEAKS.empty_table()
+    (ip, names), at = arrays.codes(table, "ip"), arrays.numbers(table, "at")
+    at_ns, change = arrays.numbers(table, "at_ns"), arrays.numbers(table, "change").astype("i8")
+    order = numpy.lexsort((change, at_ns, at, ip))
+    starts = arrays.begins(ip[order], at[order])
+    run = arrays.running(change[order], starts)
+    return arrays.table_of(
+        _PEAKS,
+        ip=[names[code] for code in ip[order][starts]],
+        at=at[order][starts],
+        net=numpy.add.reduceat(change[order], starts),
+        peak=numpy.maximum.reduceat(run, starts),
+    )
+
+
+def _levels(peaks: pyarrow.Table) -> pyarrow.Table:
+    """The level that each step begins with is the sum of the nets before it."""
+    ip, _ = arrays.codes(peaks, "ip")
+    net, peak = arrays.numbers(peaks, "net"), arrays.numbers(peaks, "peak")
+    left = arrays.running(net, arrays.begins(ip))
+    opened = left - net + numpy.maximum(peak, 0)
+    return pyarrow.table({"ip": peaks["ip"], "at": peaks["at"], "open": opened, "left": left})
+
+
+def _text(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+    return column.cast(pyarrow.string())

@@ -1,0 +1,130 @@
+"""A report: its tables, what changed meanwhile, the caps in force, and sums of the whole."""
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from turnstile.pipeline.events.digest import DIGEST, digest
+from turnstile.pipeline.events.journal import EVENTS, Journal
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Survey, survey
+from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
+from turnstile.pipeline.report.report_tables import TABLES, Source
+from turnstile.pipeline.report.time_steps import TimeSteps
+
+MARKS = 200
+REPORTED = pyarrow.schema(
+    [
+        *EVENTS,
+        ("ts_us", pyarrow.int64()),
+        ("user", pyarrow.string()),
+        ("client_id", pyarrow.string()),
+        ("throttle_ms", pyarrow.int32()),
+    ]
+)
+"""What a report reads of an event. `ts_us`: `ts` in epoch microseconds."""
+_FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_us", "last_us", "offset_ns")])
+
+
+class Built(NamedTuple):
+    """A report's tables, as Arrow has them and as rows for the page, and its summary."""
+
+    tables: dict[str, pyarrow.Table]
+    rows: dict[str, list[dict[str, Any]]]
+    marks: list[tuple[float, str]]
+    caps: dict[str, list[tuple[float, float | None]]]
+    bucket_s: float
+    summary: dict[str, Any]
+    unreadable: list[str]
+
+
+def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> Built:
+    """Every table of the report over a journal's REPORTED rows. `say` is told the name of each before it is begun."""
+    say("events")
+    events = journal.rows.kept()
+    summary, offset_ns = _facts(events)
+    seen = survey(events.each(digest, DIGEST).table())
+    summary.update({kind: seen.kinds[kind] for kind in ("admitted", "refused", "throttled")})
+    steps = TimeSteps.over(summary["first"] or 0, summary["last"] or 0, offset_ns)
+    source = Source(events, seen, steps)
+    tables = {}
+    for name, make in TABLES.items():
+        say(name.replace("_", " "))
+        tables[name] = make(source)
+    events.forget()
+    rows = {name: table.to_pylist() for name, table in tables.items()}
+    shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
+    timeline = seen.timeline()
+    return Built(
+        tables, rows, _marks(seen, timeline, offset_ns), _caps(timeline, shown, offset_ns, summary), steps.bucket_s, summary,
+        [part.sentence for part in journal.unreadable],
+    )  # fmt: skip
+
+
+def in_files(built: Built, format: str) -> dict[str, bytes]:
+    """Each table as a file, by its name, of Parquet or CSV."""
+    return {f"{name}.{format}": _in_file(table, format) for name, table in built.tables.items()}
+
+
+def _in_file(table: pyarrow.Table, format: str) -> bytes:
+    content = io.BytesIO()
+    if format == "csv":
+        pyarrow.csv.write_csv(table, content)
+    else:
+        pyarrow.parquet.write_table(table, content)
+    return content.getvalue()
+
+
+def _facts(events: Rows) -> tuple[dict[str, Any], int]:
+    """`events`, and `first` and `last` in epoch seconds (None of no events); and by how much mono_ns is before the wall clock."""
+    parts = events.each(_facts_of, _FACTS).table()
+    low, high = (pyarrow.compute.min_max(parts[name]).as_py() for name in ("first_us", "last_us"))
+    offset_ns = pyarrow.compute.max(parts["offset_ns"]).as_py() or 0
+    first_us, last_us = low["min"], high["max"]
+    return {
+        "events": pyarrow.compute.sum(parts["events"]).as_py() or 0,
+        "first": None if first_us is None else first_us / 1e6,
+        "last": None if last_us is None else last_us / 1e6,
+    }, offset_ns
+
+
+def _facts_of(table: pyarrow.Table) -> pyarrow.Table:
+    span = pyarrow.compute.min_max(table["ts_us"]).as_py()
+    offset_ns = pyarrow.compute.subtract(pyarrow.compute.multiply(table["ts_us"], 1000), table["mono_ns"])
+    row = {"events": table.num_rows, "first_us": span["min"], "last_us": span["max"]}
+    return pyarrow.Table.from_pylist([{**row, "offset_ns": pyarrow.compute.max(offset_ns).as_py()}], _FACTS)
+
+
+def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float, str]]:
+    """When each change came into force, with what it changed, and which shards were lost; the first MARKS of each."""
+    first: dict[int, int] = {}
+    for told in seen.told:
+        if told.kind == "config":
+            first.setdefault(told.version, told.at_ns)
+    changes = [
+        (first[version], ", ".join(timeline.changed(version))) for version in timeline.versions if version in first
+    ]
+    gone = [(at_ns, f"shard {shard} of broker {broker} lost") for (broker, shard, _), at_ns in seen.lost.items()]
+    shown = [*[each for each in changes if each[1]][:MARKS], *sorted(gone)[:MARKS]]
+    return sorted(((at_ns + offset_ns) / 1e9, text) for at_ns, text in shown)
+
+
+def _caps(
+    timeline: Timeline, ips: Sequence[str], offset_ns: int, summary: dict[str, Any]
+) -> dict[str, list[tuple[float, float | None]]]:
+    """The cap of each address over time, as steps; None from where there is none."""
+    caps: dict[str, list[tuple[float, float | None]]] = {}
+    for ip in ips:
+        steps: list[tuple[float, float | None]] = []
+        for number, period in enumerate(timeline.periods):
+            cap = timeline.allowed(number, 0, "ip", ip)
+            at = max(summary["first"], (period.start_ns + offset_ns) / 1e9)
+            steps.append((at, float(cap) if cap < min(UNLIMITED, 2**31 - 1) else None))
+        if any(cap is not None for _, cap in steps):
+            caps[ip] = [*steps, (summary["last"], steps[-1][1])]
+    return caps
