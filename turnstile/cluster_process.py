@@ -38,7 +38,7 @@ class ClusterProcess:
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
         # -P: a folder of the caller's that is called broker or shards is not ours.
-        command = [sys.executable, "-P", "-m", "turnstile.cli.main", "up", "--json", "--end-with-stdin", *options]
+        command = [sys.executable, "-P", "-m", "turnstile.entry", "up", "--json", "--end-with-stdin", *options]
         self._popen = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=_environment(),
             process_group=0,

@@ -69,17 +69,29 @@ def _launch(asked: Asked) -> int:
 
 def _launch_detached(asked: Asked) -> int:
     read_end, write_end = os.pipe()
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         os.close(read_end)
         _detached(asked, write_end)
     os.close(write_end)
+    try:
+        print(_first_words(read_end), end="")
+    except KeyboardInterrupt:
+        # The cluster has a session of its own, which a terminal's Ctrl-C does not reach.
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
+    return 0
+
+
+def _first_words(read_end: int) -> str:
+    """What a detached cluster says once it answers. Raises CannotStart with what it says otherwise."""
     lines: list[str] = []
     with os.fdopen(read_end) as told:
         # Not until the end of the stream: the cluster's processes have inherited its other end.
         for line in told:
             if line == "ok\n":
-                print("".join(lines), end="")
-                return 0
+                return "".join(lines)
             lines.append(line)
     raise CannotStart("".join(lines).strip() or "the cluster ended before it answered")
 

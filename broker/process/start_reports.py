@@ -72,7 +72,7 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
     """Waits until every process has reported; returns the coordinator's report.
 
     `pids()` are the processes whose progress counts. Raises CannotStart when one can't start, and when none has made
-    progress for _STUCK_S.
+    progress for _STUCK_S; KeyboardInterrupt for a SIGINT, which is blocked while the cluster starts.
     """
     progress = Progress()
     stuck_at = time.monotonic() + _STUCK_S
@@ -90,7 +90,10 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
             raise CannotStart(
                 f"{processes - ready} of {processes} processes are not up, and nothing has moved for {_STUCK_S:.0f} s"
             )
-        if signal.sigtimedwait(ENDING, 0):
+        ending = signal.sigtimedwait(ENDING, 0)
+        if ending is not None and ending.si_signo == signal.SIGINT:
+            raise KeyboardInterrupt
+        if ending is not None:
             raise CannotStart("stopped before it was up")
         # Asked before the pipe is looked into, where a process may have said why it ended.
         ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None

@@ -187,6 +187,8 @@ class Supervisor:
             die_with_parent(self._pid)
             # A terminal's Ctrl-C reaches its whole group; the order in which to end is the supervisor's to decide.
             os.setpgid(0, 0)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # forgets one that came before it had left the group
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # the handler that trio replaces by its own
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
             code = child.main(epoch)
         except BaseException:

@@ -13,6 +13,7 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import entity_text, show_change, show_json, show_table
+from turnstile.cli.suggest import Commands
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 
@@ -21,7 +22,7 @@ broker_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def config() -> None:
     """Read and change limits and other settings, live.
 

@@ -9,13 +9,14 @@ import click
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
+from turnstile.cli.suggest import Commands
 
 _KINDS = ("error", "disconnect", "delay", "blackhole", "throttle")
 _SHOWN = ("error", "delay_ms", "throttle_ms", "reset", "mute", "api", "client_id", "ip", "connection")
 _TRIGGERS = ("once", "on_call", "times", "every_ms", "probability", "seed")
 
 
-@click.group()
+@click.group(cls=Commands)
 def fault() -> None:
     """Make answers fail, wait or vanish, for an API, a client id, an address or a connection.
 

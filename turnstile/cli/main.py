@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from turnstile.cli.suggest import Commands
+from turnstile.interrupted import INTERRUPTED, SAID, undo_first
+
 _COMMANDS = {
     "up": "Launch a cluster.",
     "config": "Read and change limits and other settings, live.",
@@ -30,7 +33,7 @@ _COMMANDS = {
 """Each command and its line of help. Command `x` is the object `x` of turnstile/cli/x.py."""
 
 
-class _Lazy(click.Group):
+class _Lazy(Commands):
     """Imports a command's module when that command runs, so that the others don't pay for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,10 +62,6 @@ def _name_variables(command: click.Command, prefix: str) -> None:
             option.envvar = f"{prefix}_{longest}".replace("-", "_").upper()
 
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
-
-
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="turnstile-kafka")
 def turnstile() -> None:
@@ -73,7 +72,13 @@ def turnstile() -> None:
     turnstile load --sources 127.1.0.0/24 --connections 500 --hold 5
     turnstile config set kafka_connections_max_per_ip 10   enforced when it returns
     turnstile top                                          watch
+
+    \b
+    eval "$(_TURNSTILE_COMPLETE=bash_source turnstile)"    completion; zsh_source and fish_source, too
+
+    Ctrl-C ends any command with exit code 130; `turnstile up`, once it is up, ends its cluster in order, with 0.
     """
+    undo_first()
 
 
 def _import_ours() -> None:
@@ -106,7 +111,7 @@ def main() -> None:
         click.echo(f"turnstile: {fault}", err=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("turnstile: interrupted", err=True)
+        click.echo(SAID, err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         nobody_reads(STDOUT)

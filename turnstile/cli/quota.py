@@ -16,6 +16,7 @@ from turnstile.cli.output import (
     show_json,
     show_table,
 )
+from turnstile.cli.suggest import Commands
 from turnstile.cli.use_rows import client_rows
 
 KEYS = (
@@ -24,7 +25,7 @@ KEYS = (
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def quota() -> None:
     """Read and change quotas, live.
 

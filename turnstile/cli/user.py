@@ -10,9 +10,10 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
+from turnstile.cli.suggest import Commands
 
 
-@click.group()
+@click.group(cls=Commands)
 def user() -> None:
     """Users of listeners that ask for SASL.
 

@@ -1,9 +1,7 @@
 """SIGINT and SIGTERM as KeyboardInterrupt, but never inside an import.
 
-Invariant: an interrupt during an import is not lost, and leaves no lock of the import system behind. Python ignores what is
-raised in a weak reference's callback. importlib has one that takes the lock of all imports before its `try`: an interrupt
-there is gone, and the lock is never released, so that a thread that imports Spark waits for ever, and this process for the
-thread.
+Invariant: an interrupt during an import is not lost, and leaves no lock of the import system behind, for which a thread that
+imports Spark would wait for ever, and this process for the thread (interrupted.py says how that comes).
 """
 
 from __future__ import annotations
@@ -13,15 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from types import FrameType
 from typing import TypeVar
+
+from turnstile.interrupted import raise_between_imports
 
 T = TypeVar("T")
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a command and its JVM."""
-_AGAIN_S = 0.01
-_IMPORTING = "<frozen importlib."
 
 
 @contextmanager
@@ -30,7 +27,7 @@ def between_imports() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.signal(each, _interrupt) for each in (*ENDING, signal.SIGALRM)}
+    before = {each: signal.signal(each, raise_between_imports) for each in (*ENDING, signal.SIGALRM)}
     try:
         yield
     finally:
@@ -39,21 +36,6 @@ def between_imports() -> Iterator[None]:
             signal.signal(each, handler)
         if waiting_s:
             raise KeyboardInterrupt
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-        return
-    raise KeyboardInterrupt
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.startswith(_IMPORTING):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def in_thread(function: Callable[[], T]) -> Future[T]:

@@ -1,5 +1,6 @@
 """The command as a whole: what every subcommand has in common."""
 
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.harness import until
 from turnstile.cli.param_type import ParamType
 
 PROGRAM = [sys.executable, "-c", "from turnstile.cli.main import main; main()"]
@@ -75,3 +77,72 @@ def test_a_journal_that_is_not_there_is_wrong_usage_and_no_verdict(command, tmp_
     as_json = run(command, str(tmp_path / "nowhere"), "--json")
     assert (as_json.returncode, as_json.stderr) == (2, "")
     assert json.loads(as_json.stdout) == {"error": f"There is no journal at {tmp_path / 'nowhere'}."}
+
+
+ENTRY = [sys.executable, "-c", "from turnstile.entry import main; main()"]
+AT_FIRST_IMPORT = """
+import builtins, os, signal, sys
+from turnstile.entry import main
+real = builtins.__import__
+def interrupted(name, *rest, **more):
+    module = real(name, *rest, **more)
+    if name == {last!r}:
+        builtins.__import__ = real
+        os.kill(os.getpid(), signal.SIGINT)
+    return module
+builtins.__import__ = interrupted
+sys.argv = ["turnstile", *{words!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        ("click", ["status"]),
+        ("shards.limits.errors", ["config", "list"]),
+        ("turnstile.admin_client", ["quota", "list"]),
+        ("rich.console", ["load", "--list"]),
+        ("broker.process", ["up", "--port", "0", "--admin-port", "0"]),
+        ("shards.config.changes", ["up", "--port", "0", "--admin-port", "0"]),
+    ],
+)
+def test_ctrl_c_during_an_import_is_the_same_quiet_line(last, words, tmp_path):
+    program = AT_FIRST_IMPORT.format(last=last, words=words)
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TMPDIR": str(tmp_path), "TURNSTILE_ADMIN": "127.0.0.1:1"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "turnstile: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["up"], ["up", "--detach"]])
+def test_ctrl_c_while_a_cluster_starts_leaves_none(words, tmp_path):
+    data = tmp_path / "data"
+    options = ["--port", "0", "--admin-port", "0", "--data-dir", str(data), "--shards", "8"]
+    starting = subprocess.Popen(
+        [*ENTRY, *words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    until((data / "epoch").exists, what="the first fork")
+    os.killpg(starting.pid, signal.SIGINT)
+    out, err = starting.communicate(timeout=30)
+    assert (starting.returncode, err.strip().removeprefix("stopped before it was up\n")) == (
+        130,
+        "turnstile: interrupted",
+    )
+    assert out == ""
+    lock = os.open(data / "lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # as soon as the last process has ended
+    os.close(lock)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["confg"], "config"), (["config", "gett"], "get"), (["quota", "sett"], "set"), (["fault", "remov"], "remove")],
+)
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(words, meant):
+    wrong = run(*words)
+    assert wrong.returncode == 2
+    assert f"No such command '{words[-1]}'; did you mean {meant}?" in wrong.stderr

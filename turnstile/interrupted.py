@@ -1,0 +1,61 @@
+"""What Ctrl-C does to a command, from its first instant to its last: one line, and exit code 130.
+
+I1  Before a command has begun its work, Ctrl-C ends the process at once. Importing takes a tenth of a second and more; a
+    KeyboardInterrupt in the middle of that would be a traceback, or be swallowed by an import.
+I2  While a command works, Ctrl-C is a KeyboardInterrupt, so that the command undoes what it began; but never inside an import,
+    where it waits. Python ignores what is raised in a weak reference's callback. importlib has one that takes the lock of all
+    imports before its `try`: an interrupt there is gone, and the lock is never released.
+I3  Once it has done its work, while the interpreter ends, I1 holds again.
+I4  A SIGINT that was ignored, as of a background job of a script, stays ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+SAID = "turnstile: interrupted"
+_AGAIN_S = 0.01
+_IMPORTING = "<frozen importlib."
+
+
+def end_at_once() -> None:
+    """From here on Ctrl-C ends the process (I1, I3)."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
+    waiting_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    if waiting_s:  # a Ctrl-C that came during the last import
+        _end(signal.SIGINT, None)
+
+
+def undo_first() -> None:
+    """From here on Ctrl-C is a KeyboardInterrupt (I2), where `end_at_once` was called before."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, raise_between_imports)
+
+
+def raise_between_imports(number: int, frame: FrameType | None) -> None:
+    """Handler of a signal: KeyboardInterrupt as soon as the main thread imports nothing. Needs SIGALRM for that."""
+    if not _is_importing(frame):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, raise_between_imports)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    sentence = f"\n{SAID}\n" if os.isatty(2) else f"{SAID}\n"
+    try:
+        os.write(2, sentence.encode())
+    finally:
+        os._exit(INTERRUPTED)
