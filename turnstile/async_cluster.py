@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
 from turnstile.cluster import Cluster, Refusals, Throttled
+from turnstile.options import ClusterOptions, FaultKind, FaultOptions, SetFault
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class AsyncCluster:
     `sync` is that cluster, for attributes that need no waiting.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[ClusterOptions]) -> None:
         """As `Cluster`."""
         self.sync = Cluster(**options)
         self._lock = Lock()  # a stop waits until the start in another thread has ended
@@ -84,7 +85,7 @@ class AsyncCluster:
         """See Cluster.user."""
         await _waited(self.sync.user, name, password)
 
-    async def fault(self, kind: str, /, **what: Any) -> str:
+    async def fault(self, kind: FaultKind, /, **what: Unpack[FaultOptions]) -> str:
         """See Cluster.fault."""
         return await _waited(self.sync.fault, kind, **what)
 
@@ -96,7 +97,7 @@ class AsyncCluster:
         """See Cluster.telemetry."""
         await _waited(self.sync.telemetry, name, **configs)
 
-    async def faults(self) -> list[dict[str, Any]]:
+    async def faults(self) -> list[SetFault]:
         """See Cluster.faults."""
         return await _waited(self.sync.faults)
 

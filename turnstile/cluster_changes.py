@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from turnstile.admin_client import AdminClient
+from turnstile.options import FaultKind, FaultOptions, SetFault
 from turnstile.settings import as_entity, as_setting, as_text
 
 
@@ -41,7 +42,7 @@ class ClusterChanges:
         """A user of listeners with SASL; None removes it. Raises AdminError."""
         self.admin.put("/v1/users", {"name": name, "password": password})
 
-    def fault(self, kind: str, /, **what: Any) -> str:
+    def fault(self, kind: FaultKind, /, **what: Unpack[FaultOptions]) -> str:
         """A fault in force when this returns, by its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
 
         `kind` and `what`: docs/faults.md. Raises AdminError.
@@ -54,9 +55,9 @@ class ClusterChanges:
         remove = list(names) or [fault["name"] for fault in self.faults()]
         self.admin.put("/v1/faults", {"remove": remove})
 
-    def faults(self) -> list[dict[str, Any]]:
+    def faults(self) -> list[SetFault]:
         """The faults that are set, and how often each has `fired`."""
-        found: list[dict[str, Any]] = self.admin.get("/v1/faults")["faults"]
+        found: list[SetFault] = self.admin.get("/v1/faults")["faults"]
         return found
 
     def telemetry(self, name: str, /, **configs: str | float | None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from turnstile.cluster import Cluster
+from turnstile.options import ClusterOptions
 
 
 class KafkaContainer(Cluster):
@@ -14,7 +15,7 @@ class KafkaContainer(Cluster):
     those of Cluster.
     """
 
-    def __init__(self, image: str = "", port: int = 9093, **options: Any) -> None:
+    def __init__(self, image: str = "", port: int = 9093, **options: Unpack[ClusterOptions]) -> None:
         super().__init__(**options)
 
     def start(self, timeout: int = 30) -> KafkaContainer:

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from random import Random
-from typing import Any
+from typing import Any, Unpack, cast
 
 from turnstile.admin_client import AdminError
+from turnstile.options import FaultKind, FaultOptions
 from turnstile.settings import as_entity, as_setting
 from turnstile.verdict.judged import Client, Judged
 from turnstile.verdict.machine import MS, Machine
@@ -137,10 +138,10 @@ class Stage:
     # What is done to the client
 
     @contextmanager
-    def fault(self, kind: str, **what: Any) -> Iterator[None]:
+    def fault(self, kind: FaultKind, **what: Unpack[FaultOptions]) -> Iterator[None]:
         name = ""
         try:
-            name = self.cluster.fault(kind, **what, **self.target)
+            name = self.cluster.fault(kind, **cast(FaultOptions, {**what, **self.target}))
             yield
         finally:
             surely(lambda: self._end_fault(name, kind))
@@ -180,7 +181,7 @@ class Stage:
             surely(lambda: self.cluster.set({name: before or None}))
 
     @contextmanager
-    def cut(self, kind: str, **what: Any) -> Iterator[None]:
+    def cut(self, kind: FaultKind, **what: Unpack[FaultOptions]) -> Iterator[None]:
         """Under a fault, once the connections that are open have ended."""
         with self.fault(kind, **what):
             self.end_connections()

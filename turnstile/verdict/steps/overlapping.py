@@ -43,11 +43,10 @@ def _latest(stage: Stage) -> list[Event]:
 def _overlap(stage: Stage, chosen: Event, number: int) -> None:
     """Both throttle times act on the first request of a connection, and the longer is told; the next is told the shorter."""
     where = f"[{chosen.ip}]:{chosen.port}" if ":" in chosen.ip else f"{chosen.ip}:{chosen.port}"
-    for_one = {"api": DATA, "connection": where}
-    told = {"mute": False, **for_one}
     with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})") as detail, ExitStack() as set_:
-        set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, **for_one))
-        set_.enter_context(stage.fault("throttle", throttle_ms=_SHORT_MS, **told))
-        set_.enter_context(stage.fault("throttle", throttle_ms=_LONG_MS, once=True, **told))
+        set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, api=DATA, connection=where))
+        for throttle_ms, once in ((_SHORT_MS, False), (_LONG_MS, True)):
+            told = stage.fault("throttle", throttle_ms=throttle_ms, mute=False, once=once, api=DATA, connection=where)
+            set_.enter_context(told)
         time.sleep((_LONG_MS + 3 * _DELAY_MS) / 1000)
         detail["exit_code"] = stage.exit_code()

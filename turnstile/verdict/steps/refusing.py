@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from turnstile.options import FaultOptions
 from turnstile.verdict.checks.herd import ALONE
 from turnstile.verdict.checks.recovery import FAILED_LOGIN
 from turnstile.verdict.stage import Stage
@@ -38,7 +39,7 @@ def refusing(stage: Stage) -> None:
 
 def failing_login(stage: Stage) -> None:
     if any(event.api == "SaslAuthenticate" for event in stage.baseline.events):
-        error = {"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"}
+        error: FaultOptions = {"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"}
         _refuse(stage, FAILED_LOGIN, lambda: stage.cut("error", **error))
 
 

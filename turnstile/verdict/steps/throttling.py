@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from turnstile.verdict.checks.kip219 import LEAST
 from turnstile.verdict.stage import Stage
@@ -31,7 +30,6 @@ def throttling(stage: Stage) -> None:
 
 def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: Sequence[str] = ()) -> None:
     """For so long, and up to twice, until of each of these APIs enough was throttled."""
-    what: dict[str, Any] = {"api": apis} if apis else {}
     began_ns = time.monotonic_ns()
 
     def is_enough() -> bool:
@@ -39,7 +37,7 @@ def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: S
         return all(told[api] >= LEAST for api in apis)
 
     with stage.step("throttle", name) as detail:
-        with stage.fault("throttle", throttle_ms=throttle_ms, **what):
+        with stage.fault("throttle", throttle_ms=throttle_ms, api=apis):
             stage.pause(seconds, is_enough, 2 * seconds)
         time.sleep(throttle_ms / 1000)  # until the last connection is not muted any more
         detail["exit_code"] = stage.exit_code()
