@@ -1,7 +1,10 @@
 """A client of a cluster's admin API: for the commands, the load driver, the scripts and the tests.
 
-A1  A call returns what the API answered, or raises AdminError with one sentence; nothing is tried twice.
+A1  A call returns what the API answered, or raises AdminError with one sentence. A change whose answer does not come is not
+    tried twice: it may be in force. A question is, once, when the connection that was kept for it has ended meanwhile.
 A2  Nothing is imported for HTTP before the first call, so that a command which asks no cluster starts without it.
+A3  One connection is kept between calls, whichever thread makes them; calls at the same time have one each. A fork of the
+    program closes its copy, and connects for itself.
 
 http.client is enough for JSON over one connection, and unlike urllib.request it reads no proxy from the environment: the
 cluster is on this machine, or on one that was named. This module imports nothing of Turnstile: the load driver uses it.
@@ -11,13 +14,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import time
+import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
 DEFAULT_ADMIN = "http://127.0.0.1:9644"
+_KEPT_S = 20.0
+"""How long a connection is kept without a call: well below the time after which the API closes it."""
 
 
 class AdminError(Exception):
@@ -37,8 +45,29 @@ class AdminRefused(AdminError):
         self.told = told
 
 
+class _Answer(NamedTuple):
+    status: int
+    content: bytes
+
+
+class _Kept(NamedTuple):
+    """A connection between two calls."""
+
+    connection: HTTPConnection
+    since_s: float
+
+    def is_usable(self) -> bool:
+        """Whether the other side has neither ended it nor said anything since the last answer."""
+        if self.connection.sock is None or time.monotonic() - self.since_s > _KEPT_S:
+            return False
+        heard = select.poll()
+        heard.register(self.connection.sock, select.POLLIN)
+        return not heard.poll(0)
+
+
 class AdminClient:
-    """Calls of one cluster's admin API. Each call has a connection of its own; within `with`, all share one."""
+    """Calls of one cluster's admin API, for several threads (A3). `close()`, or the end of a `with` block, drops its connection;
+    the next call makes another."""
 
     def __init__(self, url: str, token: str | None = None, *, who: str = "", timeout_s: float = 15.0) -> None:
         """`url`: http://HOST:PORT, or HOST:PORT. `who` is what the history of changes names the caller. `timeout_s`: of
@@ -48,7 +77,10 @@ class AdminClient:
         self._headers = {"content-type": "application/json", "x-turnstile-who": who or f"turnstile ({_user()})"}
         if token:
             self._headers["authorization"] = f"Bearer {token}"
-        self._kept: HTTPConnection | None = None
+        # A list, as its methods need no lock: one that a thread held would be held for ever in a fork.
+        self._kept: list[_Kept] = []
+        weakref.finalize(self, _close, self._kept)
+        _clients.add(self)
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of the answer. Arguments of the query that are None are left out. Raises AdminError."""
@@ -66,16 +98,17 @@ class AdminClient:
         """The text of the answer, such as the page of /metrics. Raises AdminError."""
         return self._call("GET", path, None, {}).decode()
 
+    def close(self) -> None:
+        """Drops the connection that is kept."""
+        _close(self._kept)
+
     def __enter__(self) -> AdminClient:
-        self._kept = self._connection()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        self.close()
 
     def _call(self, method: str, path: str, body: bytes | None, query: dict[str, Any]) -> bytes:
         from http.client import HTTPException
@@ -83,23 +116,67 @@ class AdminClient:
 
         named = {name: value for name, value in query.items() if value is not None}
         target = urlsplit(self.url).path + path + (f"?{urlencode(named)}" if named else "")
-        connection = self._kept or self._connection()
+        try:
+            answer = self._ask(method, target, body)
+        except (HTTPException, OSError) as fault:
+            if method == "GET":
+                raise self._unreachable(fault) from None
+            raise AdminUnreachable(
+                f"the cluster at {self.url} did not answer ({_why(fault)}): the change may be in force, or not"
+            ) from None
+        if answer.status >= 400:
+            raise self._refusal(answer.status, answer.content)
+        return answer.content
+
+    def _ask(self, method: str, target: str, body: bytes | None) -> _Answer:
+        """Raises HTTPException, OSError; AdminUnreachable when nothing can be connected to."""
+        kept = self._take()
+        if kept is not None:
+            try:
+                return self._exchange(kept, method, target, body)
+            except ConnectionError:
+                if method != "GET":
+                    raise
+        connection = self._connection()
+        try:
+            connection.connect()
+        except OSError as fault:
+            connection.close()
+            raise self._unreachable(fault) from None
+        return self._exchange(connection, method, target, body)
+
+    def _exchange(self, connection: HTTPConnection, method: str, target: str, body: bytes | None) -> _Answer:
+        """One request on a connection, which is kept afterwards, or closed."""
+        is_whole = False
         try:
             connection.request(method, target, body, self._headers)
             answer = connection.getresponse()
             content = answer.read()
-        except (HTTPException, OSError) as fault:
-            connection.close()
-            raise AdminUnreachable(f"no cluster answers at {self.url} ({_why(fault)})") from None
+            is_whole = True
         finally:
-            if connection is not self._kept:
+            if is_whole and connection.sock is not None and not self._kept:
+                self._kept.append(_Kept(connection, time.monotonic()))
+            else:
                 connection.close()
-        if answer.status >= 400:
-            raise self._refusal(answer.status, content)
-        return content
+        return _Answer(answer.status, content)
+
+    def _take(self) -> HTTPConnection | None:
+        """The connection that was kept, if it can be used; it is this thread's from here on."""
+        while self._kept:
+            try:
+                kept = self._kept.pop()
+            except IndexError:  # another thread was faster
+                break
+            if kept.is_usable():
+                return kept.connection
+            kept.connection.close()
+        return None
+
+    def _unreachable(self, fault: Exception) -> AdminUnreachable:
+        return AdminUnreachable(f"no cluster answers at {self.url} ({_why(fault)})")
 
     def _connection(self) -> HTTPConnection:
-        """Connects with the first request, and again when the other side has closed the connection meanwhile."""
+        """Not yet connected. Raises AdminUnreachable for what is no address."""
         from http.client import HTTPConnection, HTTPSConnection
         from urllib.parse import urlsplit
 
@@ -142,3 +219,18 @@ def _user() -> str:
         return getuser()
     except (KeyError, OSError):
         return str(os.getuid())
+
+
+def _close(kept: list[_Kept]) -> None:
+    while kept:
+        kept.pop().connection.close()
+
+
+def _close_copies() -> None:
+    """In a fork: what it has inherited is the program's (A3)."""
+    for client in list(_clients):
+        client.close()
+
+
+_clients: weakref.WeakSet[AdminClient] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_close_copies)

@@ -114,6 +114,7 @@ class Cluster(ClusterChanges):
         if self._process is not None:
             self._process.stop()
             self._process = None
+            self._admin.close()
 
     def __enter__(self) -> Cluster:
         return self.start()

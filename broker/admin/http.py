@@ -36,13 +36,12 @@ A change is answered when it is in force on every shard. broker/admin/guard.py s
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import traceback
 from typing import Any
 
-import hypercorn.trio
 import trio
-from hypercorn.config import Config
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -53,25 +52,16 @@ from starlette.types import ASGIApp
 from broker.admin.api import AdminApi
 from broker.admin.describe import Admin
 from broker.admin.guard import Guard
+from broker.admin.http_server import serve_http
 from shards.errors import CannotStore
 from shards.limits.errors import ConfigInvalid
-
-_QUIET_S = 60
-"""After which a connection that sends nothing is closed."""
 
 
 async def serve(admin: Admin, fd: int, token: str | None) -> None:
     """Serve on a bound socket until cancelled; `fd` stays open. Also keeps the samples coming."""
-    config = Config()
-    config.bind = [f"fd://{os.dup(fd)}"]
-    config.accesslog = config.errorlog = None
-    config.include_server_header = False
-    config.graceful_timeout = 0.5
-    config.keep_alive_timeout = config.read_timeout = _QUIET_S
     async with trio.open_nursery() as nursery:
         nursery.start_soon(admin.sampler.run)
-        app: Any = make_app(admin, token)  # hypercorn and starlette type ASGI each in their own way
-        await hypercorn.trio.serve(app, config, shutdown_trigger=trio.sleep_forever, mode="asgi")
+        await serve_http(make_app(admin, token), socket.socket(fileno=os.dup(fd)))
 
 
 def make_app(admin: Admin, token: str | None = None) -> ASGIApp:

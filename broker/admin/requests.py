@@ -27,12 +27,15 @@ WHO = "x-turnstile-who"
 
 async def read_body(request: Request) -> Any:
     """The JSON of the body. Raises HTTPException: 400 for what is not JSON, 408 when it does not arrive, 413."""
-    received = b""
+    too_long = HTTPException(413, f"a body may have at most {MAX_BODY} bytes.")
+    if int(request.headers.get("content-length", 0)) > MAX_BODY:
+        raise too_long
+    received = bytearray()
     with trio.move_on_after(BODY_WITHIN_S) as arriving:
         async for chunk in request.stream():
             received += chunk
             if len(received) > MAX_BODY:
-                raise HTTPException(413, f"a body may have at most {MAX_BODY} bytes.")
+                raise too_long
     if arriving.cancelled_caught:
         raise HTTPException(408, f"the body did not arrive within {BODY_WITHIN_S:g} s.", {"connection": "close"})
     try:

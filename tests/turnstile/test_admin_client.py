@@ -1,10 +1,14 @@
 """The client of the admin API: what it returns, and the one sentence of each way to fail."""
 
+import gc
+import os
+import select
 import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import pytest
 import trio
@@ -38,16 +42,127 @@ async def test_values_go_out_and_come_back(api):
     assert "turnstile_connections_open" in await trio.to_thread.run_sync(client.text, "/metrics")
 
 
-async def test_within_with_all_calls_share_a_connection(api):
-    def peers():
-        with AdminClient(api.url) as client:
-            client.get("/v1/shards")
-            first = client._kept.sock.getsockname()
-            client.get("/v1/shards")
-            return first, client._kept.sock.getsockname()
+class Counting:
+    """A server that counts its connections, and answers each up to `answers` times before it closes it."""
 
-    first, second = await trio.to_thread.run_sync(peers)
-    assert first == second
+    def __init__(self, answers: int = 1_000) -> None:
+        self.accepted = 0
+        self.requests: list[bytes] = []
+        self.answers = answers
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self.accepted += 1
+                threading.Thread(target=self._serve, args=(connection, self.answers), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, answers: int) -> None:
+        with connection, suppress(OSError):
+            while request := connection.recv(65536):
+                self.requests.append(request.split(b"\r\n", 1)[0])
+                if not answers:
+                    return
+                answers -= 1
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def counting():
+    opened = []
+
+    def start(answers: int = 1_000) -> Counting:
+        opened.append(Counting(answers))
+        return opened[-1]
+
+    yield start
+    for server in opened:
+        server.close()
+
+
+def test_calls_share_a_connection_and_its_end_is_closed(counting):
+    server = counting()
+    client = AdminClient(server.url)
+    for _ in range(100):
+        client.get("/v1/shards")
+        client.post("/v1/reset")
+    assert server.accepted == 1
+    with client:
+        client.get("/v1/shards")
+    client.get("/v1/shards")
+    assert server.accepted == 2
+    client.close()
+
+
+def test_a_connection_that_the_other_side_has_closed_is_not_used_for_a_change(counting):
+    server = counting()
+    client = AdminClient(server.url)
+    client.get("/v1/shards")
+    client._kept[0].connection.sock.shutdown(socket.SHUT_WR)  # the server closes its side, too
+    assert select.select([client._kept[0].connection.sock], [], [], 10)[0]
+    assert client.put("/v1/quotas", {"alter": []}) == {}
+    assert server.accepted == 2
+    client.close()
+
+
+def test_a_question_is_asked_again_when_its_kept_connection_ends_and_a_change_is_not(counting):
+    server = counting(answers=1)
+    client = AdminClient(server.url)
+    client.get("/v1/shards")
+    assert client.get("/v1/shards") == {}
+    server.requests.clear()
+    with pytest.raises(AdminUnreachable, match="the change may be in force, or not"):
+        client.post("/v1/reset")
+    assert server.requests == [b"POST /v1/reset HTTP/1.1"]
+    client.close()
+
+
+def test_threads_share_a_client(counting):
+    server = counting()
+    client = AdminClient(server.url)
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(client.get, ["/v1/shards"] * 400)) == [{}] * 400
+    before = server.accepted
+    for _ in range(10):
+        client.get("/v1/shards")
+    assert server.accepted == before, "one is kept"
+    client.close()
+
+
+def test_a_fork_connects_for_itself_and_the_program_keeps_its_connection(counting):
+    server = counting()
+    client = AdminClient(server.url)
+    client.get("/v1/shards")
+    pid = os.fork()
+    if not pid:
+        try:
+            told = client.get("/v1/shards") == {} and len(client._kept) == 1
+            os._exit(0 if told else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    client.get("/v1/shards")
+    assert server.accepted == 2
+    client.close()
+
+
+def test_a_client_that_is_dropped_closes_its_connection(counting, recwarn):
+    client = AdminClient(counting().url)
+    client.get("/v1/shards")
+    kept = client._kept[0].connection.sock
+    del client
+    gc.collect()
+    assert kept.fileno() == -1
+    assert not recwarn.list
 
 
 async def test_a_refusal_has_the_status_and_the_apis_sentence(api):
