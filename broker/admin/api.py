@@ -170,6 +170,9 @@ class AdminApi:
         text = await self._admin.metrics()
         return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
+    async def public_metrics(self, request: Request) -> Response:
+        return Response(self._admin.public_metrics(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
     async def cluster(self, request: Request) -> Response:
         return JSONResponse(self._admin.cluster())
 

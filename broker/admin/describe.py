@@ -219,6 +219,12 @@ class Admin:
         disk = self._disk()
         return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker, disk=disk)
 
+    def public_metrics(self) -> bytes:
+        """Redpanda's second page."""
+        from broker.admin.public_metrics import public_metrics
+
+        return public_metrics(self.sampler, self._disk(), time.monotonic() - self._started_s)
+
 
 def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:
     kind, _, key = pool.partition(":")

@@ -1,24 +1,22 @@
 """`/metrics`: the counters by the names of Redpanda, of Kafka's JMX exporter and of Turnstile, in the Prometheus text format.
 
-Redpanda's names are its own. Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its
-MBeans: `kafka.server:type=socket-server-metrics` attribute `connection-accept-rate` becomes
-`kafka_server_socket_server_metrics_connection_accept_rate`, and so on; their times are milliseconds, as in Kafka.
-Turnstile's own are in seconds. Rates and averages are over Kafka's quota window; the average of nothing is 0.
-Quota rates of users and accept rates of IPs are reported by the shards as gauges, each with its name and labels.
+Redpanda's names are those of its own `/metrics`, without a suffix (src/v/net/probes.cc; public_metrics.py has those of the other
+page). Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its MBeans; where these rules would
+put the value of a key into a name, as with the listener of socket-server-metrics, the key is a label, as without rules.
+Times are milliseconds, as in Kafka. Turnstile's own names follow OpenMetrics: `_total` and seconds.
+Rates and averages are over Kafka's quota window; the average of nothing is 0. Quota rates of users and accept rates of IPs are
+reported by the shards as gauges, each with its name and labels. tests/cluster/metric_names.tsv has the source of each name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from prometheus_client import Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.registry import Collector
 
 from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Member, Sample, Sampler
+from broker.admin.text_format import Kind, Page
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, RECORDED
 from shards.quotas.sharded_quotas import KINDS
@@ -26,7 +24,11 @@ from shards.quotas.sharded_quotas import KINDS
 Gauge = Sequence[Any]
 """[name, {label: value}, number], from a shard's describe_gauges."""
 _ACCEPT = "kafka_server_socket_server_metrics_"
-REJECTED = "vectorized_kafka_rpc_connections_rejected_total"
+_BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count"
+_RPC = "vectorized_kafka_rpc_"
+OPEN_LIMIT = ("broker_cap", "listener_cap", "ip_cap")
+RATE_LIMIT = ("core_rate", "ip_rate")
+"""The reasons of refusals that Redpanda counts in connections_rejected, and in connections_rejected_rate_limit."""
 
 
 class CounterView(NamedTuple):
@@ -34,7 +36,7 @@ class CounterView(NamedTuple):
     and listener."""
 
     metric: str
-    family: type[CounterMetricFamily] | type[GaugeMetricFamily]
+    kind: Kind
     help: str
     counter: str
     labels: dict[str, str]
@@ -42,11 +44,11 @@ class CounterView(NamedTuple):
 
 
 def _gauge(metric: str, help: str, counter: str, **labels: str) -> CounterView:
-    return CounterView(metric, GaugeMetricFamily, help, counter, labels)
+    return CounterView(metric, Kind.GAUGE, help, counter, labels)
 
 
 def _counter(metric: str, help: str, counter: str, *, scale: float = 1, **labels: str) -> CounterView:
-    return CounterView(metric, CounterMetricFamily, help, counter, labels, scale)
+    return CounterView(metric, Kind.COUNTER, help, counter, labels, scale)
 
 
 _DECISIONS = "Admission decisions, by where they were taken."
@@ -56,13 +58,13 @@ _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
 _FAULTS = "Requests and connections that a fault changed, by its kind."
 _PER_SHARD = (
-    _gauge("vectorized_kafka_rpc_active_connections", "Connections open now, as Redpanda names it.", "open"),
-    _counter("vectorized_kafka_rpc_connects_total", "Connections admitted, as Redpanda names it.", "admitted"),
-    _counter(
-        "vectorized_kafka_rpc_connections_wait_rate_total",
-        "Connections that waited for a rate limit, as Redpanda names it.",
-        "rate_waits",
-    ),
+    _gauge(f"{_RPC}active_connections", "Connections open now, as Redpanda names it.", "open"),
+    _counter(f"{_RPC}connects", "Connections admitted, as Redpanda names it.", "admitted"),
+    _counter(f"{_RPC}connections_wait_rate", "Connections that waited for a rate, as Redpanda names it.", "rate_waits"),
+    _counter(f"{_RPC}requests_completed", "Kafka requests answered, as Redpanda names it.", "requests"),
+    _counter(f"{_RPC}received_bytes", "Bytes of requests, as Redpanda names it.", "bytes_in"),
+    _counter(f"{_RPC}sent_bytes", "Bytes of responses, as Redpanda names it.", "bytes_out"),
+    _counter(f"{_RPC}corrupted_headers", "Frames that were no request, as Redpanda names it.", "malformed"),
     *(_counter("turnstile_decisions_total", _DECISIONS, f"decisions_{path}", path=path) for path in PATHS),
     *(_gauge("turnstile_tokens", _TOKENS, f"tokens_{state}", state=state) for state in ("in_use", "cached")),
     _gauge("turnstile_pools", "Pools this shard keeps memory for.", "pools"),
@@ -104,33 +106,6 @@ _PER_LISTENER = (
 )
 
 
-class _Page(Collector):
-    """Metric families in the order in which they first occur."""
-
-    def __init__(self) -> None:
-        self._families: dict[str, Metric] = {}
-
-    def add(
-        self,
-        family: type[CounterMetricFamily] | type[GaugeMetricFamily],
-        name: str,
-        help: str,
-        labels: dict[str, str],
-        value: float,
-    ) -> None:
-        found = self._families.get(name)
-        if found is None:
-            found = self._families[name] = family(name, help)
-        found.add_sample(name, labels, value)
-
-    def histogram(self, name: str, help: str, buckets: Sequence[tuple[str, float]], sum_value: float) -> None:
-        """`buckets`: (upper bound, count so far), the last bound being +Inf."""
-        self._families[name] = HistogramMetricFamily(name, help, buckets, sum_value)
-
-    def collect(self) -> Iterator[Metric]:
-        yield from self._families.values()
-
-
 def exposition(
     sampler: Sampler,
     window_s: float,
@@ -144,7 +119,7 @@ def exposition(
     connections the broker's rate does not count; `disk`: of describe_disk."""
     window = sampler.window(window_s)
     now = window[1]
-    page = _Page()
+    page = Page()
     for member in now.slots:
         _add_shard(page, sampler, now, member)
     _add_borrow_times(page, sampler, now)
@@ -154,27 +129,29 @@ def exposition(
     _add_reported(page, gauges)
     if disk is not None:
         _add_disk(page, disk)
-    page.add(GaugeMetricFamily, "turnstile_uptime_seconds", "Seconds since the coordinator started.", {}, uptime_s)
-    return generate_latest(page)
+    page.add(Kind.GAUGE, "turnstile_uptime_seconds", "Seconds since the coordinator started.", {}, uptime_s)
+    return page.render()
 
 
-def _add_shard(page: _Page, sampler: Sampler, now: Sample, member: Member) -> None:
+def _add_shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
     shard = {"broker": str(member[0]), "shard": str(member[1])}
-    refused = sum(sampler.refused(now, None, [member]).values())
-    page.add(
-        CounterMetricFamily, REJECTED, "Connections refused for a limit, as Redpanda names it.", shard, float(refused)
-    )
+    refused = sampler.refused(now, None, [member])
+    for name, help, reasons in (
+        ("connections_rejected", "Connections refused for a cap, as Redpanda names it.", OPEN_LIMIT),
+        ("connections_rejected_rate_limit", "Connections refused for a rate, as Redpanda names it.", RATE_LIMIT),
+    ):
+        page.add(Kind.COUNTER, _RPC + name, help, shard, sum(refused[reason] for reason in reasons))
     for view in _PER_SHARD:
         value = sampler.total(now, view.counter, None, [member]) * view.scale
-        page.add(view.family, view.metric, view.help, {**view.labels, **shard}, value)
+        page.add(view.kind, view.metric, view.help, {**view.labels, **shard}, value)
     for listener in sampler.layout.listeners:
         labels = {"listener": listener, **shard}
         for view in _PER_LISTENER:
             value = sampler.total(now, view.counter, listener, [member])
-            page.add(view.family, view.metric, view.help, {**view.labels, **labels}, value)
+            page.add(view.kind, view.metric, view.help, {**view.labels, **labels}, value)
 
 
-def _add_borrow_times(page: _Page, sampler: Sampler, now: Sample) -> None:
+def _add_borrow_times(page: Page, sampler: Sampler, now: Sample) -> None:
     """How long borrows took, summed over shards."""
     first = sampler.layout.at["rpc"]
     slots = [sum(each[first + n] for each in now.slots.values()) for n in range(BUCKETS + 1)]
@@ -187,7 +164,7 @@ def _add_borrow_times(page: _Page, sampler: Sampler, now: Sample) -> None:
 
 
 def _add_broker(
-    page: _Page,
+    page: Page,
     sampler: Sampler,
     window: tuple[Sample, Sample],
     number: int,
@@ -210,29 +187,31 @@ def _add_broker(
             (f"{_ACCEPT}connection_accept_rate", _ratio(arrived, seconds)),
             (f"{_ACCEPT}connection_accept_throttle_time", _ratio(rise("accept_throttle_ms"), rise("accept_throttles"))),
             (f"{_ACCEPT}ip_connection_accept_throttle_time", _ratio(rise("ip_throttle_ms"), rise("ip_throttles"))),
-            (
-                "kafka_network_acceptor_acceptorblocked_percent",
-                min(1.0, _ratio(rise("blocked_ns") / 1e9 / len(members), seconds)),
-            ),
+            ("turnstile_accept_blocked_ratio", min(1.0, _ratio(rise("blocked_ns") / 1e9 / len(members), seconds))),
         ):
-            page.add(GaugeMetricFamily, name, help_of(name), {**broker, "listener": listener}, value)
+            page.add(Kind.GAUGE, name, help_of(name), {**broker, "listener": listener}, value)
+        blocked_ns = sampler.total(window[1], "blocked_ns", listener, members)
+        page.add(Kind.COUNTER, _BLOCKED, help_of(_BLOCKED), {**broker, "listener": listener}, blocked_ns)
     name = f"{_ACCEPT}broker_connection_accept_rate"
-    page.add(GaugeMetricFamily, name, help_of(name), broker, _ratio(accepted, seconds))
+    page.add(Kind.GAUGE, name, help_of(name), broker, _ratio(accepted, seconds))
 
 
-def _add_disk(page: _Page, disk: Mapping[str, Any]) -> None:
-    """Redpanda's gauges of its data directory."""
+def _add_disk(page: Page, disk: Mapping[str, Any]) -> None:
+    """Redpanda has gauges of its disk on the other page only."""
+    page.add(Kind.GAUGE, "turnstile_disk_size_bytes", "Size of the volume of the data.", {}, disk["total_bytes"])
+    page.add(Kind.GAUGE, "turnstile_disk_free_bytes", "Free space on the volume of the data.", {}, disk["free_bytes"])
     for broker in disk["brokers"]:
         labels = {"broker": str(broker["broker"])}
-        for name, help, value in (
-            ("total_bytes", "Size of the volume of the data.", disk["total_bytes"]),
-            ("free_bytes", "Free space on the volume of the data.", disk["free_bytes"]),
-            ("free_space_alert", "Free space: 0 enough, 2 too little, Produce is refused.", 2 if broker["full"] else 0),
-        ):
-            page.add(GaugeMetricFamily, f"vectorized_storage_disk_{name}", help, labels, value)
+        page.add(
+            Kind.GAUGE,
+            "turnstile_disk_full",
+            "Whether Produce is refused for too little space.",
+            labels,
+            broker["full"],
+        )
 
 
-def _add_reported(page: _Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:
+def _add_reported(page: Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:
     """Gauges that shards report, as they are; the same name and labels from two shards of a broker add up."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for (broker, _), reported in gauges.items():
@@ -242,7 +221,7 @@ def _add_reported(page: _Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None
             key = (name, tuple(sorted({**labels, "broker": str(broker)}.items())))
             found[key] = found.get(key, 0.0) + value
     for (name, named), value in sorted(found.items()):
-        page.add(GaugeMetricFamily, name, help_of(name), dict(named), value)
+        page.add(Kind.GAUGE, name, help_of(name), dict(named), value)
 
 
 def _ratio(part: float, whole: float) -> float:

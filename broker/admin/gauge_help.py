@@ -14,9 +14,10 @@ _HELP = {
     f"{_SOCKET_SERVER}ip_connection_accept_throttle_time": (
         "Average delay of connections over the rate of their IP, in milliseconds (KIP-612)."
     ),
-    "kafka_network_acceptor_acceptorblocked_percent": (
-        "Share of time that accepting was blocked, 0 to 1 (AcceptorBlockedPercent)."
+    "kafka_network_acceptor_acceptorblockedpercent_count": (
+        "Nanoseconds for which accepting was blocked (the count of AcceptorBlockedPercent)."
     ),
+    "turnstile_accept_blocked_ratio": "Share of time that accepting was blocked, within the quota window.",
     "kafka_server_request_exempt_request_time": (
         "Handler time of requests that no quota throttles, in percent of one thread (KIP-124)."
     ),
@@ -26,17 +27,11 @@ _HELP = {
     "kafka_server_sharesessioncache_sharepartitionscount": "Partitions of these share sessions (KIP-932).",
     "turnstile_share_partitions": "Partitions of share groups that the shard keeps the state of.",
     "kafka_server_client_metrics_instance_count": "Client instances whose telemetry the shard knows (KIP-714).",
-    "kafka_server_produce_byte_rate": "Bytes produced per second by a client under a quota.",
-    "kafka_server_fetch_byte_rate": "Bytes fetched per second by a client under a quota.",
-    "kafka_server_request_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",
-    "kafka_server_controllermutation_tokens": "Tokens left in the bucket of a client's mutation quota (KIP-599).",
-    "kafka_server_controllermutation_mutation_rate": "Partition mutations per second of a client (KIP-599).",
-    **{
-        f"kafka_server_{bean}_throttle_time": f"Average throttle time of a client by its {quota} quota, in milliseconds."
-        for bean, quota in (
-            ("produce", "produce"), ("fetch", "fetch"), ("request", "request"), ("controllermutation", "mutation"),
-        )
-    },
+    "kafka_server_quota_byte_rate": "Bytes produced or fetched per second by a client under a quota, by `resource`.",
+    "kafka_server_quota_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",
+    "kafka_server_quota_tokens": "Tokens left in the bucket of a client's mutation quota (KIP-599).",
+    "kafka_server_quota_mutation_rate": "Partition mutations per second of a client (KIP-599).",
+    "kafka_server_quota_throttle_time": "Average throttle time of a client in milliseconds, by the quota `resource`.",
     **{
         f"kafka_server_{bean}_queue_size": f"Channels muted by the {quota} quota (the delay queue's size)."
         for bean, quota in (

@@ -28,7 +28,7 @@
     POST /v1/reset                                       {"config_version": N}: as the cluster was when it started; needs
                                                          the header x-turnstile-who
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
-    GET  /metrics, /healthz, /
+    GET  /metrics, /public_metrics, /healthz, /
 
 A change is answered when it is in force on every shard. broker/admin/guard.py says which callers may make one.
 """
@@ -84,6 +84,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/shards", api.shards),
         Route("/v1/live", api.live),
         Route("/metrics", api.metrics),
+        Route("/public_metrics", api.public_metrics),
         Route("/v1/users", api.get_users, methods=["GET"]),
         Route("/v1/users", api.put_user, methods=["PUT"]),
         Route("/v1/faults", api.get_faults, methods=["GET"]),

@@ -9,17 +9,13 @@ from typing import Any
 from broker.admin.images import Images
 from broker.admin.sampler import Member
 
-_RATE_OF = {
-    "produce": "byte_rate",
-    "fetch": "byte_rate",
-    "request": "request_time",
-    "controllermutation": "mutation_rate",
-}
+_PREFIX = "kafka_server_quota_"
+_RATES = ("byte_rate", "request_time", "mutation_rate")
 _QUOTA_OF = {
-    "produce": "producer_byte_rate",
-    "fetch": "consumer_byte_rate",
-    "request": "request_percentage",
-    "controllermutation": "controller_mutation_rate",
+    "Produce": "producer_byte_rate",
+    "Fetch": "consumer_byte_rate",
+    "Request": "request_percentage",
+    "ControllerMutation": "controller_mutation_rate",
 }
 _Key = tuple[int, str, str, str]
 """Broker, bean, user, client-id."""
@@ -39,13 +35,13 @@ def throttled_clients(
     throttles: dict[_Key, float] = {}
     for (broker, _), reported in gauges.items():
         for name, labels, value in reported:
-            bean, _, attribute = str(name).removeprefix("kafka_server_").partition("_")
-            if bean not in _QUOTA_OF or "client_id" not in labels:
+            if not str(name).startswith(_PREFIX):
                 continue
-            key = (broker, bean, labels["user"], labels["client_id"])
+            attribute = str(name).removeprefix(_PREFIX)
+            key = (broker, labels["resource"], labels.get("user", ""), labels.get("clientId", ""))
             if attribute == "throttle_time" and value > 0 and math.isfinite(value):
                 throttles[key] = max(value, throttles.get(key, 0.0))
-            elif attribute == _RATE_OF[bean]:
+            elif attribute in _RATES:
                 values[key] = values.get(key, 0.0) + value
     ranked = sorted(throttles.items(), key=lambda item: (-item[1], item[0]))[:most]
     return [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in ranked]

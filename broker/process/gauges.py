@@ -1,7 +1,8 @@
 """The gauges of /metrics that only a shard can compute: rates of the clients metered at home here, and queues.
 
-Names are those of Kafka's JMX beans as the Prometheus exporter spells them: kafka.server:type=Produce,user=,client-id=
-becomes kafka_server_produce_byte_rate{user,client_id}. At most MOST clients are shown, those idle for an hour not at all;
+Names are those of Kafka's JMX beans as the exporter's example rules spell them: the attribute byte-rate of
+kafka.server:type=Produce,user=,client-id= becomes kafka_server_quota_byte_rate{resource="Produce",user,clientId}, and a user or
+client id that the quota does not tell apart is no label. At most MOST clients are shown, those idle for an hour not at all;
 a name of more than LONGEST_KNOWN characters is shown as its beginning and a digest (shards/limits/short_names.py).
 """
 
@@ -15,29 +16,33 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUES
 from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
 
 MOST = 200
-_BEANS = {
-    PRODUCE: ("produce", "byte_rate"),
-    FETCH: ("fetch", "byte_rate"),
-    REQUEST: ("request", "request_time"),
-    MUTATION: ("controllermutation", "tokens"),
-}
+QUOTA = "kafka_server_quota_"
+BEANS = {PRODUCE: "Produce", FETCH: "Fetch", REQUEST: "Request", MUTATION: "ControllerMutation"}
+"""The type of Kafka's MBean for each kind of quota, which is the label `resource`."""
+ATTRIBUTES = {PRODUCE: "byte_rate", FETCH: "byte_rate", REQUEST: "request_time", MUTATION: "tokens"}
 
 
 def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[Any]]:
     """[[metric name, {label: value}, number]]."""
-    told: list[list[Any]] = [[f"kafka_server_{_BEANS[kind][0]}_queue_size", {}, muted.sizes[kind]] for kind in KINDS]
+    told: list[list[Any]] = [
+        [f"kafka_server_{BEANS[kind].lower()}_queue_size", {}, muted.sizes[kind]] for kind in KINDS
+    ]
     exempt = meters.exempt_percent()
     if exempt is not None:
         told.append(["kafka_server_request_exempt_request_time", {}, exempt])
     for user, client_id, rate in meters.mutation_rates(MOST):
-        told.append(["kafka_server_controllermutation_mutation_rate", {"user": user, "client_id": client_id}, rate])
+        told.append([f"{QUOTA}mutation_rate", _labels(MUTATION, user, client_id), rate])
     for kind, user, client_id, value, throttle_ms in meters.describe(MOST):
-        bean, attribute = _BEANS[kind]
-        labels = {"user": user, "client_id": client_id}
-        told.append([f"kafka_server_{bean}_{attribute}", labels, value])
+        labels = _labels(kind, user, client_id)
+        told.append([f"{QUOTA}{ATTRIBUTES[kind]}", labels, value])
         if throttle_ms is not None:
-            told.append([f"kafka_server_{bean}_throttle_time", labels, throttle_ms])
+            told.append([f"{QUOTA}throttle_time", labels, throttle_ms])
     return told
+
+
+def _labels(kind: str, user: str, client_id: str) -> dict[str, str]:
+    named = {"user": user, "clientId": client_id}
+    return {"resource": BEANS[kind], **{label: name for label, name in named.items() if name}}
 
 
 class ShardGauges:

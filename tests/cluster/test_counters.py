@@ -55,6 +55,6 @@ def test_every_metric_says_what_it_is(tmp_path):
         sock.sendall(produce("c", "t", 0, batch(b"x")))
         assert produced(answer(sock)).error == 0
         helps = {family.name: family.documentation for family in cluster.metrics()}
-    assert {"kafka_server_produce_byte_rate", "kafka_server_request_exempt_request_time"} <= helps.keys()
+    assert {"kafka_server_quota_byte_rate", "kafka_server_request_exempt_request_time"} <= helps.keys()
     nothing_more = [name for name, told in helps.items() if told.strip(".").lower() == name.replace("_", " ")]
     assert nothing_more == [] and not any("reported by" in told.lower() for told in helps.values())

@@ -35,12 +35,12 @@ def test_below_the_limit_produce_fails_and_the_log_metrics_and_status_say_why(tm
         refused = [until(partial(refusal, cluster), what="Produce is refused") for _ in range(8)]
         assert all("storage_min_free_bytes" in message for message in refused)
         assert "broker 0 refuses Produce: less than the 1073741824.0 GiB" in cluster.turnstile("status")
-        assert cluster.metric("vectorized_storage_disk_free_space_alert", broker="0") == 2
-        assert cluster.metric("vectorized_storage_disk_free_bytes") > 0
+        assert cluster.metric("turnstile_disk_full", broker="0") == 1
+        assert cluster.metric("turnstile_disk_free_bytes") > 0
         until(lambda: "produce is refused" in cluster.errors.read_text(), what="the line in the log")
         cluster.unset("storage_min_free_bytes")
         until(lambda: produced(cluster).error_code == codes.NONE, what="Produce is taken again")
-        assert cluster.metric("vectorized_storage_disk_free_space_alert", broker="0") == 0
+        assert cluster.metric("turnstile_disk_full", broker="0") == 0
 
 
 def test_by_default_a_topic_keeps_what_kafkas_would(tmp_path):

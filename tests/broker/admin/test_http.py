@@ -189,8 +189,14 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
     counters.borrowed(80_000)
     counters.accept_delayed("EXTERNAL", 250)
     counters.add("throttle_ms_producer_byte_rate", 40)
+    counters.refused("EXTERNAL", "core_rate")
     api.cluster.answers["describe_gauges"] = lambda member: [["kafka_server_quota_tokens", {"user": 'a"\n'}, 1.5]]
-    families = {family.name: family for family in text_string_to_metric_families(await api.get("/metrics"))}
+    text = await api.get("/metrics")
+    assert "# TYPE vectorized_kafka_rpc_connections_rejected counter\n" in text
+    assert 'vectorized_kafka_rpc_connections_rejected{broker="0",shard="0"} 1.0\n' in text
+    assert 'vectorized_kafka_rpc_connections_rejected_rate_limit{broker="0",shard="0"} 1.0\n' in text
+    # The parser adds _total to every counter, as OpenMetrics demands.
+    families = {family.name: family for family in text_string_to_metric_families(text)}
     samples = {(s.name, tuple(sorted(s.labels.items()))): s.value for f in families.values() for s in f.samples}
     shard = (("broker", "0"), ("shard", "0"))
     assert samples["vectorized_kafka_rpc_connections_rejected_total", shard] == 1
@@ -216,7 +222,7 @@ async def test_metrics_are_in_the_format_and_under_the_names_people_graph(api):
         "turnstile_decisions",
         "turnstile_reclaims",
     } <= families.keys()
-    assert "kafka_network_acceptor_acceptorblocked_percent" in families
+    assert "kafka_network_acceptor_acceptorblockedpercent_count" in families
     assert not [key for key, value in samples.items() if math.isnan(value)], "the average of nothing is 0"
     assert families["kafka_server_socket_server_metrics_connection_accept_rate"].documentation.startswith("Connections")
 
@@ -285,12 +291,12 @@ async def test_all_rates_of_an_answer_are_over_one_window(api):
 
 
 async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(api):
-    alice = {"user": "alice", "client_id": ""}
-    idle = {"user": "", "client_id": "idle"}
+    alice = {"resource": "Produce", "user": "alice"}
+    idle = {"resource": "Fetch", "clientId": "idle"}
     api.cluster.answers["describe_gauges"] = lambda member: [
-        ["kafka_server_produce_byte_rate", alice, 100.0],
-        ["kafka_server_produce_throttle_time", alice, 250.0 + member[1]],
-        ["kafka_server_fetch_throttle_time", idle, float("nan")],
+        ["kafka_server_quota_byte_rate", alice, 100.0],
+        ["kafka_server_quota_throttle_time", alice, 250.0 + member[1]],
+        ["kafka_server_quota_throttle_time", idle, float("nan")],
         ["kafka_server_produce_queue_size", {}, 3],
     ]
     api.admin.counters[0, 0].throttled("producer_byte_rate", 250)

@@ -13,7 +13,7 @@ from shards.quotas.sharded_quotas import ShardedQuotas
 
 
 def gauges(now_ms, *, charges=(), exempt_ms=0.0, quotas=None):
-    """{(name, user, client-id): value} after these charges."""
+    """{(name, resource, user, client-id): value} after these charges."""
     image = ClusterImage(0)
     delta = [["quota", key_of_entity(entity), values] for entity, values in (quotas or {}).items()]
     image.apply(1, delta)
@@ -23,13 +23,16 @@ def gauges(now_ms, *, charges=(), exempt_ms=0.0, quotas=None):
         meters.charge(*charge, strict=True) if charge[0] == MUTATION else meters.charge(*charge)
     meters.record_exempt(exempt_ms)
     told = describe_gauges(meters, Muted(None))
-    return {(name, labels.get("user"), labels.get("client_id")): value for name, labels, value in told}
+    return {
+        (name, labels.get("resource"), labels.get("user"), labels.get("clientId")): value
+        for name, labels, value in told
+    }
 
 
 def test_without_quotas_there_are_only_empty_queues():
     told = gauges(1000, charges=[(PRODUCE, "alice", "app", 100)], exempt_ms=5)
     assert set(told.values()) == {0}
-    assert {name for name, _, _ in told} == {
+    assert {name for name, *_ in told} == {
         "kafka_server_produce_queue_size",
         "kafka_server_fetch_queue_size",
         "kafka_server_request_queue_size",
@@ -43,19 +46,19 @@ def test_rates_and_throttle_times_of_a_client():
         charges=[(PRODUCE, "alice", "app", 20_000)],
         quotas={(("client-id", "app"), ("user", "alice")): {PRODUCE: 1000.0}},
     )
-    assert told["kafka_server_produce_byte_rate", "alice", "app"] == 2000.0
-    assert told["kafka_server_produce_throttle_time", "alice", "app"] == 10_000
+    assert told["kafka_server_quota_byte_rate", "Produce", "alice", "app"] == 2000.0
+    assert told["kafka_server_quota_throttle_time", "Produce", "alice", "app"] == 10_000
 
 
 def test_mutations_and_what_is_left_of_them():
     told = gauges(1000, charges=[(MUTATION, "", "admin", 44)], quotas={(("client-id", "admin"),): {MUTATION: 10.0}})
-    assert told["kafka_server_controllermutation_mutation_rate", "", "admin"] == 4.4
-    assert told["kafka_server_controllermutation_tokens", "", "admin"] == 66.0
+    assert told["kafka_server_quota_mutation_rate", "ControllerMutation", None, "admin"] == 4.4
+    assert told["kafka_server_quota_tokens", "ControllerMutation", None, "admin"] == 66.0
 
 
 def test_exempt_requests_are_measured_while_request_time_is():
     told = gauges(1000, exempt_ms=100, quotas={(("client-id", "app"),): {REQUEST: 50.0}})
-    assert told["kafka_server_request_exempt_request_time", None, None] == 1.0  # 10 % of a second, over 10 s
+    assert told["kafka_server_request_exempt_request_time", None, None, None] == 1.0  # 10 % of a second, over 10 s
 
 
 class Log(list):

@@ -64,7 +64,7 @@ def produce_beyond_a_quota(bootstrap: str, cluster: Cluster) -> dict[str, float]
     rates = {}
     for family in cluster.metrics():
         for sample in family.samples:
-            if sample.name == "kafka_server_produce_byte_rate" and sample.labels["client_id"] == "app":
+            if sample.name == "kafka_server_quota_byte_rate" and sample.labels["clientId"] == "app":
                 rates[sample.labels["broker"]] = sample.value
     for row in told:  # the window moves on between the two questions
         assert abs(row["rates"]["producer_byte_rate"] / rates[str(row["broker"])] - 1) < 0.3
