@@ -19,7 +19,7 @@ from broker.admin.sampler import Member, Sample, Sampler
 from broker.admin.text_format import Kind, Page
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, RECORDED
-from shards.quotas.sharded_quotas import KINDS
+from shards.quotas.meters import KINDS
 
 Gauge = Sequence[Any]
 """[name, {label: value}, number], from a shard's describe_gauges."""

@@ -16,7 +16,7 @@ import trio
 
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
-from shards.quotas.sharded_quotas import KINDS
+from shards.quotas.meters import KINDS
 
 Member = tuple[int, int]  # broker, shard
 KEPT = 300

@@ -51,7 +51,9 @@ class Mutations:
 
     async def _record(self, call: Call, partitions: int, *, strict: bool) -> RecordedCharge:
         charged = self._meters.charge(MUTATION, call.user, call.client_id or "", partitions, strict=strict)
-        return await charged if isinstance(charged, Deferred) else charged
+        recorded = await charged if isinstance(charged, Deferred) else charged
+        call.stand_in |= recorded.stand_in
+        return recorded
 
 
 class Bill:

@@ -34,7 +34,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("port", "int", "client port"),
     Column("listener", "string", "listener name"),
     Column(
-        "reason", "string", "refused: one of REASONS; closed: which side ended it; fault: its kind; request: its error"
+        "reason",
+        "string",
+        "refused: one of REASONS; closed: which side ended it; throttled: stand_in; fault: its kind; request: its error",
     ),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
@@ -74,6 +76,9 @@ REASONS: tuple[str, ...] = (
     "fd_limit",
     "shard_unavailable",
 )
+
+STAND_IN = "stand_in"
+"""The reason of a `throttled` event that a stand-in of the quota's home decided."""
 
 CODE_OF_KIND: dict[str, int] = {kind: code for code, kind in enumerate(KINDS, start=1)}
 """The byte a kind is in a spool record. 0 is no kind, so that a file's tail of zeros is never an event."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from broker.journal import spool
 from broker.journal.live_segment import LiveSegment
-from broker.journal.schema import CODE_OF_KIND, COORDINATOR
+from broker.journal.schema import CODE_OF_KIND, COORDINATOR, STAND_IN
 
 ROW = spool.ROW
 BUFFER_ROWS = 4096
@@ -44,7 +44,7 @@ _EVENT = spool.EVENT.pack_into
 _ADMITTED = struct.Struct("<BBHHH12x4xqq8x8xfI").pack_into
 _REFUSED = struct.Struct("<BBHHHH6xH2x4xqq8xdfI").pack_into
 _CLOSED = struct.Struct("<BBHHHHHH6x4xqqq8xf4x").pack_into
-_THROTTLED = struct.Struct("<BBHHH2xHHHH2xiqqqd4xI").pack_into
+_THROTTLED = struct.Struct("<BBHHHHHHHH2xiqqqd4xI").pack_into
 _MOVED = struct.Struct("<BB16xH4xq24x4xI").pack_into
 _K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED = (
     CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled")
@@ -168,9 +168,10 @@ class JournalWriter:
         limit_value: float,
         version: int,
         at_ms: int,
+        stand_in: bool = False,
     ) -> None:
         """A quota of the kind `limit` recorded `amount` for a request at `at_ms` (0: now), and delays the client for
-        `throttle_ms`, which may be 0."""
+        `throttle_ms`, which may be 0; `stand_in`: a stand-in of its home did."""
         end = self._end
         if end >= self._capacity:
             self.flush()
@@ -178,15 +179,16 @@ class JournalWriter:
         ids = self._ids
         try:
             _THROTTLED(
-                self._buffer, end, _K_THROTTLED, _F_THROTTLED, port, ids[ip], ids[listener], ids[user], ids[client_id],
-                ids[api], ids[limit], min(throttle_ms, _MAX_THROTTLE_MS), at_ms * 1_000_000 or _clock(), conn, amount,
-                limit_value, version,
+                self._buffer, end, _K_THROTTLED, _F_THROTTLED, port, ids[ip], ids[listener],
+                ids[STAND_IN] if stand_in else 0, ids[user], ids[client_id], ids[api], ids[limit],
+                min(throttle_ms, _MAX_THROTTLE_MS), at_ms * 1_000_000 or _clock(), conn, amount, limit_value, version,
             )  # fmt: skip
         except KeyError:
-            self._learn(ip, listener, user, client_id, api, limit)
+            self._learn(ip, listener, STAND_IN, user, client_id, api, limit)
             return self.throttled(
-                conn, ip, port, listener, user, client_id, api, amount, throttle_ms, limit, limit_value, version, at_ms
-            )
+                conn, ip, port, listener, user, client_id, api, amount, throttle_ms, limit, limit_value, version, at_ms,
+                stand_in,
+            )  # fmt: skip
         self._end = end + ROW
         return None
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from broker.journal.schema import REASONS
-from shards.quotas.sharded_quotas import KINDS
+from shards.quotas.meters import KINDS
 
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""

@@ -13,7 +13,8 @@ from typing import Any
 from broker.runtime.shard_context import ShardContext
 from broker.serve.muted import Muted
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.quotas.sharded_quotas import KINDS, ShardedQuotas
+from shards.quotas.meters import KINDS
+from shards.quotas.sharded_quotas import ShardedQuotas
 
 MOST = 200
 QUOTA = "kafka_server_quota_"

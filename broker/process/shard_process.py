@@ -109,6 +109,8 @@ class ShardProcess:
             call=self._call,
             now_ms=lambda: self.context.poller.clock_ns() // 1_000_000,
             touch=self.context.poller.touch,
+            after=self.context.timers.after,
+            mistaken=self.context.log.call_mistaken,
         )
         self.throttling = Throttling(self.meters, self.context.image, self.context.journal, self.context.counters)
         self.connections = OpenConnections(self.context.image, self.context.poller)
@@ -273,6 +275,7 @@ class ShardProcess:
         mesh.serve("describe_faults", lambda peer: {} if self._faults is None else self._faults.describe())
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
+        self.meters.await_peers()
         self.acceptors.eviction.serve_on(mesh.serve)
         self.turns = Turns(spawn)
         self.kafka = Kafka(
@@ -332,12 +335,14 @@ class ShardProcess:
         if peer.broker == self.broker:
             self.context.tokens.peer_up(key, peer.epoch)
             self.acceptors.peer_up(key)
+            self.meters.publications.greet(key)
 
     def _peer_lost(self, key: Any, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(key)
             self.acceptors.peer_down(key)
+            self.meters.peer_lost(key)
         elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
 

@@ -26,6 +26,7 @@ class Call:
         "most_bytes",
         "mutations",
         "port",
+        "stand_in",
         "throttle_ms",
         "user",
         "withheld",
@@ -56,6 +57,7 @@ class Call:
         self.encoded: Encoded | None = None  # the response, if it was encoded aside
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
+        self.stand_in = False  # whether any of them was charged by a stand-in of the quota's home
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
         self.may_read: Callable[[str], bool] | None = None  # whether the client may read a topic; None: any

@@ -25,7 +25,8 @@ from broker.serve.channel import Channel
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
-from shards.quotas.sharded_quotas import KINDS, RecordedCharge, ShardedQuotas
+from shards.quotas.meters import KINDS
+from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 
 _PRODUCE, _FETCH, _SHARE_FETCH = 0, 1, 78
 FETCHES = (_FETCH, _SHARE_FETCH)
@@ -108,12 +109,14 @@ class Throttling:
         throttles are taken back."""
         answers = [recorded] if isinstance(recorded, RecordedCharge) else recorded
         worst_kind, worst_ms = "", 0
-        for (kind, amount), (_, throttle_ms, at_ms) in zip(asked, answers, strict=True):
-            self._tell(channel, call, kind, amount, throttle_ms, at_ms)
-            if throttle_ms > worst_ms:
-                worst_kind, worst_ms = kind, throttle_ms
+        for (kind, amount), charged in zip(asked, answers, strict=True):
+            self._tell(channel, call, kind, amount, charged)
+            if charged.throttle_ms > worst_ms:
+                worst_kind, worst_ms = kind, charged.throttle_ms
         if call.mutations or call.throttle_ms:
-            self._tell(channel, call, MUTATION, call.mutations, call.throttle_ms, 0)
+            self._tell(
+                channel, call, MUTATION, call.mutations, RecordedCharge(True, call.throttle_ms, 0, call.stand_in)
+            )
             if call.throttle_ms > worst_ms:
                 worst_kind, worst_ms = MUTATION, call.throttle_ms
         if not worst_ms:
@@ -157,8 +160,9 @@ class Throttling:
         moved = len(encoded or b"") if call.api_key in FETCHES else size
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
-    def _tell(self, channel: Channel, call: Call, kind: str, amount: float, throttle_ms: int, at_ms: int) -> None:
+    def _tell(self, channel: Channel, call: Call, kind: str, amount: float, charged: RecordedCharge) -> None:
         """Journals the amount that a client's quota recorded: also without a delay, so that its windows can be checked."""
+        throttle_ms = charged.throttle_ms
         if not throttle_ms and (kind == REQUEST or not amount):
             return
         limit = self._meters.limit(kind, call.user, call.client_id or "")
@@ -168,7 +172,7 @@ class Throttling:
             self._counters.throttled(kind, throttle_ms)
         self._journal.throttled(
             channel.id, channel.ip, channel.port, channel.listener, call.user, call.client_id, apis.api_name(call.api_key),
-            int(amount), throttle_ms, kind, limit, self._image.version, at_ms,
+            int(amount), throttle_ms, kind, limit, self._image.version, charged.at_ms, charged.stand_in,
         )  # fmt: skip
 
 

@@ -85,6 +85,10 @@ class _ClientQuotaManager(Generic[Sensor]):
         """Drop the sensor of one key if nothing was recorded in it for `idle_ms`; whether it was."""
         return self.places.expire(key, now_ms=now_ms, idle_ms=idle_ms)
 
+    def units(self, amount: float) -> float:
+        """An amount in the sensor's own unit."""
+        return amount
+
     def _resolve(self, user: str, client_id: str, now_ms: int) -> tuple[Sensor, float | None]:
         """The sensor and the limit of a client, looked up anew after a change of any quota."""
         if self._version != self.table.version or len(self._known) >= MOST_KNOWN:
@@ -118,6 +122,10 @@ class ProduceQuotaManager(_ClientQuotaManager[Rate]):
         """Count without asking (Kafka's recordNoThrottle): the next `record` takes it into account."""
         if self.table.in_use:
             self._resolve(user, client_id, now_ms)[0].record(amount, now_ms=now_ms)
+
+    def insert(self, key: Key, amount: float, *, at_ms: int, now_ms: int) -> None:
+        """Count what another shard recorded under a key at `at_ms`, in the sensor's own unit."""
+        self.places.take(key, now_ms=now_ms).insert(amount, at_ms=at_ms, now_ms=now_ms)
 
     def rate(self, user: str, client_id: str, *, now_ms: int) -> float:
         """The current rate of this client's key, per second; 0.0 if nothing is recorded."""
@@ -154,11 +162,15 @@ class ClientRequestQuotaManager(ProduceQuotaManager):
 
     def record(self, user: str, client_id: str, amount: float, *, now_ms: int) -> Charged:
         """Count `amount` milliseconds of handler time, to the nanosecond."""
-        return super().record(user, client_id, java_round(amount * 1e6) * _PERCENT_PER_NANO, now_ms=now_ms)
+        return super().record(user, client_id, self.units(amount), now_ms=now_ms)
 
     def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
         """Count milliseconds without asking, as Kafka does with the network thread's share."""
-        super().record_unthrottled(user, client_id, java_round(amount * 1e6) * _PERCENT_PER_NANO, now_ms=now_ms)
+        super().record_unthrottled(user, client_id, self.units(amount), now_ms=now_ms)
+
+    def units(self, amount: float) -> float:
+        """Milliseconds in percent of one thread for a second."""
+        return java_round(amount * 1e6) * _PERCENT_PER_NANO
 
 
 class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
@@ -174,7 +186,7 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
         if not self.table.in_use:
             return WITHIN
         bucket, limit = self._resolve(user, client_id, now_ms)
-        quota = float(LONG_MAX) if limit is None else limit  # what Kafka refills an unlimited client's bucket with
+        quota = _refill_per_s(limit)
         if not strict:
             throttle = bucket.charge(amount, quota, now_ms=now_ms)
             return Charged(True, throttle) if throttle else WITHIN
@@ -184,6 +196,11 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
         bucket.record(amount, quota, now_ms=now_ms)
         return WITHIN
 
+    def insert(self, key: Key, amount: float, *, at_ms: int, now_ms: int) -> None:
+        """Take the tokens that another shard took under a key at `at_ms`; now, if this bucket was refilled since."""
+        bucket = self.places.take(key, now_ms=now_ms)
+        bucket.record(amount, _refill_per_s(self.table.limit(key)), now_ms=max(at_ms, bucket.idle_since_ms()))
+
     def tokens(self, user: str, client_id: str, *, now_ms: int) -> float | None:
         """Tokens left for this client's key; None without a quota."""
         match = self.table.match(user, client_id)
@@ -191,3 +208,8 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
             return None
         bucket = self.sensors.get(match.key)
         return (TokenBucket(self.window) if bucket is None else bucket).peek(match.limit, now_ms=now_ms)
+
+
+def _refill_per_s(limit: float | None) -> float:
+    """The tokens a second of a bucket: Kafka refills that of an unlimited client, too."""
+    return float(LONG_MAX) if limit is None else limit

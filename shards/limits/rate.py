@@ -83,6 +83,35 @@ class Rate:
             return 0
         return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
 
+    def insert(self, amount: float, *, at_ms: int, now_ms: int) -> None:
+        """Count what another meter recorded at `at_ms`, by now or long before; nothing if it is obsolete.
+
+        It goes into the sample under way at `at_ms`, or begins one there. Where the next sample begins too soon after it, it
+        goes into that, and may count for a sample's length longer.
+        """
+        samples, size_ms = self.window
+        if at_ms <= now_ms - (samples + 1) * size_ms:
+            return
+        if at_ms >= max(self._last, default=at_ms):
+            self.charge(amount, None, now_ms=at_ms)  # as it was recorded there
+            return
+        starts, at = self._starts, self._at
+        order = sorted((i for i, value in enumerate(self._values) if value and i != at), key=starts.__getitem__)
+        order.append(at)
+        earlier = [i for i in order if starts[i] <= at_ms]
+        index = earlier[-1] if earlier and (at_ms - starts[earlier[-1]] < size_ms or earlier[-1] == at) else None
+        if index is None:
+            index = order[len(earlier)]
+            if starts[index] - at_ms >= size_ms and len(order) <= samples:
+                self._begin_sample(order, len(earlier), amount, at_ms)
+                return
+            if self._last[index] - at_ms < size_ms:
+                starts[index] = at_ms
+        self._values[index] += amount
+        self._last[index] = max(self._last[index], at_ms)
+        self._whole = self._whole and amount.__class__ is int
+        self._derive()
+
     def undo(self, amount: float, *, at_ms: int) -> None:
         """Take back what was recorded at `at_ms` out of the sample it went into; nothing if that one counts no more.
 
@@ -149,6 +178,21 @@ class Rate:
         else:
             values[self._at] = 0
             self._starts[self._at] = self._last[self._at] = now_ms
+
+    def _begin_sample(self, order: list[int], place: int, amount: float, at_ms: int) -> None:
+        """Puts a sample of its own before that of a `place` in `order`, which has those with something in them by their start,
+        and at last the current one. Empty samples are overwritten first, or make room."""
+        ring = [(self._values[i], self._starts[i], self._last[i]) for i in order]
+        ring.insert(place, (amount, at_ms, at_ms))
+        empty = [i for i in range(len(self._values)) if i not in order]
+        room = self.window.samples + 1 - len(ring)
+        ring[:0] = [(0, self._starts[i], self._last[i]) for i in empty[:room]]
+        self._values = [value for value, _, _ in ring]
+        self._starts = [start for _, start, _ in ring]
+        self._last = [last for _, _, last in ring]
+        self._at = len(ring) - 1
+        self._whole = self._whole and amount.__class__ is int
+        self._derive()
 
     def _clear(self, now_ms: int) -> None:
         """R2, for every sample, the current one too."""

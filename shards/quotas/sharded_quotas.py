@@ -2,85 +2,93 @@
 
 Each (user, client-id) that is metered under one key has one sensor, at the home of that key. Every other shard asks the
 home for each request it charges, so a client on many connections of many shards is limited as one, to the byte. No
-grants are handed out ahead: a request that is charged is about to be answered, and a call to another process is small
-beside it, while a grant would have to be taken back before the throttle that is reported could be the right one. All that
-a pass of the loop charges at one home is one call.
+grants are handed out ahead: they would have to be taken back before the throttle that is reported could be the right one.
+All that a pass of the loop charges at one home is one call.
 
-Q1  While no quota of a kind was ever set, a request costs one look at a flag.
-Q2  The sensor of a key lives on one shard only. A shard that starts again begins with empty sensors, as a broker does.
-Q3  A changed quota holds for the first request charged after the change has returned.
-Q4  A sensor that was not used for an hour is dropped at the next turn over all sensors. A turn looks at EXPIRED_AT_ONCE of
-    them at a time, so that it never stops the loop for long.
-Q5  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py, what is told of a
-    client with its sensor, look-ups by MOST_KNOWN. A name in a call to a home is at most LONGEST_KNOWN characters long.
+**Stand-ins.** While a home is away (attendance.py: its link is lost, or it did not answer within ANSWER_WITHIN_MS), the shard
+that a request came to decides the charge itself: with its own sensor of that key, by the same arithmetic. What that sensor
+knows of the others' decisions it has from their histories (history.py): a home tells all other shards when 1/UNTOLD_SHARE of
+what a quota lets pass at once is untold, a stand-in of each charge. A home that is back is told first and asked then, so its
+window goes on from what the stand-ins recorded. A shard that starts is told everything before it decides anything, but
+waits no longer than STARTING_MS for that.
+
+The most that one Kafka meter lets pass without a throttle in any span of `quota.window.num` windows is
+M = quota * (num + 1) * size (mutations: quota * 2 * num * size).
+
+never_unlimited     every charge under a quota is recorded, and answered by Kafka's arithmetic, within ANSWER_WITHIN_MS
+one_meter           while all homes are attended, what passes is what one meter lets pass: M
+knows_the_others    what a shard decides by lacks of another's decisions at most that one's untold share, M / UNTOLD_SHARE, and
+                    what is on its way to it; so what passes in a span is at most M + (shards - 1) * M / UNTOLD_SHARE, and
+                    what several shards decide within one message's time of each other
+one_more_each       whatever is stopped, killed or cut off: no shard lets more than M pass in a span, so all together no more
+                    than M for each shard; a shard that starts is told what it let pass before, if another shard is up
+counted_at_least    an amount is recorded once; twice only if a home's answer took longer than ANSWER_WITHIN_MS - STALE_AFTER_MS
+                    to arrive, or its link broke between. Lost with a shard that dies is only what it had not told.
+
+When all shards of a broker end at once, windows start empty, as a Kafka broker's do. Before a key has a quota, its use is
+known to its home alone.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
-from shards.limits.average import Average
-from shards.limits.client_quota_managers import (
-    FETCH,
-    MOST_KNOWN,
-    MUTATION,
-    PRODUCE,
-    REQUEST,
-    Charged,
-    ClientRequestQuotaManager,
-    ControllerMutationQuotaManager,
-    FetchQuotaManager,
-    ProduceQuotaManager,
-)
 from shards.limits.precedence import Key, QuotaTable
-from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
-from shards.limits.short_names import LONGEST_KNOWN, short_name
+from shards.limits.rate import Window
+from shards.limits.short_names import short_name
 from shards.mesh.deferred import Deferred, MaybeDeferred
-from shards.tokens.homes import home_of
+from shards.quotas.attendance import STALE_AFTER_MS, Asked, Attendance
+from shards.quotas.history import History, Place
+from shards.quotas.meters import EXPIRED_AT_ONCE, Meters
+from shards.quotas.publications import TELL, Call, Publications
 
-KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
-_METHOD = "charge"
-EXPIRED_AT_ONCE: Final = 2000
+_CHARGE: Final = "charge"
 MOST_IN_A_CALL: Final = 500
 """Charges: with the longest names of clients they are far from the length of a frame."""
-
-Call = Callable[..., Deferred[Any]]
-"""mesh.call: (peer, method, *args) -> value."""
-
-_Asked = tuple[Deferred["RecordedCharge"], tuple[str, str, str, float, bool]]
-"""Who waits, and for what: kind, user, client-id, amount, strict."""
-
-_Client = tuple[int, float | None]
-"""The shard at which a client is metered, and its quota."""
+UNTOLD_SHARE: Final = 50
+"""A home keeps a fiftieth of what a quota lets pass at once to itself: with Kafka's windows, 200 ms worth of the quota."""
+STARTING_MS: Final = 500
+"""A shard that starts waits so long at most to be told by the others."""
+_LATE_MS: Final = 50
+"""A timer that comes so late says that this shard was held up, not the home: what has arrived meanwhile is read first."""
 
 
 class RecordedCharge(NamedTuple):
-    """A Charged, and when its home recorded it (ms); 0: nothing was recorded."""
+    """The answer to a charge: when it was recorded (ms; 0: nothing was), and whether by a stand-in."""
 
     accepted: bool
     throttle_ms: int
     at_ms: int
-
-
-class SensorCounts(NamedTuple):
-    """Sensors that are kept, how many made room for others, and the kinds of quota of which clients share sensors now."""
-
-    kept: int
-    evicted: int
-    sharing: list[str]
+    stand_in: bool = False
 
 
 NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 
 
-class ShardedQuotas:
-    """The sensors at home here, and calls to the homes of the others. `now_ms()` is the machine's monotonic clock; `touch()` has
-    flush() called soon, at the end of a pass."""
+class _Charge(NamedTuple):
+    """What a client is charged: bytes, handler ms or partitions, in the unit of its kind."""
+
+    kind: str
+    user: str
+    client_id: str
+    amount: float
+    strict: bool
+
+
+class _Waiting(NamedTuple):
+    """A charge that is not decided yet."""
+
+    answer: Deferred[RecordedCharge]
+    charge: _Charge
+
+
+class ShardedQuotas(Meters):
+    """The sensors at home here, calls to the homes of the others, and stand-ins for them. `touch()` has flush() called soon, at
+    the end of a pass; `after(ms, function)` calls it later; `mistaken(error)` is told of mistakes in deciding a charge."""
 
     def __init__(
         self,
@@ -91,90 +99,44 @@ class ShardedQuotas:
         call: Call,
         now_ms: Callable[[], int],
         touch: Callable[[], None],
+        after: Callable[[float, Callable[[], None]], object],
+        mistaken: Callable[[Exception], None],
     ) -> None:
-        self._me = me
-        self._shards = shards
-        self._image = image
+        self._peers = [shard for shard in range(shards) if shard != me]
+        self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
+        self._history = History(me, {})
+        super().__init__(me, shards, image, now_ms=now_ms)
+        self.publications = Publications(
+            self._history, self._attendance, self._peers, call=call, touch=touch, lose=self.peer_lost
+        )
         self._call = call
-        self._now_ms = now_ms
         self._touch = touch
-        self._asked: dict[int, list[_Asked]] = {}  # what this pass charges at each home
-        self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
-        self._clients: dict[tuple[str, str, str], _Client] = {}  # what `_look_up` found in this version
-        self._throttles: dict[tuple[str, str, str], Average] = {}
-        self._mutation_rates: dict[tuple[str, str], Rate] = {}
-        self._began = False
-        self._turn = self._sensors()
-        self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
+        self._after = after
+        self._mistaken = mistaken
+        self._to_ask: dict[int, list[_Waiting]] = {}  # what this pass charges at each home
+        self._timing = False
+        self._unheard: set[int] = set()  # shards that have yet to tell this one, which starts
+        self._held: list[_Waiting] = []
 
     def _build(self, window: Window, mutations: Window) -> None:
-        self.produce = ProduceQuotaManager(window=window, dropped=partial(self._dropped, PRODUCE))
-        self.fetch = FetchQuotaManager(window=window, dropped=partial(self._dropped, FETCH))
-        self.request = ClientRequestQuotaManager(window=window, dropped=partial(self._dropped, REQUEST))
-        self.mutation = ControllerMutationQuotaManager(window=mutations, dropped=partial(self._dropped, MUTATION))
-        self._exempt = Rate(window)
-        self._managers: dict[str, Any] = {
-            PRODUCE: self.produce,
-            FETCH: self.fetch,
-            REQUEST: self.request,
-            MUTATION: self.mutation,
-        }
+        super()._build(window, mutations)
+        self._history.start(self.keep_ms)
+
+    def _dropped(self, kind: str, key: Key) -> None:
+        super()._dropped(kind, key)
+        self._history.forget(Place(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
-        """Offers the sensors at home here to the other shards."""
-        serve(_METHOD, lambda peer, charges: [self._charge_here(*each) for each in charges])
+        """Offers the sensors at home here to the other shards, and hears what they recorded."""
+        serve(_CHARGE, self._serve_charges)
+        serve(TELL, self._hear)
 
     def reset(self) -> None:
         """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
-        self._began = False
-        self._known = {kind: {} for kind in KINDS}
-        self._throttles.clear()
-        self._mutation_rates.clear()
-        self.image_changed()
+        self.publications.reset(now_ms=self._now_ms())
+        super().reset()
 
-    def image_changed(self) -> None:
-        """Takes over the quotas of the image's version (Q3); the first time, the windows too, which never change."""
-        if not self._began:
-            self._began = True
-            windows = [
-                Window(
-                    self._image.get(f"{whose}quota.window.num"),
-                    1000 * self._image.get(f"{whose}quota.window.size.seconds"),
-                )
-                for whose in ("", "controller.")
-            ]
-            self._build(*windows)
-        self._clients.clear()
-        for kind in KINDS:
-            now = {
-                entity: quotas[kind]
-                for entity, quotas in self._image.quotas.items()
-                if kind in quotas and entity[0][0] != "ip"
-            }
-            before, table = self._known[kind], self._managers[kind].table
-            for entity in before.keys() | now.keys():
-                if before.get(entity) != now.get(entity):
-                    table.update(dict(entity), now.get(entity))
-            self._known[kind] = now
-
-    def in_use(self, kind: str) -> bool:
-        """Whether any client is metered for this kind."""
-        table: QuotaTable = self._managers[kind].table
-        return table.in_use
-
-    def limit(self, kind: str, user: str, client_id: str) -> float | None:
-        """The quota that holds for a client; None: it has none."""
-        return (self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id))[1]
-
-    def _look_up(self, kind: str, user: str, client_id: str) -> _Client:
-        """Where a client is metered, and its quota; remembered until a quota changes."""
-        if len(self._clients) >= MOST_KNOWN:
-            self._clients.clear()
-        table: QuotaTable = self._managers[kind].table
-        found = self._home(kind, table, user, client_id), table.limit(table.key(user, client_id))
-        if len(client_id) <= LONGEST_KNOWN:
-            self._clients[kind, user, client_id] = found
-        return found
+    # Charges
 
     def charge(
         self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False
@@ -183,149 +145,155 @@ class ShardedQuotas:
         table: QuotaTable = self._managers[kind].table
         if not table.in_use:
             return NOTHING_RECORDED
-        home, _ = self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id)
-        if home == self._me:
-            return self._charge_here(kind, user, client_id, amount, strict)
-        return self._charge_there(home, kind, user, client_id, amount, strict)
+        charge = _Charge(kind, user, short_name(client_id), amount, strict)
+        home = self._metered(kind, user, client_id).home
+        if home == self._me or home in self._attendance.away:
+            return self._hold(charge) if self._unheard else self._decide(charge)
+        return self._charge_there(home, charge)
 
-    def rates_here(self, user: str, client_id: str) -> dict[str, float]:
-        """The present rate of each kind this client is metered for at home here, per second."""
+    def _decide(self, charge: _Charge) -> RecordedCharge:
+        """Decides a charge here, at its home or as a stand-in, and has the others told when it is time."""
+        kind, user, client_id, amount, strict = charge
         now_ms = self._now_ms()
-        found = {}
-        for kind in KINDS:
-            table: QuotaTable = self._managers[kind].table
-            if not table.in_use or self._home(kind, table, user, client_id) != self._me:
-                continue
-            if kind == MUTATION:
-                rate = self._mutation_rates.get(table.key(user, client_id))
-                found[kind] = 0.0 if rate is None else rate.peek(now_ms=now_ms)
-            else:
-                found[kind] = self._managers[kind].rate(user, client_id, now_ms=now_ms)
-        return found
+        accepted, throttle_ms, recorded = self.decide(kind, user, client_id, amount, strict=strict, now_ms=now_ms)
+        home, limit, place = self._metered(kind, user, client_id)
+        if recorded and limit is not None and self._peers and self.is_kept(place):
+            untold = self._history.record(place, recorded, now_ms=now_ms)
+            if home != self._me or untold >= limit * self.window_s[kind] / UNTOLD_SHARE:
+                self.publications.publish(place, now_ms=now_ms)
+        return RecordedCharge(accepted, throttle_ms, now_ms, home != self._me)
 
-    def expire(self, most: int = EXPIRED_AT_ONCE) -> None:
-        """Drops sensors that were not used for an hour, as Kafka does; looks at `most` of them, in turn (Q4)."""
-        now_ms, looked = self._now_ms(), 0
-        for kind, key in itertools.islice(self._turn, most):
-            looked += 1
-            self._managers[kind].expire_one(key, now_ms=now_ms)
-        if looked < most:
-            self._turn = self._sensors()
-        for manager in self._managers.values():
-            manager.places.drop_shared(now_ms=now_ms)
-
-    def _dropped(self, kind: str, key: Key) -> None:
-        self._throttles.pop((kind, *key), None)
-        if kind == MUTATION:
-            self._mutation_rates.pop(key, None)
-
-    def sensors(self) -> SensorCounts:
-        """How full the places for sensors are here."""
-        places = [manager.places for manager in self._managers.values()]
-        sharing = [kind for kind, manager in self._managers.items() if manager.places.is_sharing]
-        return SensorCounts(sum(len(each.own) for each in places), sum(each.evicted for each in places), sharing)
-
-    def _sensors(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        for kind, manager in self._managers.items():
-            for key in list(manager.sensors):
-                yield kind, key
-
-    def most_at_once(self, user: str, client_id: str) -> float | None:
-        """Bytes beyond which a single fetch would surely be throttled; None: any number."""
-        return self.fetch.most_at_once(self.limit(FETCH, user, client_id)) if self.fetch.table.in_use else None
-
-    def record_exempt(self, handler_ms: float) -> None:
-        """Handler time of a request that no quota applies to; measured while request quotas are in use, as in Kafka."""
-        if self.request.table.in_use:
-            self._exempt.record(handler_ms / 10, now_ms=self._now_ms())
-
-    def exempt_percent(self) -> float | None:
-        """The handler time of exempt requests here, in percent of one thread; None while no request quota is in use."""
-        return self._exempt.peek(now_ms=self._now_ms()) if self.request.table.in_use else None
-
-    def mutation_rates(self, most: int) -> list[tuple[str, str, float]]:
-        """(user, client-id, mutations per second) of at most `most` sensors at home here."""
-        now_ms = self._now_ms()
-        return [
-            (user, client_id, rate.peek(now_ms=now_ms))
-            for (user, client_id), rate in itertools.islice(self._mutation_rates.items(), most)
-        ]
-
-    def describe(self, most: int) -> list[tuple[str, str, str, float, float | None]]:
-        """(kind, user, client-id, rate or tokens left, average throttle in ms) of at most `most` sensors at home here."""
-        now_ms = self._now_ms()
-        told: list[tuple[str, str, str, float, float | None]] = []
-        for kind in KINDS:
-            manager = self._managers[kind]
-            for (user, client_id), sensor in itertools.islice(manager.sensors.items(), most - len(told)):
-                if kind == MUTATION:
-                    limit = manager.table.limit((user, client_id))
-                    value = 0.0 if limit is None else sensor.peek(limit, now_ms=now_ms)
-                else:
-                    value = sensor.peek(now_ms=now_ms)
-                throttles = self._throttles.get((kind, user, client_id))
-                told.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
-        return told
-
-    def _home(self, kind: str, table: QuotaTable, user: str, client_id: str) -> int:
-        return home_of("\0".join((kind, *table.key(user, client_id))), self._shards)
-
-    def _charge_here(self, kind: str, user: str, client_id: str, amount: float, strict: bool) -> RecordedCharge:
-        now_ms = self._now_ms()
-        if kind == FETCH and amount < 0:
-            self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
-            return NOTHING_RECORDED
-        manager = self._managers[kind]
-        charged: Charged
-        if kind == MUTATION:
-            charged = manager.record(user, client_id, amount, strict=strict, now_ms=now_ms)
-            if charged.accepted:
-                rates, client = self._mutation_rates, manager.table.key(user, client_id)
-                if client in manager.sensors:
-                    rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
-        else:
-            charged = manager.record(user, client_id, amount, now_ms=now_ms)
-        if charged.throttle_ms:
-            key = manager.table.key(user, client_id)
-            if key in manager.sensors:
-                average = self._throttles.setdefault((kind, *key), Average(manager.window))
-                average.record(charged.throttle_ms, now_ms=now_ms)
-        return RecordedCharge(charged.accepted, charged.throttle_ms, now_ms)
-
-    def _charge_there(
-        self, home: int, kind: str, user: str, client_id: str, amount: float, strict: bool
-    ) -> Deferred[RecordedCharge]:
+    def _charge_there(self, home: int, charge: _Charge) -> Deferred[RecordedCharge]:
         answer: Deferred[RecordedCharge] = Deferred()
-        asked = self._asked.get(home)
-        if asked is None:
-            asked = self._asked[home] = []
-        asked.append((answer, (kind, user, short_name(client_id), amount, strict)))
-        if len(asked) == 1:
+        waiting = self._to_ask.get(home)
+        if waiting is None:
+            waiting = self._to_ask[home] = []
+        waiting.append(_Waiting(answer, charge))
+        if len(waiting) == 1:
             self._touch()
-        elif len(asked) >= MOST_IN_A_CALL:
+        elif len(waiting) >= MOST_IN_A_CALL:
             self._ask(home)
         return answer
 
     def flush(self) -> None:
-        """Sends what was charged at other homes; at the end of each pass, before the mesh writes."""
-        while self._asked:
-            self._ask(next(iter(self._asked)))
+        """Tells the others, and then asks them; at the end of each pass, before the mesh writes."""
+        self.publications.flush()
+        while self._to_ask:
+            self._ask(next(iter(self._to_ask)))
+        self.publications.flush()  # of what was decided here after all
 
     def _ask(self, home: int) -> None:
-        asked = self._asked.pop(home)
-        told = self._call(home, _METHOD, [charge for _, charge in asked])
-        told.add_callback(partial(_came, [answer for answer, _ in asked]))
+        waiting = self._to_ask.pop(home)
+        if home in self._attendance.away:
+            self._decide_all(waiting)
+            return
+        now_ms = self._now_ms()
+        asked = self._attendance.ask(home, waiting, now_ms=now_ms)
+        self._watch_time()
+        told = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
+        told.add_callback(partial(self._came, home, asked))
 
+    def _came(self, home: int, asked: Asked[list[_Waiting]], told: Deferred[list[list[Any] | None]]) -> None:
+        """The answers of a home. None, or no answer at all: it did not decide."""
+        answers: list[list[Any] | None]
+        try:
+            answers = told.result()
+        except (PeerLost, DeadlineExceeded):
+            self.peer_lost(home)
+            return
+        except Exception:  # a mistake there, which was reported there
+            answers = [None] * len(asked.batch)
+        if self._attendance.answered(home, asked):
+            for waiting, answer in zip(asked.batch, answers, strict=True):
+                if answer is None:
+                    self._decide_all([waiting])
+                else:
+                    waiting.answer.resolve(RecordedCharge(*answer))
 
-def _came(answers: list[Deferred[RecordedCharge]], told: Deferred[list[list[Any]]]) -> None:
-    """If a home goes away, its sensors are gone with it: its clients are not throttled."""
-    try:
-        recorded = [RecordedCharge(*each) for each in told.result()]
-    except (PeerLost, DeadlineExceeded):
-        recorded = [NOTHING_RECORDED] * len(answers)
-    except Exception as error:
-        for answer in answers:
-            answer.fail(error)
-        return
-    for answer, charge in zip(answers, recorded, strict=True):
-        answer.resolve(charge)
+    def _decide_all(self, charges: list[_Waiting]) -> None:
+        """Decides charges here, each by itself: an error is that of one client."""
+        for answer, charge in charges:
+            try:
+                recorded = self._decide(charge)
+            except Exception as error:
+                answer.fail(error)
+            else:
+                answer.resolve(recorded)
+
+    def _serve_charges(self, peer: int, charges: list[list[Any]], asked_ms: int) -> list[RecordedCharge | None]:
+        """Decides what another shard charges here; None for what it is to decide itself: all of a late call, or a mistake."""
+        if self._now_ms() - asked_ms >= STALE_AFTER_MS:
+            return [None] * len(charges)
+        answers: list[RecordedCharge | None] = []
+        for charge in charges:
+            try:
+                answers.append(self._decide(_Charge(*charge)))
+            except Exception as error:
+                self._mistaken(error)
+                answers.append(None)
+        return answers
+
+    # Homes that don't answer
+
+    def _watch_time(self) -> None:
+        if not self._timing:
+            due_ms = self._attendance.next_due_ms()
+            if due_ms is not None:
+                self._wake_at(due_ms)
+
+    def _wake_at(self, due_ms: int) -> None:
+        self._timing = True
+        self._after(max(due_ms - self._now_ms(), 1), partial(self._time_up, due_ms))
+
+    def _time_up(self, due_ms: int) -> None:
+        self._timing = False
+        now_ms = self._now_ms()
+        if now_ms - due_ms >= _LATE_MS:
+            self._wake_at(now_ms + _LATE_MS // 2)
+            return
+        for waiting in self._attendance.overdue(now_ms=now_ms):
+            self._decide_all(waiting)
+        self.publications.retry()
+        self._watch_time()
+
+    def peer_lost(self, shard: int) -> None:
+        """The link to a shard broke, or it does not answer: it is away, and what it was asked is decided here."""
+        for waiting in self._attendance.lost(shard):
+            self._decide_all(waiting)
+
+    # A shard that starts
+
+    def await_peers(self) -> None:
+        """This shard starts, beside others that may have decided what it is to go on from: it decides nothing before they have
+        told it, or STARTING_MS have passed."""
+        self._unheard = set(self._peers)
+        if self._unheard:
+            self._after(STARTING_MS, self._go_on)
+
+    def _hear(self, peer: int, rows: list[list[Any]], complete: bool) -> None:
+        """Another shard tells what was recorded; `complete`: by now all that it knows."""
+        now_ms = self._now_ms()
+        for place, at_ms, amount in self.publications.hear(rows):
+            self.insert(place, amount, at_ms=at_ms, now_ms=now_ms)
+            if not self.is_kept(place):  # it shares a sensor, which keeps that (sensor_table.py)
+                self._history.forget(place)
+        if complete and self._unheard == {peer}:
+            self._go_on()
+        elif complete:
+            self._unheard.discard(peer)
+
+    def _hold(self, charge: _Charge) -> Deferred[RecordedCharge]:
+        held = _Waiting(Deferred(), charge)
+        self._held.append(held)
+        return held.answer
+
+    def _go_on(self) -> None:
+        self._unheard.clear()
+        held, self._held = self._held, []
+        self._decide_all(held)
+
+    def expire(self, most: int = EXPIRED_AT_ONCE) -> None:
+        """Forgets what counts no more, of `most` keys at a time, in turn; and asks shards that are away whether they are back."""
+        super().expire(most)
+        self.publications.expire(most, now_ms=self._now_ms())
+        self.publications.retry()

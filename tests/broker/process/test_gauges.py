@@ -17,7 +17,7 @@ def gauges(now_ms, *, charges=(), exempt_ms=0.0, quotas=None):
     image = ClusterImage(0)
     delta = [["quota", key_of_entity(entity), values] for entity, values in (quotas or {}).items()]
     image.apply(1, delta)
-    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms, touch=None)
+    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms, touch=None, after=None, mistaken=None)
     meters.image_changed()
     for charge in charges:
         meters.charge(*charge, strict=True) if charge[0] == MUTATION else meters.charge(*charge)
@@ -74,7 +74,7 @@ def test_that_clients_share_a_quota_is_counted_and_said_at_the_beginning_and_at_
     now_ms = [0]
     image = ClusterImage(0)
     image.apply(1, [["quota", key_of_entity((("client-id", None),)), {PRODUCE: 1000.0}]])
-    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms[0], touch=None)
+    meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms[0], touch=None, after=None, mistaken=None)
     meters.image_changed()
     ShardCounters.create(tmp_path / "counters", Layout(["L"]))
     counters = ShardCounters(tmp_path / "counters", Layout(["L"]))

@@ -1,5 +1,6 @@
 """The sampled rate: its three rules by example, and every answer against a plain model of Kafka's two classes."""
 
+import random
 from dataclasses import dataclass, field
 
 import pytest
@@ -171,3 +172,41 @@ def test_measuring_changes_what_comes_later_and_peeking_does_not() -> None:
 def test_nothing_recorded_is_a_rate_of_zero() -> None:
     assert Rate().measure(now_ms=5) == Rate().peek(now_ms=5) == 0
     assert Rate().idle_since_ms() is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_another_meter_recorded_is_counted_as_if_it_had_been_recorded_here(seed):
+    chance = random.Random(seed)
+    whole, here, at_ms = Rate(Window(3, 1000)), Rate(Window(3, 1000)), 0
+    for _ in range(300):
+        at_ms += chance.choice([0, 1, 50, 400, 1500, 4000])
+        amount = chance.randint(1, 100)
+        quota = chance.choice([10, 100, 1000])
+        expected = whole.charge(amount, quota, now_ms=at_ms)
+        if chance.random() < 0.5:
+            here.insert(amount, at_ms=at_ms, now_ms=at_ms)
+        else:
+            assert here.charge(amount, quota, now_ms=at_ms) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_told_late_counts_for_a_whole_window_from_when_it_was_recorded(seed):
+    chance = random.Random(seed)
+    window = Window(chance.choice([1, 3, 11]), 1000)
+    rate, late, recorded, now_ms = Rate(window), [], [], 0
+    for _ in range(300):
+        now_ms += chance.choice([0, 1, 50, 400, 1500, 4000])
+        amount = chance.randint(1, 100)
+        recorded.append((now_ms, amount))
+        if chance.random() < 0.5:
+            late.append((now_ms, amount))
+        else:
+            rate.charge(amount, None, now_ms=now_ms)
+        if chance.random() < 0.2:
+            for at_ms, told in late:
+                rate.insert(told, at_ms=at_ms, now_ms=now_ms)
+            late = []
+        if not late:
+            counts = sum(each for at_ms, each in recorded if at_ms > now_ms - window.samples * 1000)
+            assert counts <= rate.units(now_ms=now_ms)
+            assert len(rate._values) <= window.samples + 1

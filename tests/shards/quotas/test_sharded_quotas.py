@@ -3,9 +3,8 @@
 import random
 
 import pytest
+from quota_broker import QuotaBroker, said
 
-from shards.config.image import ClusterImage
-from shards.errors import PeerLost, RemoteError
 from shards.limits.client_quota_managers import (
     FETCH,
     MUTATION,
@@ -16,11 +15,11 @@ from shards.limits.client_quota_managers import (
     FetchQuotaManager,
     ProduceQuotaManager,
 )
-from shards.limits.quota_entities import key_of_entity
 from shards.limits.sensor_table import MOST_SENSORS
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.mesh.deferred import Deferred
-from shards.quotas.sharded_quotas import KINDS, MOST_IN_A_CALL, NOTHING_RECORDED, ShardedQuotas
+from shards.quotas.meters import KINDS
+from shards.quotas.sharded_quotas import MOST_IN_A_CALL, NOTHING_RECORDED
 
 QUOTAS = {
     (("user", "alice"),): {PRODUCE: 1000.0, FETCH: 500.0, REQUEST: 10.0, MUTATION: 5.0},
@@ -28,55 +27,6 @@ QUOTAS = {
     (("client-id", None),): {FETCH: 2000.0, MUTATION: 1.0},
 }
 CLIENTS = [("alice", "app"), ("alice", "other"), ("bob", "app"), ("ANONYMOUS", ""), ("ANONYMOUS", "x")]
-
-
-class Broker:
-    """The meters of all shards, each reaching the others by a plain call, and one clock."""
-
-    def __init__(self, shards, quotas=None):
-        self.now_ms = 0
-        self.down = set()
-        self.touches = 0
-        self.calls = []  # (home, how many charges)
-        self.mistake = None
-        self.image = ClusterImage(0)
-        self.meters = [
-            ShardedQuotas(shard, shards, self.image, call=self._call, now_ms=lambda: self.now_ms, touch=self._touch)
-            for shard in range(shards)
-        ]
-        self._served = [{} for _ in range(shards)]
-        for served, meters in zip(self._served, self.meters, strict=True):
-            meters.serve_on(served.__setitem__)
-        self.set(quotas or {})
-
-    def _touch(self):
-        self.touches += 1
-
-    def _call(self, peer, method, *args):
-        self.calls.append((peer, len(args[0])))
-        answer = Deferred()
-        if peer in self.down:
-            answer.fail(PeerLost(f"{peer} is down"))
-        elif self.mistake is not None:
-            answer.fail(self.mistake)
-        else:
-            answer.resolve(self._served[peer][method](0, *args))
-        return answer
-
-    def set(self, quotas):
-        delta = [["quota", key_of_entity(entity), values] for entity, values in quotas.items()]
-        self.image.apply(self.image.version + 1, delta)
-        for meters in self.meters:
-            meters.image_changed()
-
-    async def charge(self, shard, kind, user, client_id, amount, strict=False):
-        charged = self.meters[shard].charge(kind, user, client_id, amount, strict=strict)
-        self.meters[shard].flush()
-        return await said(charged)
-
-
-async def said(charged):
-    return charged if isinstance(charged, tuple) else await charged
 
 
 def one_meter():
@@ -95,7 +45,7 @@ def one_meter():
 @pytest.mark.parametrize("seed", range(8))
 async def test_any_number_of_shards_charges_as_one_meter_does(seed):
     chance = random.Random(seed)
-    broker = Broker(chance.randint(1, 6), QUOTAS)
+    broker = QuotaBroker(chance.randint(1, 6), QUOTAS)
     single = one_meter()
     for _ in range(150):
         broker.now_ms += chance.choice([0, 1, 10, 300, 1500])
@@ -109,24 +59,24 @@ async def test_any_number_of_shards_charges_as_one_meter_does(seed):
             asked.append(meters.charge(kind, user, client_id, amount, **strict))
             single_said.append(single[kind].record(user, client_id, amount, now_ms=broker.now_ms, **strict))
         meters.flush()
-        assert [await said(each) for each in asked] == [(*one, broker.now_ms) for one in single_said]
+        assert [await said(each) for each in asked] == [(*one, broker.now_ms, False) for one in single_said]
 
 
 async def test_what_a_pass_charges_at_one_home_is_one_call():
-    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
     meters = broker.meters[0]
-    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1000) for number in range(40)]
+    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1) for number in range(40)]
     there = sum(isinstance(each, Deferred) for each in asked)
     assert broker.touches == 1 and not broker.calls
     meters.flush()
     assert broker.calls == [(1, there)]
-    assert [await said(each) for each in asked] == [(True, 0, 0)] * 40
+    assert [await said(each) for each in asked] == [(True, 0, 0, False)] * 40
     meters.flush()
     assert len(broker.calls) == 1
 
 
 async def test_a_call_carries_a_bounded_number_of_charges():
-    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
     meters = broker.meters[0]
     asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1) for number in range(3 * MOST_IN_A_CALL)]
     there = sum(isinstance(each, Deferred) for each in asked)
@@ -135,41 +85,23 @@ async def test_a_call_carries_a_bounded_number_of_charges():
     assert [count for _, count in broker.calls] == [MOST_IN_A_CALL, there - MOST_IN_A_CALL]
 
 
-async def test_a_mistake_at_the_home_fails_what_waits_for_it():
-    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}})
-    broker.mistake = RemoteError("ValueError", "a bug")
-    meters = broker.meters[0]
-    asked = [meters.charge(PRODUCE, "ANONYMOUS", f"client-{number}", 1) for number in range(8)]
-    meters.flush()
-    for each in filter(lambda each: isinstance(each, Deferred), asked):
-        with pytest.raises(RemoteError):
-            each.result()
-
-
 async def test_before_the_first_quota_nothing_is_recorded():
-    broker = Broker(3)
+    broker = QuotaBroker(3)
     assert not any(broker.meters[0].in_use(kind) for kind in KINDS)
     assert await broker.charge(0, PRODUCE, "alice", "app", 10**9) is NOTHING_RECORDED
     broker.set(QUOTAS)
-    assert await broker.charge(0, PRODUCE, "alice", "app", 1) == (True, 0, broker.now_ms)
+    assert await broker.charge(0, PRODUCE, "alice", "app", 1) == (True, 0, broker.now_ms, False)
 
 
 async def test_a_changed_quota_holds_for_the_next_request():
-    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
+    broker = QuotaBroker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
     assert (await broker.charge(1, PRODUCE, "alice", "app", 5000)).throttle_ms > 0
     broker.set({(("user", "alice"),): {PRODUCE: 1e9}})
     assert (await broker.charge(2, PRODUCE, "alice", "app", 5000)).throttle_ms == 0
 
 
-async def test_nobody_waits_for_a_home_that_is_down():
-    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
-    broker.down = {0, 1, 2, 3}
-    answers = [await broker.charge(shard, PRODUCE, "alice", "app", 5000) for shard in range(4)]
-    assert sum(answer == NOTHING_RECORDED for answer in answers) == 3, "only the home itself charges"
-
-
 async def test_rates_and_average_throttles_are_told_by_the_home_alone():
-    broker = Broker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
+    broker = QuotaBroker(4, {(("user", "alice"),): {PRODUCE: 100.0}})
     throttle_ms = (await broker.charge(1, PRODUCE, "alice", "app", 5000)).throttle_ms
     told = [row for meters in broker.meters for row in meters.describe(10)]
     assert [(kind, user) for kind, user, *_ in told] == [(PRODUCE, "alice")]
@@ -182,7 +114,7 @@ async def test_rates_and_average_throttles_are_told_by_the_home_alone():
 
 
 async def test_sensors_nobody_uses_are_dropped_a_few_at_a_time():
-    broker = Broker(1, {(("client-id", None),): {PRODUCE: 100.0}})
+    broker = QuotaBroker(1, {(("client-id", None),): {PRODUCE: 100.0}})
     for number in range(100):
         await broker.charge(0, PRODUCE, "ANONYMOUS", f"client-{number}", 1)
     broker.now_ms = 3_600_000
@@ -198,12 +130,12 @@ async def test_sensors_nobody_uses_are_dropped_a_few_at_a_time():
 
 
 async def test_long_names_of_clients_are_kept_and_sent_short():
-    broker = Broker(2, {(("client-id", None),): {PRODUCE: 100.0}, (("client-id", "x" * 32_000),): {PRODUCE: 10.0}})
+    broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}, (("client-id", "x" * 32_000),): {PRODUCE: 10.0}})
     sent, call = [], broker.meters[0]._call
 
-    def spy(peer, method, charges):
+    def spy(peer, method, charges, asked_ms):
         sent.extend(client_id for _, _, client_id, _, _ in charges)
-        return call(peer, method, charges)
+        return call(peer, method, charges, asked_ms)
 
     broker.meters[0]._call = spy
     names = [letter * 32_000 for letter in "xyzwvu"]
@@ -215,7 +147,7 @@ async def test_long_names_of_clients_are_kept_and_sent_short():
 
 
 async def test_what_is_kept_of_clients_that_think_of_names_is_bounded():
-    broker = Broker(1, {(("client-id", None),): {PRODUCE: 100.0, MUTATION: 1.0}})
+    broker = QuotaBroker(1, {(("client-id", None),): {PRODUCE: 100.0, MUTATION: 1.0}})
     meters = broker.meters[0]
     for number in range(MOST_SENSORS + 2000):
         for kind in (PRODUCE, MUTATION):
