@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Awaitable
-from importlib import resources
 from typing import Any
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from broker.admin import redpanda
 from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
+from broker.admin.pages import INDEX, LivePage
 from broker.admin.requests import (
     caller,
     fault_changes,
@@ -40,7 +40,7 @@ class AdminApi:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._coordinator = admin.coordinator
-        self._page = resources.files("broker.admin").joinpath("live.html").read_text("utf-8")
+        self._page = LivePage()
 
     async def get_config(self, request: Request) -> Response:
         broker = self._broker(request)
@@ -198,7 +198,7 @@ class AdminApi:
         return JSONResponse({"status": "ok"})
 
     async def page(self, request: Request) -> Response:
-        return HTMLResponse(self._page, headers={"cache-control": "no-cache"})
+        return self._page.response(request.path_params.get("name", INDEX))
 
     def _broker(self, request: Request) -> str:
         """The broker id asked for, as text; "" for the whole cluster."""

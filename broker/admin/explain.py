@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.admin.images import Images
+from broker.admin.uses import is_own
 from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
@@ -20,8 +21,8 @@ async def explain_address(coordinator: Coordinator, images: Images, text: str) -
     """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.
 
     A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders"}; a holder:
-    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap. A rate: {"of", "limit", "value" per second};
-    only rates that are limited are listed. Raises ConfigInvalid for what is no address.
+    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap of their own. A rate: {"of", "limit",
+    "value" per second}; only rates that are limited are listed. Raises ConfigInvalid for what is no address.
     """
     try:
         ip = normalise_ip(text)
@@ -34,7 +35,7 @@ async def explain_address(coordinator: Coordinator, images: Images, text: str) -
     for broker in range(coordinator.state.brokers):
         image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
-        shown = [pool for pool in pools if pool not in listeners or image.rule_of(pool).cap is not None]
+        shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name)]
         connections = [_pool(image, pool, of_broker) for pool in shown]
         found.append({
             "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners),
@@ -65,7 +66,11 @@ def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any
 def _rates(image: ClusterImage, ip: str, listeners: list[str]) -> list[dict[str, Any]]:
     rules = {"broker": image.rate_of("broker"), "ip": image.rate_of(f"ip:{ip}"), "core": image.core_rate_of(ip)}
     rules |= {listener: image.rate_of(listener) for listener in listeners}
-    return [{"of": of, "limit": rule.name, "value": rule.rate} for of, rule in rules.items() if rule.rate is not None]
+    return [
+        {"of": of, "limit": rule.name, "value": rule.rate}
+        for of, rule in rules.items()
+        if rule.rate is not None and is_own(of, rule.name)
+    ]
 
 
 async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> dict[str, Any]:

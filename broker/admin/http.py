@@ -28,7 +28,7 @@
     POST /v1/reset                                       {"config_version": N}: as the cluster was when it started; needs
                                                          the header x-turnstile-who
     POST /v1/shutdown                                    ends the cluster; needs the header x-turnstile-who
-    GET  /metrics, /public_metrics, /healthz, /
+    GET  /metrics, /public_metrics, /healthz, / and /page/FILE: the live page
 
 A change is answered when it is in force on every shard. broker/admin/guard.py says which callers may make one.
 """
@@ -98,6 +98,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/shutdown", api.shutdown, methods=["POST"]),
         Route("/healthz", api.healthz),
         Route("/", api.page),
+        Route("/page/{name}", api.page),
     ]
     handlers: dict[Any, Any] = {
         ConfigInvalid: _invalid,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from broker.admin.images import Images
 from broker.admin.sampler import Member, Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
+from shards.limits.config_def import LISTENER_PREFIX
 
 CONNECTIONS = "connections"
 NEW_CONNECTIONS = "new_connections"
@@ -43,14 +44,20 @@ def in_use(answers: Mapping[Member, Mapping[str, Any]]) -> Counter[tuple[int, st
 def connection_uses(
     images: Images, brokers: int, pools: Iterable[str], used: Mapping[tuple[int, str], int]
 ) -> list[Use]:
-    """Those of the pools that have a cap."""
+    """Those of the pools that have a cap; of listeners those with one of their own."""
     found = []
     for pool in dict.fromkeys(pools):
         for broker in range(brokers):
             rule, count = images.of(broker).rule_of(pool), used.get((broker, pool), 0)
-            if rule.cap is not None:
+            if rule.cap is not None and is_own(pool, rule.name):
                 found.append(Use(broker, CONNECTIONS, pool, count, rule.cap, rule.name))
     return found
+
+
+def is_own(pool: str, setting: str) -> bool:
+    """Whether a limit is worth a row: a listener without a limit of its own has its broker's (connection_limits.L2), which the
+    broker reaches first."""
+    return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
 
 
 def rate_uses(
@@ -59,7 +66,7 @@ def rate_uses(
     window: tuple[Sample, Sample],
     gauges: Mapping[Member, Iterable[Sequence[Any]]],
 ) -> list[Use]:
-    """The brokers and listeners with a creation rate, and the addresses with one that connected within the window."""
+    """The brokers with a creation rate, listeners with one of their own, and addresses with one that connected lately."""
     brokers = sorted({broker for broker, _ in sampler.now().slots})
     found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
     for (broker, _), reported in gauges.items():
@@ -84,7 +91,7 @@ def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample
     own = [rate for listener, rate in arrived.items() if listener != image.inter_broker_listener or len(listeners) == 1]
     for pool, rate in (("broker", sum(own)), *((f"listener:{name}", rate) for name, rate in arrived.items())):
         rule = image.rate_of(pool)
-        if rule.rate is not None:
+        if rule.rate is not None and is_own(pool, rule.name):
             yield Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name)
 
 

@@ -1,6 +1,7 @@
 """HTTP as a test wants it, right or wrong: any method, headers and body, and the bytes of the answer."""
 
 import http.client
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ class Answer(NamedTuple):
     kind: str
     """Of the content, such as application/json."""
     text: str
+    headers: Mapping[str, str]
+    """By name in small letters."""
 
 
 def ask(url: str, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
@@ -18,6 +21,7 @@ def ask(url: str, method: str, path: str, body: bytes | None = None, headers: di
     try:
         connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
-        return Answer(answer.status, answer.headers["content-type"] or "", answer.read().decode())
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, found.get("content-type", ""), answer.read().decode(), found)
     finally:
         connection.close()

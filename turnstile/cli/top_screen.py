@@ -122,7 +122,7 @@ def _total(rate: float | dict[str, float]) -> float:
 
 def _held_up(live: dict[str, Any]) -> list[Text]:
     """A line about connections that are kept waiting, and why, if there are any."""
-    why = {"waiting": "wait for a place", "held": "are held for their rate", "muted": "are muted by a quota"}
+    why = {"waiting": "wait to be let in", "held": "are held for their rate", "muted": "are muted by a quota"}
     told = [f"{count(live['totals'][name])} {what}" for name, what in why.items() if live["totals"][name]]
     return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
 

@@ -1,9 +1,11 @@
 """The admin API over a real socket: Redpanda's bodies, errors in one sentence, and the token."""
 
 import math
+import re
 from base64 import b64encode
 
 import pytest
+import raw_http
 import trio
 from direct import MEMBERS
 from prometheus_client.parser import text_string_to_metric_families
@@ -270,12 +272,13 @@ async def test_live_tells_creation_rates_beside_their_limits(api):
         [[accept_rate, {"ip": "10.0.0.1"}, 12.5]] if member == (1, 0) else []
     )
     await api.put("/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 10}}]})
-    await api.put("/v1/cluster_config", {"upsert": {"max.connection.creation.rate": 100}})
+    own = {"listener.name.internal.max.connection.creation.rate": 50}
+    assert (await api.put("/v1/cluster_config", {"upsert": {"max.connection.creation.rate": 100, **own}}))[0] == 200
     uses = (await api.get("/v1/live"))["uses"]
     assert uses[0] == {"broker": 1, "what": "new_connections", "of": "ip:10.0.0.1", "used": 12.5, "limit": 10.0,
                        "by": "connection_creation_rate"}  # fmt: skip
     named = {(use["of"], use["limit"]) for use in uses}
-    assert {("broker", 100), ("listener:EXTERNAL", 100)} < named
+    assert {("broker", 100), ("listener:INTERNAL", 50)} < named and ("listener:EXTERNAL", 100) not in named
 
 
 async def test_all_rates_of_an_answer_are_over_one_window(api):
@@ -325,11 +328,24 @@ async def test_live_tells_what_a_display_shows(api):
     assert later["series"] == []
 
 
-async def test_the_page_needs_nothing_from_elsewhere(api):
-    page = await api.get("/")
-    assert page.startswith("<!doctype html>")
-    assert "http://" not in page.replace("http://www.w3.org/", "")
-    assert "https://" not in page
+async def test_the_page_needs_nothing_from_elsewhere_and_runs_only_its_own_scripts(api):
+    answer = await trio.to_thread.run_sync(lambda: raw_http.ask(api.url, "GET", "/"))
+    assert answer.text.startswith("<!doctype html>")
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    named, files = re.findall(r"/page/[\w.]+", answer.text), {}
+    while named:
+        path = named.pop()
+        if path not in files:
+            files[path] = await api.get(path)
+            named += [f"/page/{name}" for name in re.findall(r'from "\./([\w.]+)"', files[path])]
+    assert {"/page/main.js", "/page/style.css", "/page/quantities.js"} < files.keys()
+    for text in (answer.text, *files.values()):
+        assert "http://" not in text.replace("http://www.w3.org/", "") and "https://" not in text
+    assert (await api.ask("GET", "/page/../api.py"))[0] == 404
+    assert await api.ask("GET", "/page/none.js") == (
+        404,
+        {"message": "the live page has no file 'none.js'.", "code": 404},
+    )
 
 
 async def test_rpks_questions_about_features_are_a_404(api):

@@ -1,21 +1,27 @@
-"""The live page in a browser, with an admin API of a few lines behind it: what it sends, and what it says."""
+"""The live page in a browser, with an admin API of a few lines behind it: what it shows, what it sends, and what it says."""
 
 import html
 import json
+import re
 import shutil
 import subprocess
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 
 import pytest
+import trio
 from live_view import LIVE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-# What the page asks is answered from constants; each PUT is kept, and answered with the next of the replies.
+TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 STUB = """
 <script>
-const puts = [], said = [], replies = %(replies)s, answers = {
-  "/v1/live": %(live)s, "/v1/tokens": {pools: []}, "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
+const puts = [], said = [], seen = [], replies = %(replies)s, answers = {
+  "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s,
+  "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
 window.fetch = async (path, options = {}) => {
   if (options.method === "PUT") {
     puts.push([path, JSON.parse(options.body)]);
@@ -30,15 +36,17 @@ const fill = async (form, ...values) => {
   await new Promise(done => setTimeout(done, 50));
   said.push(document.getElementById("say").textContent);
 };
+const until = async condition => { while (!condition()) await new Promise(done => setTimeout(done, 50)); };
 const setQuota = value => fill(document.querySelector("#quotas form"), "user=alice", "producer_byte_rate", value);
 </script>
 """
 THEN = """
 <script>
 setTimeout(async () => {
+  await until(() => document.querySelector("#throttled table"));
   const text = document.body.innerText;
   %s
-  const told = JSON.stringify({puts, said, text});
+  const told = JSON.stringify({puts, said, text, seen});
   document.body.replaceChildren(Object.assign(document.createElement("pre"), {id: "result", textContent: told}));
 }, 500);
 </script>
@@ -46,33 +54,74 @@ setTimeout(async () => {
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
 
 
-def browse(folder, act="", replies=()):
-    """What the page has shown, and what it has sent and said while the script `act` ran."""
+TOKENS = {"pools": [
+    {"broker": 0, "kind": "ip", "key": "10.0.0.1", "home": 0, "cap": 50, "limit": "", "mode": "open", "free": 0, "waiting": 0,
+     "in_use": 3, "cached": 1, "holders": [{"shard": 1, "in_use": 3, "cached": 1}]}
+]}  # fmt: skip
+REFUSALS = {"refusals": [{"ip": f"10.0.1.{n}", "count": 9, "error": 0, "reasons": {"ip_cap": 9}} for n in range(64)]}
+
+
+@contextmanager
+def serving(page):
+    """The files of the page, as the admin API serves them; `page` is the first of them."""
+    folder = resources.files("broker.admin").joinpath("page")
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            name = self.path.partition("?")[0].removeprefix("/page/")
+            content = page if name == "/" else folder.joinpath(name).read_text() if name[0] != "/" else ""
+            self.send_response(200)
+            self.send_header("content-type", TYPES.get(name.rpartition(".")[2], "text/html"))
+            self.end_headers()
+            self.wfile.write(content.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def browse(folder, act="", replies=(), *, more=None, width=1300):
+    """What the page has shown, and what it has sent and said while the script `act` ran, which may add to `seen`."""
     point = {"at": 1000.0, "in_use": 0, "cached": 0, "decisions": {}}
-    more = {"decisions": {"home": 1, "cached": 0, "rpc": 0}, "restarts": 2, "restart_in_s": None}
-    totals = {"admitted": 5, "reclaims": 0, "throttled": {"producer_byte_rate": {"requests": 7, "throttle_ms": 1}}}
+    of_shards = {"decisions": {"home": 1, "cached": 0, "rpc": 0}, "restarts": 2, "restart_in_s": None}
+    totals = {"admitted": 5, "borrows": 1, "throttled": {"producer_byte_rate": {"requests": 7, "throttle_ms": 1}}}
     live = {
         **LIVE,
         "totals": {**LIVE["totals"], **totals},
         "series": [{**one, **point} for one in LIVE["series"][:2]],
-        "shards": [{**row, **more} for row in LIVE["shards"]],
+        "shards": [{**row, **of_shards} for row in LIVE["shards"]],
         "limits": [{"text": "", "doc": "What it does.", "vocabulary": "kafka", **row} for row in LIVE["limits"]],
-        "top_refused": [{**row, "error": 0, "open": 1} for row in LIVE["top_refused"]],
+        **(more or {}),
     }
-    page = resources.files("broker.admin").joinpath("live.html").read_text("utf-8")
-    stub = STUB % {"live": json.dumps(live), "replies": json.dumps(replies)}
-    file = folder / "page.html"
-    file.write_text(page.replace("<script>", stub + "<script>", 1).replace("</body>", THEN % act + "</body>"))
-    command = [CHROMIUM, *OPTIONS, f"--user-data-dir={folder}/profile", "--virtual-time-budget=4000", "--dump-dom"]
-    run = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, timeout=60)
-    return json.loads(html.unescape(run.stdout.partition('<pre id="result">')[2].partition("</pre>")[0]))
+    page = resources.files("broker.admin").joinpath("page", "index.html").read_text("utf-8")
+    answers = {"live": live, "replies": replies, "tokens": TOKENS, "refusals": REFUSALS}
+    stub = STUB % {name: json.dumps(answer).replace("<", "\\u003c") for name, answer in answers.items()}
+    page = page.replace("<script", stub + "<script", 1).replace("</body>", THEN % act + "</body>")
+    with serving(page) as url:
+        dom = dumped(folder, url, f"--window-size={width},900")
+    return json.loads(html.unescape(dom.partition('<pre id="result">')[2].partition("</pre>")[0]))
+
+
+def dumped(folder, url, *options):
+    """The document as it is after four seconds."""
+    command = [CHROMIUM, *OPTIONS, *options, f"--user-data-dir={folder}/profile", "--virtual-time-budget=4000"]
+    run = subprocess.run([*command, "--dump-dom", url], capture_output=True, text=True, timeout=60)
+    return run.stdout
 
 
 def test_what_is_no_number_is_not_sent_as_a_quota(tmp_path):
     values = ["1MB", "-5", "NaN", "1e400", "1,5"]
     result = browse(tmp_path, f"for (const value of {json.dumps(values)}) await setQuota(value);")
     assert result["puts"] == []
-    assert result["said"] == [f'"{value}" is not a number: write 1 MB/s as 1048576.' for value in values]
+    assert result["said"] == [f'"{value}" is not a number: write 1 MB/s as 1000000.' for value in values]
 
 
 def test_what_the_server_answers_is_told_and_a_refusal_is_not_taken_for_done(tmp_path):
@@ -100,6 +149,90 @@ def test_throttled_clients_restarts_and_brokers_own_limits_are_shown_and_these_a
       await fill(document.querySelector("#limits form"), "60");
     """
     result = browse(tmp_path, act, [(200, '{"config_version": 8}')])
-    for shown in ("client app", "client batch", "31 s", "20 ms", "50 %", "7 in all", "max.connections (broker 2)"):
+    for shown in (
+        "client app",
+        "client batch",
+        "31 s",
+        "20 ms",
+        "50 %",
+        "7 since the start",
+        "max.connections (broker 2)",
+    ):
         assert shown in result["text"]
     assert result["puts"] == [["/v1/cluster_config?broker=2", {"upsert": {"max.connections": "60"}, "remove": []}]]
+
+
+def test_each_use_stands_beside_the_limit_of_its_broker_and_is_coloured_by_it(tmp_path):
+    act = """
+      const color = (element, property) => getComputedStyle(element)[property];
+      const names = ["full", "near", "high", "roomy"], known = names.map(name => {
+        const sample = document.body.appendChild(document.createElement("i"));
+        sample.style.color = `var(--${name})`;
+        return color(sample, "color");
+      });
+      for (const row of document.querySelectorAll("#uses tbody tr"))
+        seen.push([row.cells[0].firstChild.firstChild.textContent, row.cells[1].textContent, row.cells.item(3).textContent,
+          names[known.indexOf(color(row.querySelector(".bar i"), "backgroundColor"))]]);
+    """
+    result = browse(tmp_path, act)
+    assert result["seen"] == [
+        ["connections of 2001:db8:ffff:ffff::1", "0", "50 of 50 (100 %)", "full"],
+        ["new connections of 10.0.0.1", "1", "18/s of 20/s (92 %)", "near"],
+        ["connections of the broker", "2", "40 of 100 (40 %)", "roomy"],
+    ]
+    assert "112 kB/s of 100 kB/s (111 %)" in result["text"] and "broker 0" in result["text"]
+
+
+def test_refused_addresses_that_are_not_shown_are_counted_and_a_click_shows_them(tmp_path):
+    act = """
+      document.querySelector("#ips button").click();
+      await until(() => document.querySelectorAll("#ips tbody tr").length === 64);
+      seen.push(document.getElementById("ips").innerText);
+    """
+    result = browse(tmp_path, act)
+    assert "2 of 64 addresses are shown; the others were refused 1,234 times." in result["text"]
+    assert "10.0.1.63" in result["seen"][0] and "Show fewer" in result["seen"][0]
+
+
+def test_the_words_of_the_token_protocol_are_on_a_tab_of_their_own(tmp_path):
+    act = """
+      document.getElementById("tab-internals").click();
+      await until(() => document.querySelector("#pools table"));
+      seen.push(document.body.innerText);
+    """
+    result = browse(tmp_path, act)
+    words = ("tokens", "cached", "rpc", "reclaims", "home")
+    assert not [word for word in words if re.search(rf"\\b{word}\\b", result["text"].partition("/metrics")[0])]
+    assert not [word for word in words if word not in result["seen"][0]]
+
+
+def test_nothing_is_cut_on_a_narrow_screen(tmp_path):
+    act = """
+      document.body.style.width = "420px";  // chromium's own windows are no narrower than 500
+      for (const tab of ["overview", "internals"]) {
+        document.getElementById("tab-" + tab).click();
+        await until(() => !document.getElementById(tab).hidden && document.querySelector(`#${tab} td`));
+        seen.push(...[...document.querySelectorAll("td, h2, .limit > *")]
+          .filter(one => one.getBoundingClientRect().right > 420 || one.scrollWidth > one.clientWidth + 1)
+          .map(one => one.textContent));
+      }
+    """
+    assert browse(tmp_path, act, width=500)["seen"] == []
+
+
+def test_names_that_clients_chose_are_text(tmp_path):
+    hostile = "<img src=x onerror=document.title=1><script>document.title=1</script>"
+    row = {**LIVE["throttled"][0], "client_id": hostile}
+    refused = {**LIVE["top_refused"][0], "ip": hostile}
+    result = browse(
+        tmp_path,
+        "seen.push(document.title, document.querySelectorAll('main img, main script').length);",
+        more={"throttled": [row], "top_refused": [refused]},
+    )
+    assert result["text"].count("<img src=x") == 2 and result["seen"] == ["12,347/s refused · Turnstile", 0]
+
+
+async def test_it_works_as_the_admin_api_serves_it(api, tmp_path):
+    page = await trio.to_thread.run_sync(lambda: dumped(tmp_path, api.url))
+    assert "3 shards up" in page and "2 brokers" in page
+    assert "Nothing has been refused." in page and "No limit on connections is set" in page

@@ -1,0 +1,26 @@
+// Questions to the admin API, and changes; a change that is refused is said, and is not taken for done.
+
+import {say} from "./dom.js";
+
+export async function ask(path) {
+  const answer = await fetch(path, {signal: AbortSignal.timeout(4000)});
+  if (!answer.ok) throw new Error(`${path} answered with ${answer.status}`);
+  return answer.json();
+}
+export async function put(path, body, form, done) {
+  for (const button of form.querySelectorAll("button")) button.disabled = true;
+  try {
+    const answer = await fetch(path, {method: "PUT", headers: {"content-type": "application/json", "x-turnstile-who": "live page"}, body: JSON.stringify(body)});
+    const text = await answer.text();
+    let told;
+    try { told = JSON.parse(text); } catch { told = {message: text}; }
+    if (answer.ok) say(`${done}, in force on every shard since version ${told.config_version}`);
+    else say(told.message || Object.values(told).join(" ") || `The cluster answered with ${answer.status}.`, true);
+    return answer.ok;
+  } catch (error) {
+    say("The cluster did not answer: " + error.message, true);
+    return false;
+  } finally {
+    for (const button of form.querySelectorAll("button")) button.disabled = false;
+  }
+}

@@ -1,0 +1,108 @@
+// The charts of new connections: admitted and refused above each other, each on its own scale, the newest at the right.
+
+import {$, el, sum, svg} from "./dom.js";
+import {count, perSecond} from "./quantities.js";
+
+export const KEPT = 300;
+const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110}, TOP = 18;
+export const REASONS = ["ip_cap", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable"];
+export const refusedOf = point => sum(Object.values(point.refused));
+export const throttledOf = point => sum(Object.values(point.throttled));
+const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});
+
+const x = (at, now, width, span) => width - (now - at) / span * width;
+// How many seconds to show: all there is, between one minute and the most that is kept.
+const spanOf = (points, most) => Math.min(most, Math.max(60, points.length ? points.at(-1).at - points[0].at : 0));
+function nice(value) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
+  return [1, 2, 3, 4, 6, 8, 10].map(step => step * power).find(step => step >= value);
+}
+function stacked(points, layers, width, height, top, span) {
+  const now = points.at(-1).at, base = points.map(() => 0);
+  return layers.map(({of, color}) => {
+    const low = base.slice();
+    points.forEach((point, n) => base[n] += of(point));
+    const place = (n, value) => `${x(points[n].at, now, width, span).toFixed(1)},${(height - value / top * height).toFixed(1)}`;
+    const up = points.map((_, n) => place(n, base[n])), down = points.map((_, n) => place(n, low[n])).reverse();
+    return svg("path", {d: `M${[...up, ...down].join("L")}Z`, style: `fill:${color}`, "fill-opacity": .85});
+  });
+}
+function line(points, of, width, height, top, color, span) {
+  const now = points.at(-1).at;
+  const d = points.map(point => `${x(point.at, now, width, span).toFixed(1)},${(height - of(point) / top * height).toFixed(1)}`).join("L");
+  return svg("path", {d: "M" + d, fill: "none", style: `stroke:${color}`, "stroke-width": 1.75, "stroke-linejoin": "round"});
+}
+export function sparkline(points, of, color) {
+  const drawn = svg("svg", {viewBox: "0 0 300 40", preserveAspectRatio: "none", "aria-hidden": "true"});
+  if (points.length < 2) return drawn;
+  const now = points.at(-1).at, recent = points.filter(point => point.at > now - SHORT), span = spanOf(recent, SHORT);
+  const top = Math.max(...recent.map(of), 1) * 1.15, path = line(recent, of, 300, 38, top, color, span);
+  path.setAttribute("vector-effect", "non-scaling-stroke");
+  drawn.append(svg("path", {d: `${path.getAttribute("d")}L300,40L${x(recent[0].at, now, 300, span)},40Z`, style: `fill:${color}`, "fill-opacity": .13}), path);
+  return drawn;
+}
+
+let shown = {series: [], changes: []};
+export function drawRates(series, changes) {
+  shown = {series, changes};
+  const card = $("rates"), seen = REASONS.filter(reason => series.some(point => point.refused[reason]));
+  const legend = [["admitted", "var(--good)"], ...seen.map(reason => ["refused: " + reason, `var(--${reason})`])];
+  card.querySelector(".legend").replaceChildren(...legend.map(([name, color]) => el("span", {class: "key", style: `--c:${color}`}, name)));
+  if (!card.querySelector("svg")) {
+    card.append(svg("svg", {role: "img", "aria-label": "Connections admitted and refused a second"}), el("div", {class: "tip"}));
+    card.querySelector("svg").addEventListener("pointermove", point => hover(point.offsetX));
+    card.querySelector("svg").addEventListener("pointerleave", () => hover(null));
+  }
+  const drawn = card.querySelector("svg"), width = drawn.clientWidth - LEFT - RIGHT, span = spanOf(series, KEPT);
+  const below = TOP + HEIGHTS.admitted + GAP, bottom = below + HEIGHTS.refused;
+  drawn.style.height = `${bottom + 22}px`;
+  const admitted = panel("admitted", TOP, width, nice(Math.max(4, ...series.map(point => point.admitted))));
+  const refused = panel("refused", below, width, nice(Math.max(4, ...series.map(refusedOf))));
+  drawn.replaceChildren(admitted.group, refused.group);
+  if (series.length < 2) return;
+  const layers = [{of: point => point.admitted, color: "color-mix(in srgb, var(--good) 18%, transparent)"}];
+  admitted.group.append(...stacked(series, layers, width, HEIGHTS.admitted, admitted.top, span), line(series, point => point.admitted, width, HEIGHTS.admitted, admitted.top, "var(--good)", span));
+  refused.group.append(...stacked(series, seen.map(reason => ({of: point => point.refused[reason] || 0, color: `var(--${reason})`})), width, HEIGHTS.refused, refused.top, span));
+  drawn.append(times(series, changes, width, span, bottom));
+}
+function panel(name, y, width, top) {
+  const height = HEIGHTS[name], group = svg("g", {transform: `translate(${LEFT},${y})`});
+  for (const part of [0, .5, 1]) {
+    const at = height - part * height;
+    group.append(svg("line", {x1: 0, x2: width, y1: at, y2: at, class: "grid"}), svg("text", {x: -8, y: at + 4, "text-anchor": "end"}, count(top * part)));
+  }
+  group.append(svg("text", {x: 0, y: -6, class: "title"}, `${name}, a second`));
+  return {group, top};
+}
+// The axis of time, the changes of the configuration, and the line under the pointer, over both charts.
+function times(series, changes, width, span, bottom) {
+  const now = series.at(-1).at, group = svg("g", {transform: `translate(${LEFT},0)`}), step = span <= 90 ? 15 : span <= 180 ? 30 : 60;
+  for (let ago = step; ago < span; ago += width < 420 ? 2 * step : step)
+    group.append(svg("text", {x: x(now - ago, now, width, span), y: bottom + 18, "text-anchor": "middle"}, ago % 60 ? `${ago} s ago` : `${ago / 60} min ago`));
+  let labelled = Infinity; // the newest change comes first; labels that would touch are left out
+  for (const change of changes.filter(change => change.version > 1 && change.at > now - span && change.at <= now)) {
+    const at = x(change.at, now, width, span);
+    group.append(svg("line", {x1: at, x2: at, y1: TOP, y2: bottom, class: "mark"}));
+    if (labelled - at < 28) continue;
+    group.append(svg("text", {x: at, y: TOP - 6, "text-anchor": "middle"}, "v" + change.version));
+    labelled = at;
+  }
+  group.append(svg("line", {y1: TOP, y2: bottom, class: "cursor"}));
+  return group;
+}
+function hover(offset) {
+  const card = $("rates"), tip = card.querySelector(".tip"), cursor = card.querySelector(".cursor"), {series} = shown;
+  if (!cursor) return;
+  const width = card.querySelector("svg").clientWidth - LEFT - RIGHT, now = series.at(-1).at, span = spanOf(series, KEPT);
+  const at = offset === null ? null : now - (width - (offset - LEFT)) / width * span;
+  const point = at && series.reduce((best, one) => Math.abs(one.at - at) < Math.abs(best.at - at) ? one : best);
+  const visible = point && Math.abs(point.at - at) < 5;
+  tip.style.visibility = cursor.style.visibility = visible ? "visible" : "hidden";
+  if (!visible) return;
+  const place = x(point.at, now, width, span);
+  cursor.setAttribute("x1", place); cursor.setAttribute("x2", place);
+  const rows = [["admitted", perSecond(point.admitted)], ...Object.entries(point.refused).map(([reason, n]) => [reason, perSecond(n)]), ["open", count(point.connections)]];
+  tip.replaceChildren(el("b", {}, clock(point.at)), ...rows.map(([name, value]) => el("div", {}, el("span", {class: "dim"}, name), el("span", {}, value))));
+  tip.style.left = Math.min(place + LEFT + 26, card.clientWidth - tip.offsetWidth - 12) + "px";
+}
+addEventListener("resize", () => shown.series.length && drawRates(shown.series, shown.changes));

@@ -1,0 +1,42 @@
+// Elements, tables and the message line. What clients chose (ids, users, addresses) enters the page as text nodes only.
+
+const SVG = "http://www.w3.org/2000/svg";
+export const $ = id => document.getElementById(id);
+
+export function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "style") made.style.cssText = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== false && value != null) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter(child => child != null));
+  return made;
+}
+export function svg(tag, {style = "", ...attributes} = {}, text = "") {
+  const made = document.createElementNS(SVG, tag);
+  made.style.cssText = style;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+}
+// `columns`: [heading, class]; n: a number, b: a bar, h: says its heading on a narrow screen, k: not broken into lines.
+export function table(columns, rows) {
+  const head = el("tr", {}, ...columns.map(([name, kind]) => el("th", {class: kind, scope: "col"}, name)));
+  const row = cells => el("tr", {}, ...cells.map((cell, n) => el("td", {class: columns[n][1], "data-heading": columns[n][0]}, cell)));
+  return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows.map(row)));
+}
+// `parts`: [part of the whole in 0..1, color].
+export const bar = (parts, title) =>
+  el("div", {class: "bar", title}, ...parts.map(([part, color]) => el("i", {style: `width:${Math.min(100, 100 * part)}%;--c:${color}`})));
+export const empty = text => el("div", {class: "empty"}, text);
+export const show = (id, ...children) => $(id).replaceChildren(...children.filter(child => child != null));
+export const sum = values => values.reduce((a, b) => a + b, 0);
+
+let saying;
+export function say(text, bad = false) {
+  $("say").textContent = text;
+  $("say").className = bad ? "on bad" : "on";
+  clearTimeout(saying);
+  saying = setTimeout(() => $("say").className = "", bad ? 8000 : 4000);
+}

@@ -1,0 +1,101 @@
+// What happens now, in a user's words: connections, limits and how much of each is used.
+
+import {REASONS, refusedOf, sparkline, throttledOf} from "./charts.js";
+import {$, bar, el, empty, show, sum, table} from "./dom.js";
+import {count, duration, level, perSecond, QUOTAS, use, utilisation} from "./quantities.js";
+
+const colorOf = reason => `var(--${REASONS.includes(reason) ? reason : "ip_cap"})`;
+const spelling = row => row.what === "connections" ? count : perSecond;
+const useBar = (used, limit) => bar([[utilisation(used, limit), `var(--${level(used, limit)})`]]);
+const useText = (used, limit, spell) => limit === null ? use(used, limit, spell) : el("b", {class: level(used, limit)}, use(used, limit, spell));
+const onBroker = (live, row) => live.brokers > 1 ? `broker ${row.broker}` : "";
+
+export function drawHeader(live, series) {
+  const up = live.shards.filter(shard => shard.state === "up").length, all = live.shards.length;
+  $("state").className = "pill " + (up === all ? "up" : "down");
+  $("state").textContent = up === all ? `${all} shard${all > 1 ? "s" : ""} up` : `${up} of ${all} shards up`;
+  const last = series.at(-1), facts = [`configuration version ${live.version}`, `up ${duration(live.uptime_s * 1000)}`,
+    `${count(last?.requests || 0)} requests/s`, `${live.brokers > 1 ? `${live.brokers} brokers, ` : ""}listeners ${live.listeners.join(", ")}`];
+  show("facts", ...facts.map(fact => el("span", {}, fact)));
+  const refused = last ? refusedOf(last) : 0;
+  document.title = refused ? `${perSecond(refused)} refused · Turnstile` : "Turnstile";
+}
+
+const HELD_UP = {waiting: "waiting to be let in", held: "held for their rate", muted: "muted by a quota"};
+export function drawTiles(live, series) {
+  const last = series.at(-1) || {admitted: 0, refused: {}, throttled: {}}, totals = live.totals;
+  const aside = Object.entries(HELD_UP).filter(([name]) => totals[name]).map(([name, why]) => `${count(totals[name])} ${why}`);
+  const capped = live.uses.find(row => row.what === "connections" && row.of === "broker"); // the fullest broker comes first
+  const ofCap = capped && `${use(capped.used, capped.limit)}${live.brokers > 1 ? ` on broker ${capped.broker}` : ""}`;
+  const requests = sum(Object.values(totals.throttled).map(each => each.requests));
+  const tiles = [
+    ["Open connections", count(totals.connections), "", aside.join(", ") || ofCap || "no cap for all together", point => point.connections, "var(--core_rate)"],
+    ["Admitted", count(last.admitted), "/s", `${count(totals.admitted)} since the start`, point => point.admitted, "var(--good)"],
+    ["Refused", count(refusedOf(last)), "/s", `${count(sum(Object.values(totals.refused)))} since the start`, refusedOf, "var(--bad)"],
+    ["Throttled requests", count(throttledOf(last)), "/s", `${count(requests)} since the start`, throttledOf, "var(--throttled)"],
+  ];
+  show("tiles", ...tiles.map(([name, value, unit, more, of, color]) =>
+    el("div", {class: "card tile"}, el("div", {class: "name"}, name), el("div", {class: "value"}, value, unit && el("small", {}, unit)),
+      el("div", {class: "more"}, more), sparkline(series, of, color))));
+}
+
+function limitText(row) {
+  const [kind, ...name] = row.of.split(":"), what = row.what === "connections" ? "connections" : "new connections";
+  const whose = kind === "ip" ? name.join(":") : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
+  return `${what} of ${whose}`;
+}
+const FEW = 5; // uses that are shown however small they are
+export function drawUses(live) {
+  if (!live.uses.length) {
+    const set = live.limits.some(limit => limit.set) ? "in use: no connection counts against one now" : "set: set one in the list of limits";
+    return show("uses", empty(`No limit on connections is ${set}.`));
+  }
+  const several = live.brokers > 1;
+  const rows = live.uses.filter((row, n) => n < FEW || level(row.used, row.limit) !== "roomy");
+  show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", "b"], ["used", "n t"]], rows.map(row => [
+    el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
+    useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])));
+}
+
+export function drawReasons(live, series) {
+  const counts = Object.entries(live.totals.refused).filter(([, n]) => n).sort((a, b) => b[1] - a[1]), now = series.at(-1)?.refused || {};
+  if (!counts.length) return show("reasons", empty("Nothing has been refused."));
+  show("reasons", table([["reason", "k"], ["", "b"], ["now", "n"], ["since the start", "n"]], counts.map(([reason, n]) => [
+    el("span", {class: "key", style: `--c:${colorOf(reason)}`}, reason), bar([[n / counts[0][1], colorOf(reason)]]),
+    perSecond(now[reason] || 0), count(n)])));
+}
+
+// `all`: every address that is counted apart, where the user asked for it, else null; `toggle()` asks for it or not.
+export function drawAddresses(live, all, toggle) {
+  const known = live.refused_addresses, rows = all || live.top_refused;
+  if (!rows.length) return show("ips", empty("No address has been refused."));
+  const uses = new Map(live.top_refused.map(row => [row.ip, row])), most = rows[0].count;
+  const made = table([["address", "k"], ["", "b"], ["refused", "n"], ["open", "n t"]], rows.map(row => {
+    const parts = Object.entries(row.reasons).sort((a, b) => b[1] - a[1]), told = uses.get(row.ip);
+    return [el("span", {class: "mono"}, row.ip), bar(parts.map(([reason, n]) => [n / most, colorOf(reason)]), parts.map(([reason, n]) => `${reason} ${n}`).join(", ")),
+      el("span", row.error ? {title: `at least ${row.count - row.error}`} : {}, (row.error ? "≤ " : "") + count(row.count)),
+      told ? openOf(live, told) : el("span", {class: "dim"}, "–")];
+  }));
+  const hidden = known.known - rows.length, of = `${known.more ? "more than " : ""}${count(known.known)}`;
+  const rest = hidden > 0 ? `${count(rows.length)} of ${of} addresses are shown; the others were refused ${count(known.others_refused)} times.`
+    : all ? `All ${of} addresses that are counted apart are shown.` : "";
+  show("ips", made, rest ? el("div", {class: "rest"}, rest, el("button", {class: "small", onclick: toggle}, all ? "Show fewer" : "Show all")) : null);
+}
+// What an address has open beside its cap, on the broker where it is closest to that.
+function openOf(live, row) {
+  if (!row.uses.length) return count(row.open);
+  const fullest = row.uses.reduce((a, b) => utilisation(b.used, b.limit) > utilisation(a.used, a.limit) ? b : a);
+  return el("span", {}, useText(fullest.used, fullest.limit, count), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, fullest)) : null);
+}
+
+const WORDS = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
+const clientText = row => [row.user && "user " + row.user, row.client_id && "client " + row.client_id].filter(Boolean).join(" ") || "any";
+export function drawThrottled(live, series) {
+  const rows = live.throttled, total = sum(Object.values(live.totals.throttled).map(each => each.requests));
+  if (!rows.length) return show("throttled", empty(total ? `No client is throttled now; ${count(total)} requests were, in all.` : "No client has been throttled."));
+  show("throttled", table([["client", ""], ["quota", "h k"], ["", "b s"], ["used", "n t"], ["delay", "n"]], rows.map(row => [
+    el("span", {class: "mono"}, clientText(row), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, row)) : null),
+    el("span", {title: row.quota}, WORDS[row.quota]), row.limit === null ? "" : useBar(row.value, row.limit),
+    useText(row.value, row.limit, QUOTAS[row.quota]), duration(row.throttle_ms)])),
+    el("div", {class: "rest"}, `${count(throttledOf(series.at(-1) || {throttled: {}}))} requests/s are throttled, ${count(total)} since the start`));
+}
