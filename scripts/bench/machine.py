@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,11 +30,15 @@ class CannotMeasure(Exception):
 
 
 class Server(NamedTuple):
-    """A server under test: its port, the process whose whole tree it is, and its admin API if it has one."""
+    """A server under test: its port, the process whose whole tree it is, and its admin API if it has one.
+
+    `ports`: of all listeners of a Turnstile, by name; `port` is the first.
+    """
 
     port: int
     pid: int
     admin: AdminClient | None = None
+    ports: Mapping[str, int] = {}
 
 
 class Load(NamedTuple):
@@ -93,9 +97,8 @@ def turnstile(*options: str, port: int = 0, shards: int = SHARDS, checkout: Path
             if not line.startswith("{"):
                 raise CannotMeasure(f"turnstile up failed: {Path(home, 'err').read_text().strip()[-300:]}")
             said = json.loads(line)
-            yield Server(
-                int(said["listeners"][0]["address"].rpartition(":")[2]), process.pid, AdminClient(said["admin"])
-            )
+            ports = {each["name"]: int(each["address"].rpartition(":")[2]) for each in said["listeners"]}
+            yield Server(next(iter(ports.values())), process.pid, AdminClient(said["admin"]), ports)
         finally:
             process.terminate()
             process.wait(timeout=20)

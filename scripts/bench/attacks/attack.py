@@ -22,12 +22,16 @@ def nothing(server: Server) -> None:
 
 @dataclass(frozen=True)
 class Attack:
-    """`run(server)` attacks for some seconds; `options` of `turnstile up`; `prepare(server)` comes before anything is measured."""
+    """`run(server)` attacks for some seconds; `prepare(server)` comes before anything is measured.
+
+    `options`: of `turnstile up`. `tls`: beside the listener PLAIN there is one named TLS.
+    """
 
     name: str
     run: Callable[[Server], Finding | None]
     options: tuple[str, ...] = ()
     prepare: Callable[[Server], None] = nothing
+    tls: bool = False
 
 
 class Waits(NamedTuple):

@@ -1,4 +1,4 @@
-"""All attacks, in the order in which they are run; each is a module of this folder."""
+"""All attacks, in the order in which they are run; each is in a module of this folder."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from scripts.bench.attacks import (
     abandoned_polls,
     client_ids,
     delete_groups,
+    fast_reader,
     fetch_of_many,
+    librdkafka,
     long_client_ids,
     metadata_by_id,
     metadata_of_partitions,
     null_batches,
+    pipelining,
     repeated_resources,
     salt,
     tags,
@@ -33,4 +36,7 @@ ATTACKS: tuple[Attack, ...] = (
     abandoned_polls.ATTACK,
     client_ids.ATTACK,
     long_client_ids.ATTACK,
+    *pipelining.ATTACKS,
+    *librdkafka.ATTACKS,
+    *fast_reader.ATTACKS,
 )

@@ -16,7 +16,9 @@ import contextlib
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
@@ -25,14 +27,28 @@ from scripts.bench import machine, table  # noqa: E402 - importable only from he
 from scripts.bench.attacks.attack import Attack, Measured  # noqa: E402
 from scripts.bench.attacks.bystander import Bystander  # noqa: E402
 from scripts.bench.attacks.registry import ATTACKS  # noqa: E402
+from tests.support.certificates import make_certificate  # noqa: E402
 
 MOST_MB, MOST_P99_MS, MOST_MS = 300, 50, 100
 COLUMNS = ("attack", "memory", "others' p99", "worst", "idle", "lost", "found", "")
 
 
 def measure(attack: Attack) -> Measured:
-    """One attack on a new cluster."""
-    with machine.turnstile(*attack.options) as server:
+    """One attack on a new cluster. Raises CannotMeasure."""
+    with TemporaryDirectory(prefix="turnstile-bench-") as folder:
+        options = [*attack.options, *(_tls_listener(Path(folder)) if attack.tls else ())]
+        return _measure(attack, options)
+
+
+def _tls_listener(folder: Path) -> tuple[str, ...]:
+    certificate = make_certificate(folder)
+    if certificate is None:
+        raise machine.CannotMeasure("A listener with TLS needs a certificate: apt-get install openssl")
+    return "--listener", "PLAIN=127.0.0.1:0", "--listener", certificate.listener("TLS")
+
+
+def _measure(attack: Attack, options: Sequence[str]) -> Measured:
+    with machine.turnstile(*options) as server:
         attack.prepare(server)
         other = Bystander(server.port)
         peak, ends = [0.0], threading.Event()
