@@ -55,6 +55,9 @@ class Listener:
         self._wanted = False
         self._exhausted = False
 
+    def __str__(self) -> str:
+        return f"accepting on {self._sock.getsockname()}"
+
     def start(self) -> None:
         """Accepts, or accepts again."""
         self._wanted = True

@@ -104,7 +104,8 @@ class Admin:
 
     def shards(self) -> list[dict[str, Any]]:
         """One entry per shard. `state`: up; unresponsive (does not answer the coordinator); starting (connected, not yet
-        at a version); down. `restart_in_s`: of one that keeps ending, until it is started again; else null."""
+        at a version); down. `restart_in_s`: of one that keeps ending, until it is started again; else null.
+        `stalls`: how often something held up its loop (turnstile_stalls_total); `longest_callback_ms`: the longest of all."""
         rows = []
         for member, state in self.states().items():
             counters = self.counters[member]
@@ -117,6 +118,8 @@ class Admin:
                 "state": state,
                 "connections": sum(counters.value("open", one) for one in self.layout.listeners),
                 "config_version": counters.value("version"),
+                "stalls": counters.value("stalls"),
+                "longest_callback_ms": counters.value("longest_callback_us") / 1000,
                 "restarts": restarts,
                 "restart_in_s": None if due_in_s is None else round(due_in_s, 1),
             })  # fmt: skip

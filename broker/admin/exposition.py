@@ -43,8 +43,8 @@ class CounterView(NamedTuple):
     scale: float = 1
 
 
-def _gauge(metric: str, help: str, counter: str, **labels: str) -> CounterView:
-    return CounterView(metric, Kind.GAUGE, help, counter, labels)
+def _gauge(metric: str, help: str, counter: str, *, scale: float = 1, **labels: str) -> CounterView:
+    return CounterView(metric, Kind.GAUGE, help, counter, labels, scale)
 
 
 def _counter(metric: str, help: str, counter: str, *, scale: float = 1, **labels: str) -> CounterView:
@@ -82,6 +82,13 @@ _PER_SHARD = (
     _counter("turnstile_auth_failures_total", "Failed authentications.", "auth_failures"),
     _counter("turnstile_reauthentications_total", "Clients that proved again who they are.", "reauthentications"),
     _counter("turnstile_sessions_expired_total", "Connections closed as their session was over.", "sessions_expired"),
+    _counter("turnstile_stalls_total", "Times something held up a shard's loop for 50 ms or more.", "stalls"),
+    _gauge(
+        "turnstile_longest_callback_seconds",
+        "The longest that anything held up this shard's loop since it started.",
+        "longest_callback_us",
+        scale=1e-6,
+    ),
     _counter("turnstile_events_total", "Journal events written.", "events"),
     *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
     *(_counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind) for kind in KINDS),

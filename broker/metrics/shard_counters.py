@@ -30,6 +30,7 @@ GAUGES = (
     "waiting",
     "held",
     "muted",
+    "longest_callback_us",
     "quota_sensors",
     "quotas_shared",  # kinds of client quota of which clients share sensors now
 )
@@ -51,6 +52,7 @@ _COUNTERS = (
     *(f"faults_{kind}" for kind in FAULTS),
     "events",
     "quota_sensors_evicted",
+    "stalls",
 )
 _PER_LISTENER = (
     "admitted",

@@ -56,6 +56,7 @@ class ShardGauges:
         self._sharing: list[str] = []
         self._counters = context.counters
         self._journal = context.journal
+        self._poller = context.poller
         self._muted = muted
         self._counted: dict[str, int] = {}
 
@@ -71,6 +72,7 @@ class ShardGauges:
         counters.set("quota_sensors", sensors.kept)
         counters.set("quotas_shared", len(sensors.sharing))
         self._tell_sharing(sensors.sharing)
+        counters.set("longest_callback_us", self._poller.stalls.longest_ns // 1000)
         for name, value in (
             ("decisions_home", tokens.decided_home),
             ("decisions_cached", tokens.decided_cached),
@@ -79,6 +81,7 @@ class ShardGauges:
             ("reclaims", tokens.reclaims),
             ("events", self._journal.written),
             ("quota_sensors_evicted", sensors.evicted),
+            ("stalls", self._poller.stalls.count),
         ):
             counters.add(name, value - self._counted.get(name, 0))
             self._counted[name] = value

@@ -55,6 +55,7 @@ from shards.mesh.deferred import Deferred, Spawn
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
 from shards.mesh.poller import Poller
+from shards.mesh.stalls import Stall
 from shards.mesh.timers import Timers
 from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
@@ -113,6 +114,7 @@ class ShardProcess:
             mistaken=self.context.log.call_mistaken,
         )
         self.throttling = Throttling(self.meters, self.context.image, self.context.journal, self.context.counters)
+        self.context.poller.stalls.told = self._stalled
         self.connections = OpenConnections(self.context.image, self.context.poller)
         self.acceptors = Acceptors(
             self.context,
@@ -418,6 +420,10 @@ class ShardProcess:
 
     def _room(self, most_bytes: int) -> int:
         return self._answers.most_bytes(most_bytes)
+
+    def _stalled(self, stall: Stall) -> None:
+        """Something kept everything else of this shard waiting."""
+        self.context.log.warning("the loop was held up", by=stall.by, ms=round(stall.took_ns / 1e6))
 
     def _find_user(self, name: str) -> Mapping[str, Any] | None:
         return self.context.image.users.get(name)

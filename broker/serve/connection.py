@@ -100,6 +100,9 @@ class Connection(ClientSocket):
         self.gone = False  # and nothing is to be answered any more
         self.when_closed: Callable[[], None] | None = None
 
+    def __str__(self) -> str:
+        return f"a connection of {self.ip} to {self.listener}"
+
     def ready(self, events: int) -> None:
         """The poller's callback: the socket became readable, writable, or its other end hung up."""
         if events & _HUNG_UP:

@@ -63,6 +63,9 @@ class Link:
         self.closed = False
         poller.watch(sock.fileno(), self, EPOLLIN)
 
+    def __str__(self) -> str:
+        return "a link to another process"
+
     def queue(self, message: tuple[Any, ...]) -> None:
         self._queued.append(message)
 

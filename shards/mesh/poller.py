@@ -24,8 +24,8 @@ P4  The poller does not wait by itself while a task is to run. One that becomes 
     runs after _BEFORE_YIELD_NS at most.
 P5  In a pass each watcher is called once at most: those that are ready, then those that asked to be called again, in the order
     in which they asked, until the pass has taken ROUND_NS. The others of these are the first to be called again in the next.
-P6  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is ready. A callback that
-    takes longer than HELD_NS is counted, and `on_held` is told.
+P6  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is ready. A callback, the
+    hooks after a pass or a step of a task that takes longer than STALL_NS is a stall (stalls.py).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from typing import NamedTuple, Protocol
 
 import trio
 
+from shards.mesh.stalls import Stalls, TaskSteps
 from shards.mesh.time_slice import SLICE_NS, TimeSlice
 
 EPOLLIN = select.EPOLLIN
@@ -71,23 +72,6 @@ EXPECTED_NS = 60_000
 ROUND_NS = 10_000_000
 """Of all slices of what is ready in a pass."""
 _WHOLE_SLICES = ROUND_NS // SLICE_NS  # so many watchers have one each
-HELD_NS = 50_000_000
-"""A callback that takes longer has held up everything else."""
-
-
-class _Runnable(trio.abc.Instrument):
-    """The tasks that are to run; trio's own statistics leave out those of the batch that it is working on."""
-
-    def __init__(self) -> None:
-        self.tasks: set[trio.lowlevel.Task] = set()
-
-    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
-        """Called by trio."""
-        self.tasks.add(task)
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Called by trio."""
-        self.tasks.discard(task)
 
 
 class Poller:
@@ -95,8 +79,7 @@ class Poller:
 
     `now_ns` is the monotonic time at which the current pass began (ns, one clock for all processes of the machine);
     `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited. `time_slice`: of the
-    callback that runs. `held`: how many callbacks took longer than HELD_NS; `longest_ns`: the longest of all. Both are of the
-    wall clock, with the time for which the process waited for a CPU.
+    callback that runs. `stalls`: what held up the loop (P6).
     """
 
     def __init__(self, *, linger_s: float = LINGER_S, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -115,10 +98,7 @@ class Poller:
             int, None
         ] = {}  # descriptors whose watchers are called though nothing new is ready, in this order
         self.time_slice = TimeSlice(clock_ns)
-        self.held = 0
-        self.longest_ns = self._notable_ns = 0
-        self.on_held: Callable[[Watcher | None, int], None] = lambda watcher, took_ns: None
-        """Told of a callback that took longer than HELD_NS, and for how long; None: the hooks at the end of a pass."""
+        self.stalls = Stalls()
 
     def watch(self, fd: int, watcher: Watcher, events: int = EPOLLIN, *, herald: bool = False) -> None:
         """Calls `watcher.ready(events)` whenever `fd` is ready for `events`. `herald`: more events follow at once, as a request
@@ -171,11 +151,12 @@ class Poller:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serves callbacks until cancelled."""
-        runnable = _Runnable()
+        runnable = TaskSteps(self.clock_ns, self.stalls)
+        runnable.own.add(trio.lowlevel.current_task())
         if self._linger_s:
             trio.lowlevel.add_instrument(runnable)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._run_touched)
+            nursery.start_soon(self._run_touched, runnable)
             task_status.started()
             fd = self._epoll.fileno()
             while True:
@@ -183,7 +164,7 @@ class Poller:
                 while self._run_passes(runnable):
                     await trio.lowlevel.checkpoint()
 
-    def _run_passes(self, runnable: _Runnable) -> bool:
+    def _run_passes(self, runnable: TaskSteps) -> bool:
         """Passes until it is the turn of trio's tasks: True; or nothing comes any more: False."""
         began_ns = self.clock_ns()
         waited_ns = 0
@@ -239,7 +220,7 @@ class Poller:
 
     def _call(self, ready: Iterable[tuple[int, int]], now_ns: int) -> int:
         """Calls watchers with their events; returns the time."""
-        watchers, time_slice, clock_ns = self._watchers, self.time_slice, self.clock_ns
+        watchers, time_slice, clock_ns, stalls = self._watchers, self.time_slice, self.clock_ns, self.stalls
         for fd, events in ready:
             watcher = watchers.get(fd)
             if watcher is not None:
@@ -250,17 +231,9 @@ class Poller:
                 took_ns = -now_ns
                 now_ns = clock_ns()
                 took_ns += now_ns
-                if took_ns > self._notable_ns:
-                    self._note(watcher, took_ns)
+                if took_ns > stalls.notable_ns:
+                    stalls.note(watcher, took_ns)
         return now_ns
-
-    def _note(self, watcher: Watcher | None, took_ns: int) -> None:
-        """A callback took longer than any before, or too long (P6)."""
-        self.longest_ns = max(self.longest_ns, took_ns)
-        self._notable_ns = min(self.longest_ns, HELD_NS)
-        if took_ns > HELD_NS:
-            self.held += 1
-            self.on_held(watcher, took_ns)
 
     def _call_again(self, again: dict[int, None], ready: Iterable[tuple[int, int]], now_ns: int) -> int:
         """Calls those that asked for it and were not called in this pass, until ROUND_NS is over; returns the time."""
@@ -280,10 +253,11 @@ class Poller:
         for hook in self._hooks:
             hook()
         self.in_pass = False
-        if (took_ns := self.clock_ns() - now_ns) > self._notable_ns:
-            self._note(None, took_ns)
+        if (took_ns := self.clock_ns() - now_ns) > self.stalls.notable_ns:
+            self.stalls.note("the end of a pass", took_ns)
 
-    async def _run_touched(self) -> None:
+    async def _run_touched(self, runnable: TaskSteps) -> None:
+        runnable.own.add(trio.lowlevel.current_task())
         while True:
             await self._woken.wait()
             self._woken = trio.Event()

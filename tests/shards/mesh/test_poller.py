@@ -8,7 +8,8 @@ import pytest
 import trio
 import trio.testing
 
-from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, HELD_NS, ROUND_NS, Calling, Poller
+from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, ROUND_NS, Calling, Poller
+from shards.mesh.stalls import STALL_NS, Stall
 from shards.mesh.time_slice import SLICE_NS
 
 
@@ -221,7 +222,7 @@ def test_a_slice_is_shorter_when_many_are_ready(busy):
 
 def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
     told = []
-    busy.poller.on_held = lambda watcher, took_ns: told.append((watcher, took_ns))
+    busy.poller.stalls.told = told.append
     now_ns = 0
 
     def clock_ns():
@@ -234,19 +235,43 @@ def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
     busy.poller.clock_ns = clock_ns
     one = busy("one")
     one.ready = holds
-    takes_ns = [HELD_NS + 1, HELD_NS + 1, HELD_NS]
+    takes_ns = [STALL_NS + 1, STALL_NS + 1, STALL_NS]
     while takes_ns:
         one.arrives()
         busy.poller.run_pass()
-    assert (busy.poller.held, busy.poller.longest_ns) == (2, HELD_NS + 1)
-    assert told == [(one, HELD_NS + 1)] * 2
+    assert (busy.poller.stalls.count, busy.poller.stalls.longest_ns) == (2, STALL_NS + 1)
+    assert told == [Stall(str(one), STALL_NS + 1)] * 2
 
     def hook():
         nonlocal now_ns
-        now_ns += 2 * HELD_NS
+        now_ns += 2 * STALL_NS
 
     busy.poller.at_end_of_pass(hook)
     one.ready = lambda events: None
     one.arrives()
     busy.poller.run_pass()
-    assert told[2:] == [(None, 2 * HELD_NS)]
+    assert told[2:] == [Stall("the end of a pass", 2 * STALL_NS)]
+
+
+async def test_a_task_that_holds_the_loop_is_told_and_the_poller_itself_is_not(busy, nursery):
+    told, now_ns = [], 0
+    busy.poller.clock_ns = lambda: now_ns
+    busy.poller.stalls.told = told.append
+    one = busy("one")
+
+    def begin(events):
+        nonlocal now_ns
+        now_ns += STALL_NS
+        nursery.start_soon(works)
+
+    async def works():
+        nonlocal now_ns
+        now_ns += 2 * STALL_NS
+
+    one.ready = begin
+    await nursery.start(busy.poller.run)
+    one.arrives()
+    await trio.testing.wait_all_tasks_blocked()
+    ((by, took_ns),) = told
+    assert "works" in by and took_ns == 2 * STALL_NS and busy.poller.stalls.count == 1
+    nursery.cancel_scope.cancel()
