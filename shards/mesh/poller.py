@@ -23,7 +23,7 @@ P3  The hooks of `at_end_of_pass` run after every pass, in the order they were a
 P4  The poller does not wait by itself while a task is to run. One that becomes so meanwhile (a deadline, a thread's result)
     runs after _BEFORE_YIELD_NS at most.
 P5  In a pass each watcher is called once at most: those that are ready, then those that asked to be called again, in the order
-    in which they asked, until the pass has taken ROUND_NS. The others of these are the first to be called again in the next.
+    in which they asked, for ROUND_NS. What is left of these are the first to be called again in the next.
 P6  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is ready. A callback, the
     hooks after a pass or a step of a task that takes longer than STALL_NS is a stall (stalls.py).
 """
@@ -69,9 +69,9 @@ LINGER_S = 0.001
 _EVENTS_PER_PASS = 512
 EXPECTED_NS = 60_000
 """Twice what a message to another process and its answer take where neither sleeps."""
-ROUND_NS = 10_000_000
-"""Of all slices of what is ready in a pass."""
-_WHOLE_SLICES = ROUND_NS // SLICE_NS  # so many watchers have one each
+ROUND_NS = 5_000_000
+"""All slices of a pass together: they are shorter when many watchers are to be called."""
+_WHOLE_SLICES = ROUND_NS // SLICE_NS
 
 
 class Poller:
@@ -211,11 +211,14 @@ class Poller:
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         self.in_pass = True
         began_ns = self.now_ns = self.clock_ns()
-        self.time_slice.most_ns = SLICE_NS if len(ready) <= _WHOLE_SLICES else ROUND_NS // len(ready)
         again, self._again = self._again, {}
+        for fd, _ in ready if again else ():
+            again.pop(fd, None)
+        count = len(ready) + len(again)
+        self.time_slice.most_ns = SLICE_NS if count <= _WHOLE_SLICES else ROUND_NS // count
         now_ns = self._call(ready, began_ns)
         if again:
-            now_ns = self._call_again(again, ready, now_ns)
+            now_ns = self._call_again(again, now_ns)
         self._end_pass(now_ns)
 
     def _call(self, ready: Iterable[tuple[int, int]], now_ns: int) -> int:
@@ -235,12 +238,9 @@ class Poller:
                     stalls.note(watcher, took_ns)
         return now_ns
 
-    def _call_again(self, again: dict[int, None], ready: Iterable[tuple[int, int]], now_ns: int) -> int:
+    def _call_again(self, again: dict[int, None], now_ns: int) -> int:
         """Calls those that asked for it and were not called in this pass, until ROUND_NS is over; returns the time."""
-        for fd, _ in ready:
-            again.pop(fd, None)
         until_ns = now_ns + ROUND_NS
-        self.time_slice.most_ns = SLICE_NS
         while again and now_ns < until_ns:
             fd = next(iter(again))
             del again[fd]

@@ -213,11 +213,20 @@ def test_a_slice_is_shorter_when_many_are_ready(busy):
     many = [busy(str(number), times=1) for number in range(40)]
     for each in many:
         each.ready = lambda events: found.append(busy.poller.time_slice.most_ns)
-    for count in (1, 10, 40):
+    for count in (1, 5, 40):
         for each in many[:count]:
             each.arrives()
         busy.poller.run_pass()
     assert [found[0], found[1], found[-1]] == [SLICE_NS, SLICE_NS, ROUND_NS // 40]
+    busy.poller.again(many[0].fd)
+    for each in many[:10]:
+        each.arrives()
+    busy.poller.run_pass()
+    assert found[-1] == ROUND_NS // 10, "one that is ready, too, counts once"
+    busy.poller.again(many[11].fd)
+    many[0].arrives()
+    busy.poller.run_pass()
+    assert found[-2:] == [SLICE_NS] * 2
 
 
 def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
