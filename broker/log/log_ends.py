@@ -1,11 +1,13 @@
 """Where each partition's log ends, in memory that all shards of the cluster share, and a lock for each log.
 
-N1  Only who holds the lock of a log changes its words. The kernel takes the lock from a process that dies.
+N1  Only who holds the lock of a log changes its words, but for WANTED. The kernel takes the lock from a process that dies.
 N2  DIRTY is set before anything of a log is changed, and cleared when its files and its words agree again. So who takes the
     lock and finds it set knows that its last holder died in the middle, and reads the files anew.
 N3  GENERATION changes with all that reading on can't tell: a repair, a deletion, a cleaning, another topic. It never returns to
     what it was, nor does a place when another log gets it; so a shard that knew the log before notices.
 N4  A shard that has not heard of the last deletion takes no log over that it does not know yet: `deleted_at`.
+N5  A shard that goes on appending leaves the lock to one that has waited for a millisecond: it does not take it again before that
+    one has had it, or 5 ms are over. The kernel has no queue for that: who takes the lock again at once nearly always gets it.
 
 A word is 8 bytes that are stored at once, so who reads without the lock finds the old value or the new one. The memory is
 made by the supervisor before it forks. It has no file that a full disk could keep from growing, and is empty when the
@@ -48,6 +50,8 @@ CLAIMED_AT: Final = 8
 TOPIC_ID: Final = 9  # and the word behind it
 CLEANINGS: Final = 11
 """How many changes of GENERATION were but a cleaned segment that took the place of others."""
+WANTED: Final = 12
+"""1: a shard has waited for the lock for a while (N5). Written without the lock: it is a hint."""
 _WORDS: Final = 16
 FREED: Final = 1
 _TABLE: Final = 0  # the place whose lock is that of all keys; its first word is `deleted_at`
@@ -55,6 +59,8 @@ _ID = struct.Struct(">qq")
 _LOOK_AFTER_S = 0.1
 _PATIENCE_S = 0.25  # a shard that waits serves nobody: far below heartbeat.LATE_S
 _PAUSE_S = 0.00005
+_GIVE_WAY_S = 0.001
+_GIVING_WAY_S = 0.005
 _FLOCK = struct.Struct("hhqqi0q")  # struct flock: type, whence, start, length, pid
 BUSY = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another shard holds the partition's log.")
 FULL = Rejected(codes.KAFKA_STORAGE_ERROR, f"The cluster holds {MOST_LOGS} partitions with records already.")
@@ -159,6 +165,15 @@ class LogEnd:
     def __exit__(self, *_: object) -> None:
         self._stuck = False
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self.place)
+        if self.words[WANTED]:
+            self._give_way()
+
+    def _give_way(self) -> None:
+        """Until another shard has taken the lock; not for long, as that may have died."""
+        until_s = time.monotonic() + _GIVING_WAY_S
+        while self.words[WANTED] and time.monotonic() < until_s:
+            time.sleep(_PAUSE_S)
+        self.words[WANTED] = 0
 
     def _lock(self) -> None:
         """Raises OSError if another process has it."""
@@ -171,9 +186,12 @@ class LogEnd:
             time.sleep(_PAUSE_S)
             try:
                 self._lock()
+                self.words[WANTED] = 0  # another one that waits says so again
                 return
             except OSError:
                 waited_s = time.monotonic() - began
+                if waited_s > _GIVE_WAY_S:
+                    self.words[WANTED] = 1
                 self._stuck = waited_s > _PATIENCE_S or (waited_s > _LOOK_AFTER_S and self._holder_is_stopped())
         raise BUSY.with_traceback(None)
 

@@ -45,8 +45,12 @@ class Waits(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Beside one attack: the most MB that a process of the cluster had, the waits of others, and the attack's own finding."""
+    """Beside one attack: the most MB that a process of the cluster had, the waits of others, and the attack's own finding.
+
+    `without_cpu`: of the time in which the shards had something to do, the share for which other processes had the CPUs.
+    """
 
     peak_mb: float
     waits: Waits
+    without_cpu: float
     finding: Finding | None

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from broker.log import log_ends
-from broker.log.log_ends import END, GENERATION, KEY, LogEnd, LogEnds
+from broker.log.log_ends import END, GENERATION, KEY, WANTED, LogEnd, LogEnds
 from broker.log.records import Rejected
 from broker.process.heartbeat import LATE_S
 from broker.protocol import codes
@@ -139,3 +140,48 @@ def test_the_lock_of_a_process_that_is_killed_is_free() -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         with end:
             assert end.words[KEY]
+
+
+def test_a_shard_that_appends_without_end_leaves_the_lock_to_another() -> None:
+    """Each time within a few of its own appends; the kernel alone would give it the lock again and again."""
+    ends = LogEnds(8)
+    end, taken = ends.end_of(0, "t", 0), ends.end_of(0, "t", 1).words
+    pid = os.fork()
+    if not pid:
+        while True:
+            with end:
+                taken[END] += 1
+                time.sleep(0.002)
+    try:
+        while not taken[END]:
+            time.sleep(0.001)
+        waited_for = []
+        for _ in range(20):
+            before = taken[END]
+            with end:
+                waited_for.append(taken[END] - before)
+        assert sum(waited_for) <= 100, waited_for
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_a_shard_that_waited_for_the_lock_and_died_is_given_way_to_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now, pauses
+        now += seconds
+        pauses += 1
+
+    monkeypatch.setattr(log_ends.time, "sleep", sleep)
+    monkeypatch.setattr(log_ends.time, "monotonic", lambda: now)
+    end = LogEnds(8).end_of(0, "t", 0)
+    end.words[WANTED] = 1
+    with end:
+        assert not pauses
+    assert pauses and now < 0.01
+    pauses = 0
+    with end:
+        pass
+    assert not pauses
