@@ -9,6 +9,7 @@ from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import key_of_entity
 from shards.limits.sensor_table import MOST_SENSORS
+from shards.mesh.stalls import Stalls
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 
@@ -83,7 +84,10 @@ def test_that_clients_share_a_quota_is_counted_and_said_at_the_beginning_and_at_
         decided_home=0, decided_cached=0, decided_rpc=0, borrows=0, reclaims=0,
     )  # fmt: skip
     log = Log()
-    context = SimpleNamespace(tokens=tokens, counters=counters, journal=SimpleNamespace(written=0), log=log)
+    poller = SimpleNamespace(stalls=Stalls())
+    context = SimpleNamespace(
+        tokens=tokens, counters=counters, journal=SimpleNamespace(written=0), log=log, poller=poller
+    )
     gauges = ShardGauges(context, Muted(None), meters)
     for number in range(MOST_SENSORS + 1):
         meters.charge(PRODUCE, "", f"client-{number}", 1)
