@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -44,6 +45,18 @@ class _Mapping(ParamType[dict[str, str]]):
         if not all(name.strip() and column.strip() for name, _, column in pairs):
             self.fail(f"{value!r} is not of the form ip=src,opened_at=start", param, ctx)
         return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+class _Percent(ParamType[Fraction]):
+    name = "N%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        if isinstance(value, Fraction):
+            return value
+        number, is_percent, rest = str(value).partition("%")
+        if not is_percent or rest.strip() or not number.strip().isdecimal():
+            self.fail(f"{value!r} is not of the form 50%", param, ctx)
+        return Fraction(int(number), 100)
 
 
 class _Window(ParamType[tuple[datetime, datetime]]):
@@ -89,6 +102,10 @@ def _utc(moment: datetime) -> datetime:
     help="Share of connections a recommendation may refuse.",
 )
 @click.option(
+    "--headroom", type=_Percent(), default="50%", show_default=True,
+    help="How much more than this log shows a recommendation allows.",
+)  # fmt: skip
+@click.option(
     "--with-leaks", is_flag=True, help="Recommend for clients that leak connections, too: else they are left out."
 )
 @click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to set beside the rest of the log.")
@@ -97,10 +114,10 @@ def _utc(moment: datetime) -> datetime:
 @spark_options
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
-    broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float,
+    broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction,
     with_leaks: bool, compare: tuple[datetime, datetime] | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
-    """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears.
+    """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears, with headroom.
 
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
@@ -114,13 +131,17 @@ def plan(
             from turnstile.pipeline.inputs.reading import load
             from turnstile.pipeline.plan.plan import LogPeriod
             from turnstile.pipeline.plan.plan import plan as run
-            from turnstile.pipeline.plan.plan_page import page, printed
+            from turnstile.pipeline.plan.plan_page import page
+            from turnstile.pipeline.plan.plan_text import printed
 
             source = load(starting.spark(), inputs, format, columns=columns, port=port)
             incident = LogPeriod(*compare) if compare else None
-            found = run(source, candidates, at_most_refused=at_most_refused, incident=incident, with_leaks=with_leaks)
+            found = run(
+                source, candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
+                with_leaks=with_leaks,
+            )  # fmt: skip
             if html is not None:
-                write_page(page(found, name=", ".join(inputs)), html, starting.spark())
+                write_page(page(found, of=", ".join(inputs)), html, starting.spark())
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return

@@ -11,6 +11,10 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 2rem auto;
   max-width: 900px; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin: 0; overflow-wrap: anywhere } h2 { font-size: 1.1rem; margin: 2.2rem 0 .2rem }
+.copied { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0 .6rem; margin: .6rem 0 }
+.copied h3 { font-size: .95rem; font-weight: 600; margin: 0 } .copied pre { grid-column: 1 / -1; margin: .3rem 0 }
+button { font: inherit; font-size: 13px; color: var(--ink); background: var(--card); border: 1px solid var(--line);
+  border-radius: 6px; padding: .15rem .7rem; cursor: pointer }
 p { margin: .2rem 0 .6rem; color: var(--soft); overflow-wrap: anywhere } .none { font-style: italic }
 .bars { margin-bottom: .8rem } .bars td { width: 99% } .bars td, .bars th:last-child { text-align: left }
 .bars i { display: inline-block; height: 1.05em; vertical-align: -.2em } .bars th:first-child { white-space: nowrap }
@@ -31,6 +35,13 @@ th { color: var(--soft); font-weight: 600 }
 pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
+_COPY = """
+const pre = this.parentElement.querySelector('pre'), done = () => { this.textContent = 'copied' };
+const select = () => { getSelection().selectAllChildren(pre); document.execCommand('copy') && done() };
+navigator.clipboard ? navigator.clipboard.writeText(pre.textContent).then(done, select) : select();
+""".replace("\n", " ").strip()
+"""Where the browser has no clipboard for this page, the lines are selected, and copied by the older command."""
+
 
 def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
     """A whole page."""
@@ -49,6 +60,12 @@ def section(title: str, words: str, *bodies: str) -> str:
 def preformatted(text: str) -> str:
     """Lines to copy."""
     return f"<pre>{escape(text).replace(',', ',<wbr>')}</pre>"
+
+
+def copied(title: str, text: str) -> str:
+    """Lines to copy, with a title and a button that copies them."""
+    button = f'<button type="button" onclick="{escape(_COPY)}">copy</button>'
+    return f'<div class="copied"><h3>{escape(title)}</h3>{button}{preformatted(text)}</div>'
 
 
 def paragraph(text: str) -> str:

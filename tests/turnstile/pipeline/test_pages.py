@@ -7,14 +7,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 from broker.journal.schema import REASONS
-from turnstile.pipeline.html_page import preformatted, table
+from turnstile.pipeline.html_page import copied, preformatted, table
 from turnstile.pipeline.pictures import COLOUR_OF, COLOURS, bars
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
 from turnstile.pipeline.plan.plan import LeftOut, LimitPlan
-from turnstile.pipeline.plan.plan_page import page, printed
-from turnstile.pipeline.plan.recommend import Recommendation
+from turnstile.pipeline.plan.plan_page import page
+from turnstile.pipeline.plan.plan_text import printed
 from turnstile.pipeline.plan.talkers import Talker
+from turnstile.pipeline.plan.variants import Variant
 
 PEAKS = {1: 900, 2: 80, 7: 12, 30: 3, 1002: 1}
 
@@ -35,10 +36,13 @@ def plan_of(*candidates: Candidate) -> LimitPlan:
         last=datetime(2026, 1, 6, tzinfo=UTC),
         candidates=[judged(each) for each in candidates],
         overrides=candidates[0].overrides,
-        recommended=Recommendation(7, {"10.0.0.1": 30}, 9, 0.0009),
-        without_overrides=Recommendation(30, {}, 2, 0.0002),
-        left_out=LeftOut(["198.51.100.1"], 1000, 990),
-        talkers=[Talker("198.51.100.1", 1002, 1000, 0.1, "leak", None)],
+        headroom=0.5,
+        recommended=[
+            Variant("simple", 30, {}, 20, 2, 0.0002, 1, {"198.51.100.1": 1002}, 3, 970),
+            Variant("tight", 7, {"10.0.0.1": 45}, 4, 9, 0.0009, 4, {"198.51.100.1": 1002}, 12, 990),
+        ],
+        left_out=LeftOut(["198.51.100.1"], 1000),
+        talkers=[Talker("198.51.100.1", 1002, 1000, 0.1, "leak", None, ["they last <1 h>"])],
         notes=["A note."],
     )
 
@@ -52,31 +56,37 @@ def pictures(html: str) -> list[str]:
 
 def test_every_plan_has_a_picture_with_each_of_its_caps_marked() -> None:
     caps = [Candidate(per_ip_cap=cap) for cap in (5, 10, 400)]
-    [drawn] = pictures(page(plan_of(*caps), name="x"))
-    assert [int(each) for each in re.findall(r"a cap of (\d+):", drawn)] == [5, 7, 10, 400]
-    assert "a cap of 10: 4 addresses had more open" in drawn and "7 recommended" in drawn
-    html = page(plan_of(Candidate(broker_cap=500), Candidate(ip_rate=3)), name="x")
+    [drawn] = pictures(page(plan_of(*caps), of="x"))
+    assert sorted(int(each) for each in re.findall(r"a cap of (\d+):", drawn)) == [5, 7, 10, 30, 400]
+    assert "a cap of 10: 4 addresses had more open" in drawn and drawn.count("(log scale)") == 2
+    assert "7 tight" in drawn and "30 simple" in drawn
+    html = page(plan_of(Candidate(broker_cap=500), Candidate(ip_rate=3)), of="x")
     [drawn] = pictures(html)
     assert "a cap of 7:" in drawn and "kafka_connections_max=500; connection_creation_rate=3." in html
-    assert pictures(peaks_picture({1: 1}, [], 1)) and pictures(peaks_picture({5_000_000: 2}, [10**9], 1))
+    assert pictures(peaks_picture({1: 1}, [], {1: "simple"})) and pictures(
+        peaks_picture({5_000_000: 2}, [10**9], {1: "simple"})
+    )
 
 
 def test_a_plan_says_its_range_the_overrides_and_what_is_left_out() -> None:
     plan = plan_of(Candidate(per_ip_cap=5, overrides="10.0.0.0/8:9"), Candidate(per_ip_cap=6, overrides="10.0.0.0/8:9"))
-    for said in (printed(plan), page(plan, name="x")):
+    for said in (printed(plan), page(plan, of="x")):
         assert "2026-01-05 08:30 to 2026-01-06 00:00 UTC" in said
         assert "Each with kafka_connections_max_overrides=10.0.0.0/8:9" in said
-        assert "198.51.100.1 (1,000 connections, 990 of them refused by this cap)" in said
-        assert "with 1 override" in said.lower() and "A note." in said
+        assert "198.51.100.1 (1,000 connections, 970 of them refused by simple, 990 of them refused by tight)" in said
+        assert "hit 198.51.100.1 (1,002 open at most) and 3 more" in said and "A note." in said
+        assert "50% headroom" in said and "less than 50% left" in said
+        assert "turnstile config set kafka_connections_max_per_ip 30" in said.replace("<wbr>", "")
     answer = plan.as_json()
-    assert answer["recommended"]["left_out"] == {"ips": ["198.51.100.1"], "connections": 1000, "refused": 990}
+    assert answer["left_out"] == {"ips": ["198.51.100.1"], "connections": 1000}
+    assert [each["per_ip_cap"] for each in answer["recommended"].values()] == [30, 7]
     assert sum(each["addresses"] for each in answer["peaks"]) == 996
 
 
 def test_a_page_is_named_and_scoped_for_who_cant_see_it() -> None:
-    html = page(plan_of(Candidate(per_ip_cap=5), Candidate(per_ip_cap=6)), name="<x>")
+    html = page(plan_of(Candidate(per_ip_cap=5), Candidate(per_ip_cap=6)), of="<x>")
     assert "<x>" not in html and "no &lt;time&gt;" in html
-    assert html.count("<table") == html.count("<caption>") == 4
+    assert html.count("<table") == html.count("<caption>") == 5
     for row in re.findall(r"<tbody>(.*?)</tbody>", html, re.S):
         assert row.count("<tr>") == row.count('<tr><th scope="row">')
     assert all('role="img" aria-label="' in each for each in pictures(html))
@@ -108,3 +118,10 @@ def test_a_narrow_page_breaks_words_and_lists_where_they_may_be_broken() -> None
     assert preformatted("a=1.2.3.4:5,6.7.8.9:10") == "<pre>a=1.2.3.4:5,<wbr>6.7.8.9:10</pre>"
     html = table([["limits", "looks like", "refused"], ["a=1", "two words", 3]], caption="c", text=["looks like"])
     assert '<td class="text">two words</td><td>3</td>' in html
+
+
+def test_lines_to_copy_have_a_button_and_stay_as_they_are() -> None:
+    html = copied("Kafka", "a --b 'c,d' <(printf x)")
+    found = ElementTree.fromstring(html.replace("<wbr>", ""))
+    assert (found.findtext("h3"), found.findtext("pre")) == ("Kafka", "a --b 'c,d' <(printf x)")
+    assert "navigator.clipboard" in (found.find("button").attrib["onclick"])  # type: ignore[union-attr]

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from turnstile.pipeline.inputs.reading import Input, load
 from turnstile.pipeline.plan.candidates import Candidate, grid, paste
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.plan import LogPeriod, plan
-from turnstile.pipeline.plan.plan_page import page, printed
+from turnstile.pipeline.plan.plan_page import page
+from turnstile.pipeline.plan.plan_text import printed
 from turnstile.pipeline.plan.task_sums import MINUTE_US
 from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.what_if import NEVER
@@ -99,7 +101,7 @@ def test_sums_are_those_of_a_plain_replay(spark: Any) -> None:
 def test_a_plan_adds_them_up(spark: Any) -> None:
     log = random_log(8, 300)
     incident = LogPeriod(datetime.fromtimestamp(START / 1e6 + 20, UTC), datetime.fromtimestamp(START / 1e6 + 40, UTC))
-    found = plan(as_input(spark, log), CANDIDATES[:4], at_most_refused=0.05, incident=incident)
+    found = plan(as_input(spark, log), CANDIDATES[:4], at_most_refused=0.05, headroom=Fraction(0), incident=incident)
     for candidate, one in zip(CANDIDATES, found.candidates, strict=False):
         expected = replay(log, candidate)
         refused = [index for index, what in expected.items() if what == "refused"]
@@ -108,7 +110,7 @@ def test_a_plan_adds_them_up(spark: Any) -> None:
         assert one["ips_affected"] == len({log[index][0] for index in expected})
         assert one["compare"]["incident_refused"] == len(inside)
         assert one["compare"]["quiet_refused"] == len(refused) - len(inside)
-    plain, best = found.without_overrides, found.recommended
+    plain, best = found.recommended
     assert (
         len(replay(log, Candidate(per_ip_cap=plain.per_ip_cap)))
         == round(plain.refused_share * len(log))
@@ -121,9 +123,26 @@ def test_a_plan_adds_them_up(spark: Any) -> None:
     assert best.per_ip_cap < plain.per_ip_cap and "10.0.0.9" in best.overrides
     answer = found.as_json()
     assert answer["connections"] == 300 and answer["ips"] == len({row[0] for row in log}) and answer["bad_rows"] == 0
-    text, html = printed(found), page(found, name="<test>")
-    assert f"kafka_connections_max_per_ip={best.per_ip_cap}" in text
+    text, html = printed(found), page(found, of="<test>")
+    assert f"rpk cluster config set kafka_connections_max_per_ip {best.per_ip_cap}" in text
     assert "&lt;test&gt;" in html and "http://" not in html and "https://" not in html
+
+
+def test_a_variant_hits_what_a_plain_replay_of_it_refuses(spark: Any) -> None:
+    log = random_log(9, 300)
+    found = plan(as_input(spark, log), [Candidate(per_ip_cap=2)], at_most_refused=0.05)
+    peaks = Counter(found.peaks)
+    for each, name in zip(found.recommended, ("simple", "tight"), strict=True):
+        overrides = paste(each.per_ip_cap, each.overrides)["kafka"].get("max.connections.per.ip.overrides", "")
+        refused = replay(log, Candidate(per_ip_cap=each.per_ip_cap, overrides=overrides))
+        assert (each.name, each.refused, each.addresses_hit) == (
+            name,
+            len(refused),
+            len({log[at][0] for at in refused}),
+        )
+        assert each.per_ip_cap == -(-each.without_headroom * 3 // 2) and sum(peaks.values()) == found.ips
+        assert set(each.hit) == {log[at][0] for at in refused} or len(each.hit) == 5
+        assert all(value > each.per_ip_cap for value in each.overrides.values())
 
 
 def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> None:

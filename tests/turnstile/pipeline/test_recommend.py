@@ -160,9 +160,27 @@ def test_a_million_of_one_address_that_never_close_are_told_in_few_rows() -> Non
 
 def test_what_stays_open_is_a_leak_only_where_others_close() -> None:
     address = [Greedy("10.0.0.1", 50, 60, None, 60, 10)]
-    [leaking] = talkers(address, {1: 40, 50: 1}, {1000: 90}, 150)
-    [usual] = talkers(address, {1: 40, 50: 1}, {1000: 10}, 150)
-    assert (leaking.kind, usual.kind) == ("leak", "nat")
+    [leaking] = talkers(address, {1: 40, 50: 1}, {1000: 90}, 150, hours=24)
+    [usual] = talkers(address, {1: 40, 50: 1}, {1000: 10}, 150, hours=24)
+    assert (leaking.kind, usual.kind) == ("leak", "unknown")
+    assert "60 of them never closed" in leaking.evidence
+
+
+@pytest.mark.parametrize(
+    ("address", "hours", "kind"),
+    [
+        (Greedy("10.0.0.1", 50, 900, 60_000_000, 0, 90), 24, "nat"),
+        (Greedy("10.0.0.1", 50, 60, 60_000_000, 0, 6), 24, "unknown"),  # as many at once, hardly more in all
+        (Greedy("10.0.0.1", 50, 900, 500_000_000, 0, 90), 24, "unknown"),  # they last longer than others'
+        (Greedy("10.0.0.1", 50, 900, 60_000_000, 0, 600), 24, "unknown"),  # most of them in one hour
+        (Greedy("10.0.0.1", 50, 900, 60_000_000, 0, 800), 24, "burst"),
+        (Greedy("10.0.0.1", 50, 900, 60_000_000, 0, 900), 0.5, "unknown"),  # a log of half an hour
+    ],
+)
+def test_many_clients_behind_an_address_need_three_signs(address: Greedy, hours: float, kind: str) -> None:
+    [found] = talkers([address], {1: 40, 50: 1}, {60_000_000: 2000}, 2000, hours=hours)
+    assert found.kind == kind
+    assert len(found.evidence) == 3 and all(any(digit.isdigit() for digit in each) for each in found.evidence)
 
 
 @given(st.integers(0, 2**32 - 1))

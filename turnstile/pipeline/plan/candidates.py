@@ -1,5 +1,6 @@
 """Candidate limits of a plan: what to try, and the settings that mean it in both vocabularies."""
 
+import shlex
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -92,6 +93,21 @@ def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str
         redpanda[CORE_IP_OVERRIDES] = f"[{quoted}]"
         kafka[IP_OVERRIDES] = entries
     return {"redpanda": redpanda, "kafka": kafka}
+
+
+def commands(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, list[str]]:
+    """What a recommendation is set with: a running Redpanda, Kafka, or this emulator."""
+    settings = paste(per_ip_cap, overrides)
+    kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
+    file = f"<(printf '%s\\n' {shlex.join(kafka)})"  # a list has commas, which --add-config splits at
+    return {
+        "redpanda": [shlex.join(["rpk", "cluster", "config", "set", *each]) for each in settings["redpanda"].items()],
+        "kafka": [
+            "kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type brokers --entity-default "
+            + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
+        ],
+        "turnstile": [shlex.join(["turnstile", "config", "set", *each]) for each in settings["redpanda"].items()],
+    }
 
 
 def _entry(ip: str, count: int) -> str:

@@ -34,12 +34,13 @@ class _Scales(NamedTuple):
         return HEIGHT - BOTTOM - (math.log10(addresses) + 0.15) / (self.powers + 0.15) * (HEIGHT - TOP - BOTTOM)
 
 
-def peaks_picture(peaks: Mapping[int, int], caps: Sequence[int], recommended: int) -> str:
+def peaks_picture(peaks: Mapping[int, int], caps: Sequence[int], recommended: Mapping[int, str]) -> str:
     """A curve of how many addresses had at least so many open at once.
 
-    `peaks`: the most open at once -> how many addresses. `caps`: marked by dashed lines, the recommended one by a full line.
+    `peaks`: the most open at once -> how many addresses. `caps`: marked by dashed lines, the recommended ones (cap -> its name) by
+    full lines.
     """
-    marked = sorted({*(cap for cap in caps if cap), recommended})
+    marked = sorted({*(cap for cap in caps if cap), *recommended})
     scales = _Scales(max(*peaks, *marked, 2), sum(peaks.values()))
     counts = _at_least(peaks)
     places = [(float(LEFT), scales.y(scales.addresses))]
@@ -68,18 +69,20 @@ def _at_least(peaks: Mapping[int, int]) -> list[tuple[int, int]]:
     return found
 
 
-def _marks(scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[int], recommended: int) -> list[str]:
+def _marks(
+    scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[int], recommended: Mapping[int, str]
+) -> list[str]:
     """A line for each cap, with its name in the lowest line above the picture that has room; without one where none has."""
     parts = []
     free_from = [0.0] * LINES
-    for cap in caps:
+    for cap in sorted(caps, key=lambda cap: cap not in recommended):
         x = scales.x(cap)
         touched = next((count for peak, count in counts if peak > cap), 0)
-        dashes = "" if cap == recommended else ' stroke-dasharray="4 3"'
+        dashes = "" if cap in recommended else ' stroke-dasharray="4 3"'
         ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
         title = f"<title>a cap of {cap}: {touched:,} addresses had more open</title>"
         parts.append(f'<line class="cap" {ends} stroke="{COLOUR_OF["ip_cap"]}"{dashes}>{title}</line>')
-        text = f"{cap:,}{' recommended' if cap == recommended else ''}"
+        text = f"{cap:,} {recommended.get(cap, '')}".rstrip()
         half = len(text) * CHARACTER / 2
         middle = min(max(x, LEFT + half), WIDTH - RIGHT - half)
         line = next((each for each in range(LINES) if free_from[each] <= middle - half), None)
@@ -93,7 +96,7 @@ def _marks(scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[in
 
 def _axes(scales: _Scales) -> str:
     middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts = [f'<text text-anchor="middle" transform="translate(14 {middle}) rotate(-90)">addresses</text>']
+    parts = [f'<text text-anchor="middle" transform="translate(14 {middle}) rotate(-90)">addresses (log scale)</text>']
     for power in range(scales.powers + 1):
         y = scales.y(10**power)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -103,6 +106,6 @@ def _axes(scales: _Scales) -> str:
         if count <= scales.greatest:
             x = scales.x(count)
             parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{short(count)}</text>')
-    words = "had at least so many open at once"
+    words = "had at least so many open at once (log scale)"
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{words}</text>')
     return "".join(parts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from shards.limits.connection_limits import CORE_IP_CAP
@@ -9,15 +10,17 @@ from turnstile.pipeline.fetch import fetch
 from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.reading import Contents, Input, contents, explained, usable
 from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
-from turnstile.pipeline.plan.candidates import Candidate, paste
+from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.outcomes import outcomes
-from turnstile.pipeline.plan.recommend import LogLevels, Recommendation, recommend
+from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
 from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
 from turnstile.pipeline.plan.told import Told
+from turnstile.pipeline.plan.variants import Variant, variants
 
 ROWS_PER_TASK = 1_000_000
 HOT_SHARE = 0.25
+HEADROOM = Fraction(1, 2)
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
@@ -34,17 +37,16 @@ class LogPeriod(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Addresses that look like leaks, which the recommendation is not made for: how many connections of the log are theirs, and
-    how many of these the recommended cap refuses."""
+    """Addresses that look like leaks, which the recommendation is not made for, and how many connections of the log are theirs."""
 
     ips: list[str]
     connections: int
-    refused: int
 
 
 class LimitPlan(NamedTuple):
     """A plan's answer. `first`, `last`: when the log's first and last connection was opened. `peaks`: the most that an address
-    had open at once -> how many addresses. `overrides`: those that every candidate had."""
+    had open at once -> how many addresses. `overrides`: those that every candidate had. `recommended`: one or two variants with
+    `headroom` (0.5: half as many more) above what the log shows."""
 
     connections: int
     ips: int
@@ -55,15 +57,14 @@ class LimitPlan(NamedTuple):
     last: datetime
     candidates: list[dict[str, Any]]
     overrides: str
-    recommended: Recommendation
-    without_overrides: Recommendation
+    headroom: float
+    recommended: list[Variant]
     left_out: LeftOut | None
     talkers: list[Talker]
     notes: list[str]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        recommended, plain = self.recommended, self.without_overrides
         return {
             "connections": self.connections,
             "ips": self.ips,
@@ -73,15 +74,9 @@ class LimitPlan(NamedTuple):
             "to": self.last.isoformat(),
             "peaks": [{"open": peak, "addresses": count} for peak, count in sorted(self.peaks.items())],
             "candidates": self.candidates,
-            "recommended": {
-                "limits": {"kafka_connections_max_per_ip": recommended.per_ip_cap},
-                "overrides": recommended.overrides,
-                "refused": recommended.refused,
-                "refused_share": recommended.refused_share,
-                "without_overrides": {"cap": plain.per_ip_cap, "refused_share": plain.refused_share},
-                "left_out": self.left_out._asdict() if self.left_out else None,
-                "settings": paste(recommended.per_ip_cap, recommended.overrides),
-            },
+            "headroom": self.headroom,
+            "recommended": {each.name: each.as_json() for each in self.recommended},
+            "left_out": self.left_out._asdict() if self.left_out else None,
             "talkers": [talker._asdict() for talker in self.talkers],
             "notes": self.notes,
         }
@@ -92,6 +87,7 @@ def plan(
     candidates: Sequence[Candidate],
     *,
     at_most_refused: float = 0.001,
+    headroom: Fraction = HEADROOM,
     incident: LogPeriod | None = None,
     with_leaks: bool = False,
 ) -> LimitPlan:
@@ -109,18 +105,21 @@ def plan(
     reasons = told.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and source.again is not None:
         return plan(
-            source.again(), candidates, at_most_refused=at_most_refused, incident=incident, with_leaks=with_leaks
-        )
+            source.again(), candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
+            with_leaks=with_leaks,
+        )  # fmt: skip
     total = sum(told.by_number["level"].values())
     usable(total, reasons, source)
     peaks = told.by_number["peak"]
-    standing_out = talkers(told.greedy(), peaks, told.by_number["lasted"], total)
+    first_us, last_us = min(told.by_number["first"]), max(told.by_number["last"])
+    hours = (last_us - first_us) / 3.6e9
+    standing_out = talkers(told.greedy(), peaks, told.by_number["lasted"], total, hours=hours)
     leaks = [each.ip for each in standing_out if each.kind == LEAK]
     levels = told.levels()
     others = levels.without(() if with_leaks else leaks)
     if not others.connections:
         others = levels
-    plain, best = recommend(others, at_most=at_most_refused)
+    recommended = variants(others, levels, recommend(others, at_most=at_most_refused), headroom)
     numbered = list(enumerate(chosen))
     if not candidates:
         numbered = [(number, each) for number, each in numbered if (each.per_ip_cap or 0) <= 2 * max(peaks)]
@@ -130,24 +129,21 @@ def plan(
         peaks=peaks,
         bad_rows=sum(reasons.values()),
         bad_reasons=reasons,
-        first=_at(min(told.by_number["first"])),
-        last=_at(max(told.by_number["last"])),
+        first=_at(first_us),
+        last=_at(last_us),
         candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
         overrides=chosen[0].overrides,
-        recommended=best,
-        without_overrides=plain,
-        left_out=_left_out(levels, others, leaks, best),
+        headroom=float(headroom),
+        recommended=recommended,
+        left_out=_left_out(levels, others, leaks),
         talkers=standing_out,
-        notes=[*_notes(told.by_name["busiest"], chosen, total), *_leaks(leaks, best)],
+        notes=[*_notes(told.by_name["busiest"], chosen, total), *_leaks(leaks, recommended)],
     )
 
 
-def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str], best: Recommendation) -> LeftOut | None:
+def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> LeftOut | None:
     connections = levels.connections - others.connections
-    if not connections:
-        return None
-    of_leaks = (count for ip in leaks for level, count in levels.of_address[ip].items() if level > best.per_ip_cap)
-    return LeftOut(list(leaks), connections, sum(of_leaks))
+    return LeftOut(list(leaks), connections) if connections else None
 
 
 def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> dict[str, Any]:
@@ -200,9 +196,9 @@ def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int)
     return notes
 
 
-def _leaks(leaks: Sequence[str], recommended: Recommendation) -> list[str]:
+def _leaks(leaks: Sequence[str], recommended: Sequence[Variant]) -> list[str]:
     """An override for a client that leaks connections only hides the leak."""
-    spared = [ip for ip in leaks if ip in recommended.overrides]
+    spared = [ip for ip in leaks if any(ip in each.overrides for each in recommended)]
     if not spared:
         return []
     return [f"{', '.join(spared)}: looks like a leak; better mended than given an override."]

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 from turnstile.pipeline.inputs.addresses import parse
@@ -36,11 +37,15 @@ class Recommendation(NamedTuple):
 
 
 class LogLevels(NamedTuple):
-    """What a log holds: levels of all its connections, and levels and the peak of each address that may need an override."""
+    """What a log holds: levels of all its connections, and levels and the peak of each address that may need an override.
+
+    `all_peaks`: the most that an address had open at once -> how many addresses.
+    """
 
     levels: Histogram
     of_address: Mapping[str, Histogram]
     peaks: Mapping[str, int]
+    all_peaks: Mapping[int, int] = MappingProxyType({})
 
     @property
     def connections(self) -> int:
@@ -53,7 +58,19 @@ class LogLevels(NamedTuple):
         for ip in left_out:
             for level, count in self.of_address[ip].items():
                 rest[level] -= count
-        return LogLevels(rest, {ip: each for ip, each in self.of_address.items() if ip not in left_out}, self.peaks)
+        of_address = {ip: each for ip, each in self.of_address.items() if ip not in left_out}
+        return self._replace(levels=rest, of_address=of_address)
+
+    def refused(self, cap: int, overrides: Mapping[str, int]) -> int:
+        """How many connections a cap refuses beside overrides, each of an address in `of_address`."""
+        spared = sum(
+            _above(self.of_address[ip], cap) - _above(self.of_address[ip], most) for ip, most in overrides.items()
+        )
+        return _above(self.levels, cap) - spared
+
+
+def _above(levels: Histogram, cap: int) -> int:
+    return sum(count for level, count in levels.items() if level > cap)
 
 
 def recommend(log: LogLevels, *, at_most: float) -> tuple[Recommendation, Recommendation]:

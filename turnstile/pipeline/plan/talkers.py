@@ -1,14 +1,27 @@
-"""Addresses that have far more open at once than most, and what they look like."""
+"""Addresses that have far more open at once than most, what they look like, and the evidence of the log for that.
+
+A log of connections has no names of clients. So an address is said to look like many clients (NAT, a proxy) only where all
+three signs of it are there, which one client that opens much does not show:
+
+    as_many   at least STANDS_OUT times as many connections in all as the mean address, not only at one moment
+    as_long   its connections last as long as others' do, within a factor of LIKE
+    all_day   they come at all hours: no hour has more than half of them, in a log of at least LEAST_HOURS hours
+
+Where a sign is missing, the address is said to have many open, and the log not to say why.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from turnstile.pipeline.plan.task_sums import middle
+from turnstile.quantities import count, duration
 
 LEAST_PEAK = 10
 STANDS_OUT = 8
 """An address stands out when it has this many times as many connections open at most as the median address does."""
-LEAK = "leak"
+LIKE = 4
+LEAST_HOURS = 3
+NAT, LEAK, BURST, UNKNOWN = "nat", "leak", "burst", "unknown"
 
 
 class Greedy(NamedTuple):
@@ -23,8 +36,19 @@ class Greedy(NamedTuple):
     fullest_hour: int
 
 
+class Usual(NamedTuple):
+    """What is usual in a log: the most that the median address has open at once, connections of the mean address, how long a
+    connection lasts in the middle (None: none closed), whether most close, and over how many hours the log goes."""
+
+    peak: float
+    connections: float
+    typical_us: float | None
+    closes: bool
+    hours: float
+
+
 class Talker(NamedTuple):
-    """An address that stands out. `share`: of all connections."""
+    """An address that stands out. `share`: of all connections. `evidence`: what the log shows of it, in words."""
 
     ip: str
     peak: int
@@ -32,32 +56,58 @@ class Talker(NamedTuple):
     share: float
     kind: str
     typical_open_s: float | None
+    evidence: list[str]
 
 
 def talkers(
-    greedy: Sequence[Greedy], peaks: Mapping[int, int], lasted_us: Mapping[int, int], total: int
+    greedy: Sequence[Greedy], peaks: Mapping[int, int], lasted_us: Mapping[int, int], total: int, *, hours: float
 ) -> list[Talker]:
     """Those whose peak stands out. `peaks`, `lasted_us` (of connections that closed): how many have each, over all.
 
-    `nat`: many connections that last as long as others', so many clients behind one address. `leak`: its connections
-    stay open far longer than others', and pile up. `burst`: most of its connections come in one hour.
+    `nat`: all three signs of many clients. `leak`: its connections stay open far longer than others', and pile up. `burst`: most
+    of its connections come in one hour. `unknown`: none of these.
     """
-    threshold = max(LEAST_PEAK, STANDS_OUT * (middle(peaks.items()) or 0))
-    typical_us = middle(lasted_us.items())
     closes = 2 * sum(lasted_us.values()) >= total  # else what stays open is nothing that stands out
+    mean = total / max(1, sum(peaks.values()))
+    usual = Usual(middle(peaks.items()) or 0, mean, middle(lasted_us.items()), closes, hours)
+    threshold = max(LEAST_PEAK, STANDS_OUT * usual.peak)
     return [
         Talker(
-            each.ip, each.peak, each.connections, each.connections / total, _kind(each, typical_us, closes=closes),
-            None if each.typical_us is None else each.typical_us / 1e6,
+            each.ip, each.peak, each.connections, each.connections / total, _kind(each, usual),
+            None if each.typical_us is None else each.typical_us / 1e6, _evidence(each, usual),
         )
         for each in greedy
         if each.peak >= threshold
     ]  # fmt: skip
 
 
-def _kind(address: Greedy, typical_us: int | None, *, closes: bool) -> str:
-    if closes and 2 * address.never > address.connections:
+def _kind(address: Greedy, usual: Usual) -> str:
+    if usual.closes and 2 * address.never > address.connections:
         return LEAK
-    if typical_us and address.typical_us is not None and address.typical_us > 10 * typical_us:
+    if usual.typical_us and address.typical_us is not None and address.typical_us > 10 * usual.typical_us:
         return LEAK
-    return "burst" if 10 * address.fullest_hour > 8 * address.connections else "nat"
+    if usual.hours < LEAST_HOURS:
+        return UNKNOWN
+    if 10 * address.fullest_hour > 8 * address.connections:
+        return BURST
+    as_many = address.connections >= STANDS_OUT * usual.connections
+    as_long = (
+        usual.typical_us is not None
+        and address.typical_us is not None
+        and usual.typical_us <= LIKE * address.typical_us <= LIKE**2 * usual.typical_us
+    )
+    all_day = 2 * address.fullest_hour <= address.connections
+    return NAT if as_many and as_long and all_day else UNKNOWN
+
+
+def _evidence(address: Greedy, usual: Usual) -> list[str]:
+    """What the signs are judged by, whatever they come to."""
+    times = count(address.connections / usual.connections) if usual.connections else "0"
+    told = [f"{count(address.connections)} connections, {times} times the mean address's"]
+    if address.never:
+        told.append(f"{count(address.never)} of them never closed")
+    if address.typical_us is not None and usual.typical_us is not None:
+        lasted, of_all = (duration(each / 1000) for each in (address.typical_us, usual.typical_us))
+        told.append(f"they last {lasted} in the middle, all together {of_all}")
+    told.append(f"{address.fullest_hour / address.connections:.0%} in its fullest hour of {count(max(1, usual.hours))}")
+    return told

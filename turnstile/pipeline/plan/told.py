@@ -45,7 +45,7 @@ class Told:
 
     def levels(self) -> LogLevels:
         """Levels, as a recommendation is made from them."""
-        return LogLevels(self.by_number["level"], self._of_address, self.by_name["peak_of"])
+        return LogLevels(self.by_number["level"], self._of_address, self.by_name["peak_of"], self.by_number["peak"])
 
     def greedy(self) -> list[Greedy]:
         """The MOST addresses with the highest peaks, highest first."""

@@ -1,0 +1,137 @@
+"""A plan in words: for a terminal, and what its page says as well."""
+
+from typing import Any
+
+from shards.limits.connection_limits import CORE_IP_OVERRIDES
+from turnstile.pipeline.plan.plan import LimitPlan
+from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
+from turnstile.pipeline.plan.variants import Variant
+
+TITLES = {"redpanda": "Redpanda", "kafka": "Kafka", "turnstile": "Turnstile"}
+LOOKS_LIKE = {
+    NAT: "many clients behind one address (NAT, a proxy)",
+    LEAK: "a client that leaks connections",
+    BURST: "a burst",
+    UNKNOWN: "many open; the log does not say why",
+}
+SAYS = {"simple": "one cap for every address", "tight": "a lower cap, and overrides for those that need more"}
+
+
+def printed(plan: LimitPlan) -> str:
+    """For a terminal."""
+    parts = [
+        facts(plan),
+        *(f"  {count:>9,}  {reason}" for reason, count in put_aside(plan)),
+        "",
+        _columns([headings(plan), *(row(one) for one in plan.candidates)]),
+        *(["", overridden(plan)] if plan.overrides else []),
+    ]
+    if plan.talkers:
+        parts += ["", "Addresses that stand out, and why they look like what they do:"]
+        for each in plan.talkers:
+            parts += [
+                f"  {each.ip:39} {LOOKS_LIKE[each.kind]}: {each.peak} open at most, {each.share:.1%} of all",
+                f"  {'':39}   {'; '.join(each.evidence)}",
+            ]
+    parts += ["", f"Recommended, with {plan.headroom:.0%} headroom above what this log shows:", ""]
+    parts.append(_columns(side_by_side(plan)))
+    parts += [f"{each.name} would have hit {hits(each)}" for each in plan.recommended if each.addresses_hit]
+    parts += [left_out(plan)] if plan.left_out else []
+    for variant in plan.recommended:
+        for vocabulary, commands in variant.as_json()["commands"].items():
+            parts += ["", f"# {variant.name}, {TITLES[vocabulary]}", *commands]
+    parts += ["", *plan.notes] if plan.notes else []
+    return "\n".join(parts)
+
+
+def facts(plan: LimitPlan) -> str:
+    """What the log holds."""
+    return (
+        f"{plan.connections:,} connections of {plan.ips:,} addresses, {plan.first:%Y-%m-%d %H:%M} to "
+        f"{plan.last:%Y-%m-%d %H:%M} UTC; {plan.bad_rows:,} rows put aside"
+    )
+
+
+def put_aside(plan: LimitPlan) -> list[tuple[str, int]]:
+    """(reason, rows), the most first."""
+    return sorted(plan.bad_reasons.items(), key=lambda item: -item[1])
+
+
+def side_by_side(plan: LimitPlan) -> list[list[str]]:
+    """The variants as columns, each row with a name."""
+    chosen = plan.recommended
+    return [
+        ["", *(each.name for each in chosen)],
+        ["cap for each address", *(f"{each.per_ip_cap:,}" for each in chosen)],
+        ["overrides", *(f"{len(each.overrides):,}" if each.overrides else "-" for each in chosen)],
+        ["refused of this log", *(f"{each.refused:,} ({each.refused_share:.4%})" for each in chosen)],
+        ["addresses hit", *(f"{each.addresses_hit:,}" for each in chosen)],
+        [f"addresses with less than {plan.headroom:.0%} left", *(f"{each.addresses_close:,}" for each in chosen)],
+        ["cap without headroom", *(f"{each.without_headroom:,}" for each in chosen)],
+    ]
+
+
+def hits(variant: Variant) -> str:
+    """Whom it hits: those with most open at once by name."""
+    named = ", ".join(f"{ip} ({peak:,} open at most)" for ip, peak in variant.hit.items())
+    rest = variant.addresses_hit - len(variant.hit)
+    return named + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def left_out(plan: LimitPlan) -> str:
+    """What the recommendation is not made for."""
+    found = plan.left_out
+    assert found is not None
+    refused = ", ".join(f"{each.leaks_refused:,} of them refused by {each.name}" for each in plan.recommended)
+    return (
+        f"Left out, as they look like leaks, which want mending and no override: {', '.join(found.ips)} "
+        f"({found.connections:,} connections, {refused}). --with-leaks reckons with them."
+    )
+
+
+def overridden(plan: LimitPlan) -> str:
+    """The overrides that every candidate has, once."""
+    return f"Each with {CORE_IP_OVERRIDES}={plan.overrides}"
+
+
+def headings(plan: LimitPlan) -> list[str]:
+    """Of the table of candidates."""
+    compared = ["in incident", "in quiet", "others hit"] if any("compare" in one for one in plan.candidates) else []
+    return ["limits", "refused", "share", "delayed", "addresses", "networks", "worst minute", "headroom", *compared]
+
+
+def row(one: dict[str, Any]) -> list[str]:
+    """A candidate's."""
+    worst = one["worst_minute"]
+    cells = [
+        name(one),
+        f"{one['refused']:,}",
+        f"{one['refused_share']:.4%}",
+        f"{one['delayed']:,}",
+        f"{one['ips_affected']:,}",
+        f"{one['networks_affected']:,}",
+        f"{worst['refused']:,} at {worst['at'][11:16]}" if worst else "-",
+        f"{one['headroom']:.0%}" if one["headroom"] is not None else "-",
+    ]
+    compared = one.get("compare")
+    if compared:
+        cells += [f"{compared[key]:,}" for key in ("incident_refused", "quiet_refused", "others_refused")]
+    return cells
+
+
+def name(one: dict[str, Any]) -> str:
+    """A candidate without the overrides that all have."""
+    limits = (f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
+    return ", ".join(limits) or "overrides alone"
+
+
+def _columns(rows: list[list[str]]) -> str:
+    """Left-aligned names, right-aligned numbers."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
