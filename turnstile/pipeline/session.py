@@ -39,10 +39,10 @@ SMALL = {
     jvm.OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _SHIPPED = (
-    "turnstile/__init__.py",
-    "turnstile/pipeline",
+    "turnstile/*.py",
+    "turnstile/pipeline/**/*",
     "shards/__init__.py",
-    "shards/limits",
+    "shards/limits/**/*",
     "broker/__init__.py",
     "broker/journal/__init__.py",
     "broker/journal/schema.py",
@@ -217,9 +217,8 @@ def package(folder: Path) -> Path:
     target = folder / "turnstile_pipeline.zip"
     root = _HERE.parents[1]
     with zipfile.ZipFile(target, "w") as archive:
-        for name in _SHIPPED:
-            path = root / name
-            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        for pattern in _SHIPPED:
+            for file in sorted(root.glob(pattern)):
                 if file.suffix in _SHIPPED_SUFFIXES:
                     archive.write(file, file.relative_to(root))
     return target
