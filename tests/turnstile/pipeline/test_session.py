@@ -47,7 +47,9 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
         assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of the group
     _, said = process.communicate(timeout=120)
-    assert (process.returncode, said.strip()) == (130, "turnstile: interrupted")
+    *progress, last = filter(None, said.splitlines())
+    assert (process.returncode, last) == (130, "turnstile: interrupted")
+    assert all(line.startswith("plan: ") for line in progress)  # on a slow machine
     assert list(temporary.iterdir()) == []
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if str(temporary) in _command(pid)]
 
