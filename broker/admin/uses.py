@@ -96,10 +96,13 @@ def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample
 
 
 def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:
-    """The `most` uses that are closest to their limit; addresses without any connection are left out."""
+    """The `most` uses that are closest to their limit, all of brokers and listeners among them; addresses without any connection
+    are left out. The same limit on several brokers stands together."""
 
-    def share(use: Use) -> float:
-        return use.used / use.limit if use.limit else float("inf") if use.used else 1.0
+    def order(use: Use) -> tuple[float, bool, str, int]:
+        share = use.used / use.limit if use.limit else float("inf") if use.used else 1.0
+        return -min(share, 1.0), use.of.startswith("ip:"), use.of, use.broker
 
-    shown = [use for use in uses if use.used or not use.of.startswith("ip:")]
-    return sorted(shown, key=lambda use: (-share(use), use.broker, use.what, use.of))[:most]
+    addresses = sorted((use for use in uses if use.used and use.of.startswith("ip:")), key=order)
+    others = [use for use in uses if not use.of.startswith("ip:")]
+    return sorted([*others, *addresses[: max(0, most - len(others))]], key=order)

@@ -52,19 +52,19 @@ def render(
     `trouble` is said instead of the shards up; `keys` are those that it has; `height`: of a screen that is not to scroll, on
     which lists are shorter and empty ones left out if it is a low one.
     """
-    head = _head(live, console, trouble, keys)
+    low = height is not None and height < _HIGH
+    head = _head(live, console, trouble, keys, low)
     if internals:
         return Group(*head, "", *packed([decisions(live), shard_tokens(live)], console))
-    low = height is not None and height < _HIGH
     parts: list[RenderableType] = [*_lists(live, console, low), _shards(live), _limits(live)]
     return Group(*head, *(one for part in parts for one in ([part] if low else ["", part])))
 
 
-def _head(live: dict[str, Any], console: Console, trouble: str, keys: str) -> list[RenderableType]:
+def _head(live: dict[str, Any], console: Console, trouble: str, keys: str, low: bool) -> list[RenderableType]:
     bars = max(10, min(_SPARK, console.width - 24))
     over = f"rates: the last second; bars: the last {max(1, len(live['series'][-bars:]))} s"
     note = Text(f"{over}   {keys}".rstrip(), style="dim")
-    return [_header(live, trouble), _rates(live, bars), note, *_held_up(live)]
+    return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live)]
 
 
 def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
@@ -74,6 +74,8 @@ def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
     throttled, refusals = _throttled(live, width, rows), _refusals(live, rows)
     if not low:
         return packed([uses, addresses, throttled, refusals], console)
+    for each in (uses, addresses, throttled, refusals):
+        each.box = None  # no line below the headings
     filled = ((uses, "uses"), (addresses, "top_refused"), (throttled, "throttled"), (refusals, "top_refused"))
     return packed([table for table, rows_of in filled if live[rows_of]], console)
 
@@ -97,7 +99,7 @@ def _header(live: dict[str, Any], trouble: str) -> Text:
     )
 
 
-def _rates(live: dict[str, Any], bars: int) -> Table:
+def _rates(live: dict[str, Any], bars: int, low: bool) -> Table:
     """All rates are over the same second, the last one of the series, as are those of each shard."""
     series = live["series"]
     nothing: dict[str, Any] = {"admitted": 0, "refused": {}, "closed": 0, "requests": 0, "throttled": {}}
@@ -107,6 +109,8 @@ def _rates(live: dict[str, Any], bars: int) -> Table:
     grid.add_row("open", _number(count(live["totals"]["connections"])), Text(spark(open_now, bars), style="cyan"))
     for name, style in (("admitted", "green"), ("refused", "red"), ("closed", "dim"), ("requests", "blue"),
                         ("throttled", "magenta")):  # fmt: skip
+        if low and name == "closed":
+            continue
         values = [_total(point[name]) for point in series]
         grid.add_row(name, _number(per_second(_total(last[name]))), Text(spark(values, bars), style=style))
     return grid

@@ -17,7 +17,7 @@ def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> li
     for broker in brokers:
         rows += [_pool(broker, pool, internals) for pool in broker["connections"]]
         rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
-    return _without_broker(rows, len(brokers))
+    return _by_broker(rows, len(brokers))
 
 
 def client_rows(client: Mapping[str, Any]) -> list[Row]:
@@ -29,7 +29,7 @@ def client_rows(client: Mapping[str, Any]) -> list[Row]:
             rate = broker["rates"].get(name)
             used = f"limit {QUOTAS[name](value)}, use not known" if rate is None else use(rate, value, QUOTAS[name])
             rows.append((name, str(broker["broker"]), used, level))
-    return _without_broker(rows, len(client["brokers"])) if client["quotas"] else []
+    return _by_broker(rows, len(client["brokers"])) if client["quotas"] else []
 
 
 def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> Row:
@@ -52,6 +52,9 @@ def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -
     return (f"new connections of {whose}", str(broker["broker"]), used, rate["limit"], *(["-"] if internals else []))
 
 
-def _without_broker(rows: list[Row], brokers: int) -> list[Row]:
-    """A cluster of one broker need not say which."""
-    return rows if brokers > 1 else [(row[0], *row[2:]) for row in rows]
+def _by_broker(rows: list[Row], brokers: int) -> list[Row]:
+    """A cluster of one broker need not say which; of several, those with the same limit stand together."""
+    if brokers == 1:
+        return [(row[0], *row[2:]) for row in rows]
+    places = {name: place for place, (name, *_) in reversed([*enumerate(rows)])}
+    return sorted(rows, key=lambda row: places[row[0]])

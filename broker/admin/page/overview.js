@@ -44,15 +44,15 @@ function limitText(row) {
   const whose = kind === "ip" ? name.join(":") : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
   return `${what} of ${whose}`;
 }
-const FEW = 5; // uses that are shown however small they are
+const FEW = 5, MOST = 9; // uses that are shown however small they are, and at most
 export function drawUses(live) {
   if (!live.uses.length) {
     const set = live.limits.some(limit => limit.set) ? "in use: no connection counts against one now" : "set: set one in the list of limits";
     return show("uses", empty(`No limit on connections is ${set}.`));
   }
   const several = live.brokers > 1;
-  const rows = live.uses.filter((row, n) => n < FEW || level(row.used, row.limit) !== "roomy");
-  show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", "b"], ["used", "n t"]], rows.map(row => [
+  const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
+  show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", "b s"], ["used", "n t"]], rows.map(row => [
     el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])));
 }
