@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -82,10 +83,8 @@ def produce(bootstrap: str, ended: threading.Event) -> None:
     """A batch job that writes as fast as it may."""
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "batch-job", "queue.buffering.max.kbytes": 1024})
     while not ended.wait(0.005):
-        try:
+        with suppress(BufferError):  # as fast as the broker takes it
             producer.produce("orders", bytes(2000))
-        except BufferError:
-            pass  # as fast as the broker takes it
         producer.poll(0)
     producer.purge()
 

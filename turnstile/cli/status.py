@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -10,12 +13,13 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
+from turnstile.quantities import use
 
 
 @click.command()
 @with_cluster
 def status(cluster: AdminClient, as_json: bool) -> None:
-    """Show the processes of a running cluster, and how many connections each has open."""
+    """Show the processes of a running cluster, the connections that each has open, and how many each broker may have."""
     about = cluster.get("/v1/cluster")
     shards = cluster.get("/v1/shards")["shards"]
     damaged = cluster.get("/v1/damaged")["damaged"]
@@ -26,6 +30,8 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     for listener in about["listeners"]:
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
+    for line in _connections(shards, cluster.get("/v1/live", since=time.time())["uses"]):
+        click.echo(f"  {'connections':<12} {line}")
     _show_disk(about["disk"])
     for sentence in about["lost"]:
         click.echo(f"  {'lost':<12} {sentence}")
@@ -34,6 +40,18 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     if len(damaged) > _SHOWN:
         click.echo(f"  {'':<12} and {len(damaged) - _SHOWN} more: `turnstile status --json` lists all")
     show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
+
+
+def _connections(shards: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each broker: what it has open, beside its cap."""
+    opened: Counter[int] = Counter()
+    for shard in shards:
+        opened[shard["broker"]] += shard["connections"]
+    caps = {row["broker"]: row for row in uses if (row["what"], row["of"]) == ("connections", "broker")}
+    for broker, number in sorted(opened.items()):
+        cap = caps.get(broker)
+        told = use(number, None) if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
+        yield f"broker {broker}: {told}" if len(opened) > 1 else told
 
 
 def _show_disk(disk: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ export function drawUses(live) {
   }
   const several = live.brokers > 1;
   const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
-  show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", "b s"], ["used", "n t"]], rows.map(row => [
+  show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
     el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])));
 }
