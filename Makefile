@@ -39,8 +39,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
 
-simulate: setup ## ten thousand schedules of the simulation
+simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas
 	$(BIN)/python tests/simulation/run.py --schedules 10000
+	$(BIN)/python tests/simulation/run.py --quotas --schedules 1000
 
 oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py

@@ -7,7 +7,8 @@ nothing at all.
 
 one_tell        at most one tell is under way to a shard; what is to be told meanwhile waits as keys, not as messages
 told_first      what a shard that was away is to be told leaves before the first charge that it is asked again
-asked_once      a charge is decided by its home's answer or here, never by both, as far as this shard knows
+asked_once      a charge is decided by its home's answer or here, never by both, as far as this shard knows; and a home decides
+                none that its asker decides, unless its answer takes longer than ANSWER_WITHIN_MS - STALE_AFTER_MS
 bounded_wait    a charge waits for ANSWER_WITHIN_MS at most, and none waits for a shard that is away
 """
 
@@ -23,7 +24,7 @@ from shards.quotas.history import Place
 ANSWER_WITHIN_MS: Final = 250
 """After so long a charge is decided without its home, and the home is away."""
 STALE_AFTER_MS: Final = 200
-"""After so long a home decides no charge that it reads: another shard soon does, or has. The rest is for the answer's way."""
+"""After so long a home decides no charge that it reads: its asker soon does, or has. The rest is for the answer's way."""
 
 B = TypeVar("B")
 V = TypeVar("V")
@@ -63,6 +64,7 @@ class Attendance(Generic[B]):
 
     def __init__(self, others: Iterable[int]) -> None:
         self.away: set[int] = set()
+        self._gave_up_ms: dict[int, int] = {}  # when another shard may have given up on this one at the latest
         self._others: dict[int, _Other[B]] = {shard: _Other() for shard in others}
 
     # Charges
@@ -92,6 +94,12 @@ class Attendance(Generic[B]):
             if other.asked and other.asked[0].due_ms <= now_ms:
                 late += self.lost(home)
         return late
+
+    def is_stale(self, asker: int, asked_ms: int, *, now_ms: int) -> bool:
+        """Whether another shard has given up a batch that it asked of this one, or soon will; with all that it asked till then."""
+        if now_ms - asked_ms >= STALE_AFTER_MS:
+            self._gave_up_ms[asker] = now_ms
+        return asked_ms <= self._gave_up_ms.get(asker, -1)
 
     # Shards
 

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The total of a curve at an instant (ms); `number` rises by one from point to point of a curve."""
+    """The total of a curve at an instant (ms); `number` rises from point to point of a shard, also from curve to curve of a key."""
 
     number: int
     at_ms: int
@@ -102,6 +102,7 @@ class History:
 
     def __init__(self, me: int, keep_ms: Mapping[str, int]) -> None:
         self._me = me
+        self._numbers = itertools.count(1)
         self.start(keep_ms)
 
     def start(self, keep_ms: Mapping[str, int]) -> None:
@@ -117,7 +118,7 @@ class History:
         """Counts what was decided here; answers what is untold of that key by now, taken back or recorded (never below 0)."""
         curve = self._own.get(place)
         if curve is None:
-            curve = self._own[place] = Curve(now_ms, [Point(0, now_ms, 0)])
+            curve = self._own[place] = Curve(now_ms, [Point(next(self._numbers), now_ms, 0)])
         curve.total += amount
         curve.at_ms = now_ms
         return abs(curve.untold)
@@ -129,7 +130,7 @@ class History:
             return 0
         if curve.untold:
             curve.trim(now_ms - self._keep_ms[place.kind])
-            curve.add_point(Point(curve.points[-1].number + 1, curve.at_ms, curve.total), self._keep_ms[place.kind])
+            curve.add_point(Point(next(self._numbers), curve.at_ms, curve.total), self._keep_ms[place.kind])
         return curve.points[-1].number
 
     def places(self) -> list[Place]:

@@ -102,9 +102,15 @@ class Publications:
     def _told(self, shard: int, tell: Tell, answer: Deferred[None]) -> None:
         try:
             answer.result()
-        except (PeerLost, DeadlineExceeded):
+        except PeerLost:
             self._attendance.told(shard, tell, arrived=False)
             self._lose(shard)
+            return
+        except DeadlineExceeded:
+            self._attendance.told(shard, tell, arrived=False)
+            self._lose(shard)
+            self._to_tell.add(shard)  # it may go on at any time, and is to hear this first then
+            self._touch()
             return
         except Exception:
             pass  # a mistake there, which was reported there: to tell it again would not help

@@ -41,7 +41,7 @@ from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
 from shards.mesh.deferred import Deferred, MaybeDeferred
-from shards.quotas.attendance import STALE_AFTER_MS, Asked, Attendance
+from shards.quotas.attendance import Asked, Attendance
 from shards.quotas.history import History, Place
 from shards.quotas.meters import EXPIRED_AT_ONCE, Meters
 from shards.quotas.publications import TELL, Call, Publications
@@ -222,7 +222,7 @@ class ShardedQuotas(Meters):
 
     def _serve_charges(self, peer: int, charges: list[list[Any]], asked_ms: int) -> list[RecordedCharge | None]:
         """Decides what another shard charges here; None for what it is to decide itself: all of a late call, or a mistake."""
-        if self._now_ms() - asked_ms >= STALE_AFTER_MS:
+        if self._attendance.is_stale(peer, asked_ms, now_ms=self._now_ms()):
             return [None] * len(charges)
         answers: list[RecordedCharge | None] = []
         for charge in charges:

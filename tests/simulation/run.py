@@ -1,12 +1,13 @@
 """Runs seeded schedules of the token protocol and of accepting, and says which fail: `run.py --schedules 10000 --seed 0`.
 
 A failure is reproduced, step by step, by `run.py --seed N --schedules 1 --verbose`. `run.py --mutants` breaks each guard
-of the protocol instead, and says how soon that is seen.
+of the protocol instead, and says how soon that is seen. With `--quotas` all that is about client quotas.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")]
 
 # The path above makes it a script that runs from anywhere.
-from simulation.mutants import ENOUGH, MUTANTS, seed_that_sees  # noqa: E402
+from simulation import mutants, quota_mutants  # noqa: E402
 from simulation.seeds import failures, schedule_of  # noqa: E402
 
 _CHUNK = 100
@@ -28,19 +29,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0, help="of the first schedule; the next has the next number")
+    parser.add_argument("--quotas", action="store_true", help="schedules of client quotas, whose homes stop and die")
     parser.add_argument("--verbose", action="store_true", help="print every step, in one process")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--mutants", action="store_true", help=f"check that each mutant is seen within {ENOUGH} schedules"
+        "--mutants",
+        action="store_true",
+        help=f"check that each mutant is seen within {mutants.ENOUGH} schedules ({quota_mutants.ENOUGH} of quotas)",
     )
     arguments = parser.parse_args()
     if arguments.mutants:
-        return check_mutants(arguments.processes)
+        return check_mutants(arguments.processes, quotas=arguments.quotas)
     seeds = range(arguments.seed, arguments.seed + arguments.schedules)
     if arguments.verbose:
         for seed in seeds:
             try:
-                schedule_of(seed, print).run()
+                schedule_of(seed, print, quotas=arguments.quotas).run()
             except Exception:
                 traceback.print_exc()
                 return 1
@@ -48,11 +52,14 @@ def main() -> int:
     chunks = [seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK)]
     started, done, failed = time.monotonic(), 0, 0
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for chunk, found in zip(chunks, pool.map(failures, chunks), strict=True):
+        for chunk, found in zip(chunks, pool.map(failures, chunks, itertools.repeat(arguments.quotas)), strict=True):
             done += len(chunk)
             for seed, error in found:
                 failed += 1
-                print(f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} --seed {seed} --schedules 1 --verbose")
+                which = "--quotas " if arguments.quotas else ""
+                print(
+                    f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} {which}--seed {seed} --schedules 1 --verbose"
+                )
             print(
                 f"\r{done}/{len(seeds)} schedules, {failed} failed, {time.monotonic() - started:.0f} s",
                 end="",
@@ -62,19 +69,22 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def check_mutants(processes: int) -> int:
+def check_mutants(processes: int, *, quotas: bool) -> int:
     """Exit code 0: each violates its invariant within ENOUGH schedules; 1: some survive."""
-    survivors = 0
+    of = quota_mutants if quotas else mutants
+    survivors, count = 0, len(of.MUTANTS)
     with ProcessPoolExecutor(processes) as pool:
-        for mutant, seed in zip(MUTANTS, pool.map(_seed_of, range(len(MUTANTS))), strict=True):
+        seeds = pool.map(_seed_of, range(count), itertools.repeat(quotas))
+        for mutant, seed in zip(of.MUTANTS, seeds, strict=False):
             survivors += seed is None
             print(f"{'survives' if seed is None else f'seed {seed}':9} {mutant.invariant:5} {mutant.name}", flush=True)
-    print(f"{len(MUTANTS) - survivors} of {len(MUTANTS)} mutants were seen within {ENOUGH} schedules")
+    print(f"{count - survivors} of {count} mutants were seen within {of.ENOUGH} schedules")
     return 1 if survivors else 0
 
 
-def _seed_of(number: int) -> int | None:
-    return seed_that_sees(MUTANTS[number])
+def _seed_of(number: int, quotas: bool) -> int | None:
+    of = quota_mutants if quotas else mutants
+    return of.seed_that_sees(of.MUTANTS[number])
 
 
 if __name__ == "__main__":

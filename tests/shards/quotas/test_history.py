@@ -24,7 +24,7 @@ def test_what_is_recorded_is_untold_until_it_is_published():
     assert history.record(PLACE, 300, now_ms=5) == 300
     assert history.record(PLACE, -100, now_ms=6) == 200
     assert not rows_of(history)
-    assert history.publish(PLACE, now_ms=7) == 1
+    assert history.publish(PLACE, now_ms=7) == rows_of(history)[0].points[-1].number
     assert history.record(PLACE, 50, now_ms=8) == 50
 
 
@@ -91,3 +91,14 @@ def test_many_points_are_thinned_and_their_amounts_count_a_little_later():
     for at_ms in range(0, 10_000, 100):
         by_then = sum(each.amount for each in told if each.at_ms <= at_ms)
         assert at_ms / 5 - 2 * 11_000 / 64 / 5 - 2 <= by_then <= at_ms / 5 + 1
+
+
+def test_a_number_of_an_earlier_curve_asks_for_all_of_the_next():
+    history = History(0, KEEP)
+    for at_ms in range(20):
+        history.record(PLACE, 1, now_ms=at_ms)
+        number = history.publish(PLACE, now_ms=at_ms)
+    history.forget(PLACE)
+    history.record(PLACE, 5, now_ms=30)
+    history.publish(PLACE, now_ms=30)
+    assert [point.total for row in history.since(PLACE, number) for point in row.points] == [0, 5]

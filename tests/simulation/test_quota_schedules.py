@@ -1,0 +1,21 @@
+"""Client quotas whose homes stop, die and lose their links, under virtual time: what must hold, and that a mistake is seen."""
+
+import pytest
+from simulation.quota_mutants import MUTANTS, SEEN, Mutant, seed_that_sees
+from simulation.quota_schedule import QuotaSchedule
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_quota_holds_whatever_happens_to_its_home(seed: int) -> None:
+    schedule = QuotaSchedule(seed)
+    schedule.run()
+    assert schedule.answers
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_oracle_sees_it(mutant: Mutant) -> None:
+    """In the schedule in which it was seen first: `run.py --quotas --mutants` looks for them anew."""
+    seed = SEEN[mutant.name]
+    assert seed_that_sees(mutant, range(seed, seed + 1)) is not None, (
+        f"invariant {mutant.invariant} held at seed {seed}"
+    )
