@@ -2,15 +2,18 @@
 
 import {say} from "./dom.js";
 
+// Where the page was opened as http://user:token@host, a relative path would be refused by fetch.
+const at = path => location.origin + path;
+
 export async function ask(path) {
-  const answer = await fetch(path, {signal: AbortSignal.timeout(4000)});
+  const answer = await fetch(at(path), {signal: AbortSignal.timeout(4000)});
   if (!answer.ok) throw new Error(`${path} answered with ${answer.status}`);
   return answer.json();
 }
 export async function put(path, body, form, done) {
   for (const button of form.querySelectorAll("button")) button.disabled = true;
   try {
-    const answer = await fetch(path, {method: "PUT", headers: {"content-type": "application/json", "x-turnstile-who": "live page"}, body: JSON.stringify(body)});
+    const answer = await fetch(at(path), {method: "PUT", headers: {"content-type": "application/json", "x-turnstile-who": "live page"}, body: JSON.stringify(body)});
     const text = await answer.text();
     let told;
     try { told = JSON.parse(text); } catch { told = {message: text}; }

@@ -22,7 +22,8 @@ STUB = """
 const puts = [], said = [], seen = [], replies = %(replies)s, answers = {
   "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s,
   "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
-window.fetch = async (path, options = {}) => {
+window.fetch = async (url, options = {}) => {
+  const path = url.replace(location.origin, "");
   if (options.method === "PUT") {
     puts.push([path, JSON.parse(options.body)]);
     const [status, body] = replies.shift();
@@ -230,6 +231,12 @@ def test_names_that_clients_chose_are_text(tmp_path):
         more={"throttled": [row], "top_refused": [refused]},
     )
     assert result["text"].count("<img src=x") == 2 and result["seen"] == ["12,347/s refused · Turnstile", 0]
+
+
+async def test_it_works_behind_a_token(start_api, tmp_path):
+    api = await start_api("secret")
+    url = api.url.replace("http://", "http://any:secret@")
+    assert "3 shards up" in await trio.to_thread.run_sync(lambda: dumped(tmp_path, url))
 
 
 async def test_it_works_as_the_admin_api_serves_it(api, tmp_path):
