@@ -4,6 +4,7 @@ F1  No process of the cluster ends, and none says that it found a mistake of its
 F2  A request is answered within ANSWER_S, or its connection is closed; but for those that may wait.
 F3  A bystander on every shard is answered within BYSTANDER_S all the time.
 F4  No shard grows above MOST_MB.
+F5  Answers come in the order of their requests, also when several are sent before the first is answered.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 
+from fuzz import pipeline
 from fuzz.frames import Frame, Frames
 from fuzz.values import CONFIG_VALUES, CONFIGS, ODD, QUOTA_KEYS
 from harness import Cluster
@@ -31,6 +33,9 @@ ANSWER_S = 10.0
 BYSTANDER_S = 2.0
 MOST_MB = 300
 _PER_CONNECTION = 30
+_SMALL_BYTES = 4 << 10
+_PIPELINED = (20, 200)
+_PIPELINES, _LEAVES = 0.2, 0.2  # how many of the connections, and of these
 _ADMIN_EVERY = 200
 _LOOK_EVERY_S = 0.5
 _TELL_EVERY = 5000
@@ -98,21 +103,24 @@ class Fuzzer:
             raise
 
     def _one_connection(self) -> None:
-        """Some frames on one connection, now and then several before the first answer; and some admin requests."""
+        """Some frames on one connection, often several before the first answer; and some admin requests."""
         if self._admin.random() < _PER_CONNECTION / _ADMIN_EVERY:
             self._ask_admin()
         with socket.create_connection(self.cluster.address, timeout=ANSWER_S) as sock:
+            if self._admin.random() < _PIPELINES:
+                self._pipeline(sock)
+                return
             left = _PER_CONNECTION
             while left > 0:
-                some = [self.frames.next() for _ in range(self._admin.choice((1, 1, 1, 4)))]
+                some = [self.frames.next() for _ in range(self._admin.choice((1, 1, 1, 4, 20)))]
                 left -= len(some)
                 self.sent.extend(some)
                 try:
                     sock.sendall(b"".join(frame.data for frame in some))
                     for frame in some:
-                        if (
-                            not frame.answered
-                        ):  # an answer may not come, or not soon: the client leaves, at once or later
+                        if frame.silent:
+                            continue
+                        if not frame.answered:  # or not soon: the client leaves, at once or later
                             if self._admin.random() < 0.1:
                                 sock.settimeout(0.03)
                                 sock.recv(1)
@@ -126,8 +134,37 @@ class Fuzzer:
                     api = apis.api_name(frame.api_key)
                     raise self._harm(f"{api} {frame.version} was not answered in {ANSWER_S} s") from None
 
+    def _pipeline(self, sock: socket.socket) -> None:
+        """One small request, many times on one connection in as few writes as its socket takes."""
+        frame = self.frames.next()
+        while not frame.answered or len(frame.data) > _SMALL_BYTES:
+            frame = self.frames.next()
+        ids = range(1, self._admin.choice(_PIPELINED) + 1)
+        self.sent.append(frame)
+        copies = b"".join(frame.data[:8] + number.to_bytes(4, "big") + frame.data[12:] for number in ids)
+        leaves = self._admin.random() < _LEAVES
+        awaited = iter(ids)
+        try:
+            for answer in pipeline.answers(sock, copies, within_s=ANSWER_S, leaves=leaves):
+                number = next(awaited, None)
+                self._in_order(frame, number, answer)
+                if number == ids[-1] and not leaves:
+                    return
+        except TimeoutError:
+            missing = next(awaited, None)
+            raise self._harm(f"{apis.api_name(frame.api_key)} {frame.version}, {len(ids)} times: the answer to "
+                             f"{missing} did not come in {ANSWER_S} s") from None  # fmt: skip
+
+    def _in_order(self, frame: Frame, number: int | None, answer: bytes) -> None:
+        """F5"""
+        answered = int.from_bytes(answer[:4], "big")
+        if answered != number:
+            api = apis.api_name(frame.api_key)
+            raise self._harm(f"{api} {frame.version}: an answer to {answered} came where {number}'s was due")
+
     def _read(self, sock: socket.socket, frame: Frame) -> None:
         answer = _exactly(sock, int.from_bytes(_exactly(sock, 4), "big"))
+        self._in_order(frame, frame.number & 0x7FFFFFFF, answer)
         try:
             _, response = wire.parse_response(answer, frame.api_key, frame.version)
         except wire.BadFrame as fault:

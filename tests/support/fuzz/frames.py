@@ -25,13 +25,15 @@ _LEARNED = ("member_id", "generation_id", "topic_id", "producer_id", "producer_e
 
 
 class Frame(NamedTuple):
-    """`data` with its length in front. `answered`: it is a request, so it has an answer soon or its connection ends."""
+    """`data` with its length in front. `answered`: it is a request, so it has an answer soon or its connection ends; `silent`:
+    one that wants none."""
 
     number: int
     api_key: int
     version: int
     data: bytes
     answered: bool
+    silent: bool = False
 
 
 class Frames:
@@ -61,7 +63,7 @@ class Frames:
         kind = rng.random()
         if kind < 0.75:
             silent = api_key == PRODUCE and acks == 0
-            return Frame(number, api_key, version, data, not silent and api_key not in WAITING)
+            return Frame(number, api_key, version, data, not silent and api_key not in WAITING, silent)
         return Frame(number, api_key, version, _spoilt(rng, data), False)
 
     def learn(self, response: Any) -> None:
