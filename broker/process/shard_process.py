@@ -241,6 +241,7 @@ class ShardProcess:
             self.mesh.tick()
             self.meters.expire()
             self.gauges.set()
+            poller.stalls.look()
             if self._requests is not None:
                 self._requests.tick()
 

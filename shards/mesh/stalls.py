@@ -1,6 +1,7 @@
 """What holds up the loop of a process, and for how long: a callback, the hooks after a pass, a step of a task.
 
-Times are of the wall clock: that for which the process waited for a CPU, or was stopped, counts, too.
+Time for which other processes had the CPUs does not count: on a busy machine everything takes long. The kernel tells its sum,
+which is read only when something took long, and a few times a second (`look`); so a stall may seem shorter than it was.
 """
 
 from __future__ import annotations
@@ -21,13 +22,25 @@ class Stall(NamedTuple):
     took_ns: int
 
 
+def cpu_waited_ns() -> int:
+    """How long this thread was ready to run while others had the CPUs; 0 where the kernel does not tell (schedstat)."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 class Stalls:
     """The stalls of one loop: `count` of them; `longest_ns`: the longest of all that was timed, stall or not.
 
-    `told` is called with each. `notable_ns`: what takes longer is to be noted.
+    `told` is called with each. `notable_ns`: what takes longer is to be noted. `waited_ns()`: how long the process has waited
+    for a CPU since it began.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waited_ns: Callable[[], int] = cpu_waited_ns) -> None:
+        self._waited_ns = waited_ns
+        self._waited_before_ns = 0
         self.count = 0
         self.longest_ns = 0
         self.notable_ns = 0
@@ -35,11 +48,18 @@ class Stalls:
 
     def note(self, by: object, took_ns: int) -> None:
         """`by` took longer than `notable_ns`; `str(by)` names it."""
+        waited_ns = self._waited_before_ns
+        self.look()
+        took_ns -= self._waited_before_ns - waited_ns
         self.longest_ns = max(self.longest_ns, took_ns)
         self.notable_ns = min(self.longest_ns, STALL_NS)
         if took_ns > STALL_NS:
             self.count += 1
             self.told(Stall(str(by), took_ns))
+
+    def look(self) -> None:
+        """To be called a few times a second: what was waited for a CPU until now is not part of a later stall."""
+        self._waited_before_ns = self._waited_ns()
 
 
 class TaskSteps(trio.abc.Instrument):

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from shards.mesh.poller import EPOLLET, EPOLLIN, EXPECTED_NS, ROUND_NS, Calling, Poller
-from shards.mesh.stalls import STALL_NS, Stall
+from shards.mesh.stalls import STALL_NS, Stall, Stalls
 from shards.mesh.time_slice import SLICE_NS
 
 
@@ -146,6 +146,7 @@ class Busy:
 def busy():
     """Makes watchers of one poller; its `called` is what ran, in order."""
     poller, called, made = Poller(), [], []
+    poller.stalls = Stalls(lambda: 0)
 
     def make(name, times=None):
         made.append(Busy(poller, name, called, times))
