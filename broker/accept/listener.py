@@ -12,9 +12,10 @@ import os
 import socket
 from collections.abc import Callable
 
-from shards.mesh.poller import EPOLLIN, Poller
+from shards.mesh.poller import EPOLLIN, ROUND_NS, Poller
 
-# Accepted at a time: at most, and at least; half as many after passes that took longer than SLOW_NS.
+# Accepted at a time: at most, and at least; half as many after passes that took longer than SLOW_NS. And not for longer than
+# ROUND_NS, though this is more than a time slice: what comes in one pass shares its borrows and its writes.
 _MOST_ACCEPTS, _LEAST_ACCEPTS = 256, 4
 _MORE_ACCEPTS = 8
 _SLOW_NS = 20_000_000
@@ -90,6 +91,8 @@ class Listener:
             self._accepts = max(self._accepts // 2, _LEAST_ACCEPTS)
         elif self._accepts < _MOST_ACCEPTS:
             self._accepts += _MORE_ACCEPTS
+        clock_ns = self._poller.clock_ns
+        until_ns = clock_ns() + ROUND_NS
         for _ in range(self._accepts):
             try:
                 fd, address = accept()
@@ -104,7 +107,7 @@ class Listener:
                     raise
             else:
                 arrived(fd, address[0], address[1])
-            if not self._accepting:
+            if not self._accepting or clock_ns() > until_ns:
                 return
 
     def _shed(self) -> None:

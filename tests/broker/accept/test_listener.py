@@ -1,6 +1,7 @@
 """Accepting in batches, pausing, and what happens when there is no descriptor left."""
 
 import errno
+import itertools
 import os
 import socket
 
@@ -8,7 +9,7 @@ import pytest
 
 from broker.accept import listener as listening
 from broker.accept.listener import Listener
-from shards.mesh.poller import Poller
+from shards.mesh.poller import ROUND_NS, Poller
 
 
 class FaultySocket:
@@ -123,3 +124,17 @@ def test_after_slow_passes_fewer_are_accepted_at_a_time_and_more_again_after_qui
         door.poller.run_pass()
         counts.append(len(door.arrived) - before)
     assert counts == [4, 4, 12]
+
+
+def test_accepting_ends_after_a_while_and_goes_on_in_the_next_pass(door):
+    """Connections that take long to decide about, as those of TLS do."""
+    times = itertools.count(0, ROUND_NS // 3)
+    door.poller.clock_ns = times.__next__
+    for _ in range(20):
+        door.knock()
+    counts = []
+    while len(door.arrived) < 20:
+        before = len(door.arrived)
+        assert door.poller.run_pass()
+        counts.append(len(door.arrived) - before)
+    assert max(counts) <= 4 and min(counts) > 0

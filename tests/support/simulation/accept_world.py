@@ -60,12 +60,15 @@ class SimulatedPoller(Ignore):
     def __init__(self, now_s: float) -> None:
         self.watched: dict[int, Watcher] = {}
         self.now_ns = 0
-        self.time_slice = TimeSlice(lambda: self.now_ns)
+        self.time_slice = TimeSlice(self.clock_ns)
         self.look(now_s)
 
     def look(self, now_s: float) -> None:
         self.now_ns = int(now_s * 1e9)
         self.time_slice.begin(self.now_ns)
+
+    def clock_ns(self) -> int:
+        return self.now_ns
 
     def watch(self, fd: int, watcher: Watcher, events: int = 0, *, herald: bool = False) -> None:
         self.watched[fd] = watcher
