@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from turnstile.admin_client import AdminError
     from turnstile.async_cluster import AsyncCluster
-    from turnstile.cluster import Cluster, ClusterError, Refusals, Throttled
+    from turnstile.cluster import Cluster, ClusterError, ClusterWarning, Refusals, Throttled
     from turnstile.container import KafkaContainer
 
 _HOMES = {
@@ -22,11 +22,21 @@ _HOMES = {
     "AsyncCluster": "turnstile.async_cluster",
     "Cluster": "turnstile.cluster",
     "ClusterError": "turnstile.cluster",
+    "ClusterWarning": "turnstile.cluster",
     "KafkaContainer": "turnstile.container",
     "Refusals": "turnstile.cluster",
     "Throttled": "turnstile.cluster",
 }
-__all__ = ["AdminError", "AsyncCluster", "Cluster", "ClusterError", "KafkaContainer", "Refusals", "Throttled"]
+__all__ = [
+    "AdminError",
+    "AsyncCluster",
+    "Cluster",
+    "ClusterError",
+    "ClusterWarning",
+    "KafkaContainer",
+    "Refusals",
+    "Throttled",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,12 +49,17 @@ class Throttled:
     throttle_ms: int
 
 
+class ClusterWarning(UserWarning):
+    """The cluster has started, and something that was asked for is not so: a topic of `data_dir` has more partitions."""
+
+
 class Cluster(ClusterChanges):
     """Brokers of a Kafka-compatible cluster on free ports of 127.0.0.1.
 
     `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
     `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
     `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. All of them hold again after `reset`.
+    They overrule what an earlier run has stored in `data_dir`, as `turnstile up --override-stored`.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class Cluster(ClusterChanges):
         self._users = dict(users or {})
         self._options = ["--brokers", str(brokers), "--shards", str(shards), "--admin-port", "0"]
         chosen = [word for listener in _texts(listeners) for word in ("--listener", listener)]
-        self._options += chosen or ["--port", "0"]
+        self._options += [*(chosen or ["--port", "0"]), "--override-stored"]
         for name, value in (limits or {}).items():
             if value is not None:
                 self._options += ["--set", f"{as_setting(name)}={as_text(value)}"]
@@ -87,6 +93,8 @@ class Cluster(ClusterChanges):
         self._listeners: dict[str, list[str]] = {}
         self.data_dir: Path
         """Where logs, offsets and the journal lie while the cluster runs."""
+        self.notes: list[str]
+        """Sentences about limits that are in force, such as one that lets no connection in, and about what was replaced."""
 
     # Start and end
 
@@ -97,6 +105,9 @@ class Cluster(ClusterChanges):
         self._process = ClusterProcess(self._options, keeps_data=self._keeps_data)
         told = self._process.told
         self.data_dir = Path(told["data_dir"])
+        self.notes = told["notes"]
+        for sentence in told["overruled"]:
+            warnings.warn(sentence, ClusterWarning, stacklevel=2)
         self._admin = AdminClient(told["admin"], who="turnstile.Cluster")
         self._listeners = {}
         for each in told["listeners"]:
@@ -267,4 +278,4 @@ def _texts(given: Iterable[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-__all__ = ["AdminError", "Cluster", "ClusterError", "Refusals", "Throttled"]
+__all__ = ["AdminError", "Cluster", "ClusterError", "ClusterWarning", "Refusals", "Throttled"]

@@ -20,6 +20,8 @@ import pytest
 if TYPE_CHECKING:
     from turnstile.cluster import Cluster
 
+_SETTER = {"limits": "set", "quota": "quota"}
+"""Each mark, and the method of Cluster that takes what it says."""
 _USED = pytest.StashKey["Cluster"]()
 _ADDRESSES = 20
 """Refused addresses that a failure's section shows."""
@@ -29,6 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """The marks, for --strict-markers and --markers."""
     config.addinivalue_line("markers", "limits(**settings): limits of the `turnstile` fixture's cluster in this test")
     config.addinivalue_line("markers", "quota(entity, **rates): a client quota in this test, such as user=alice")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks that can't be of any cluster end the run before it has begun; in a worker of pytest-xdist, which can't say so, the
+    test that has one fails."""
+    marks = {id(mark): (item, mark) for item in items for mark in item.iter_markers() if mark.name in _SETTER}
+    if not marks or hasattr(config, "workerinput"):
+        return
+    from turnstile.marks import spelled, wrong
+
+    said = [
+        f"{item.nodeid}: {spelled(mark)}: {why}" for item, mark in marks.values() if (why := wrong(mark)) is not None
+    ]
+    if said:
+        raise pytest.UsageError("\n".join(said))
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +70,30 @@ def turnstile(request: pytest.FixtureRequest, turnstile_cluster: Cluster) -> Clu
 
     If a test before has ended the cluster, another is started.
     """
+    from turnstile.marks import spelled, wrong
+
     if not turnstile_cluster.is_running:
         turnstile_cluster.stop()
         turnstile_cluster.start()
     turnstile_cluster.reset()
-    for mark in reversed([*request.node.iter_markers("limits")]):  # the closest is set last, and wins
-        turnstile_cluster.set(*mark.args, **mark.kwargs)
-    for mark in reversed([*request.node.iter_markers("quota")]):
-        turnstile_cluster.quota(*mark.args, **mark.kwargs)
+    marks = [*request.node.iter_markers("limits"), *request.node.iter_markers("quota")]
+    for mark in reversed(marks):  # the closest is set last, and wins
+        why = wrong(mark) or _refused(turnstile_cluster, mark)
+        if why is not None:
+            pytest.fail(f"{spelled(mark)}: {why}", pytrace=False)
     request.node.stash[_USED] = turnstile_cluster
     return turnstile_cluster
+
+
+def _refused(cluster: Cluster, mark: pytest.Mark) -> str | None:
+    """Does what the mark asks for. Returns why this cluster won't have it, such as a listener that it has not."""
+    from turnstile.admin_client import AdminRefused
+
+    try:
+        getattr(cluster, _SETTER[mark.name])(*mark.args, **mark.kwargs)
+    except AdminRefused as fault:
+        return str(fault)
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,6 +117,7 @@ def _account(cluster: Cluster) -> str:
     try:
         refusals, throttled, open_now = cluster.refusals(), cluster.throttled(), cluster.connections()
         live = cluster.admin.get("/v1/live")
+        notes = cluster.admin.get("/v1/notes")["notes"]
     except (AdminError, ClusterError) as fault:
         return str(fault)
     lines = [
@@ -97,7 +130,8 @@ def _account(cluster: Cluster) -> str:
         lines.append(f"refused {len(refusals.by_ip) - _ADDRESSES} addresses more: see Cluster.refusals()")
     for name, each in throttled.items():
         lines.append(f"throttled by {name}: {count(each.requests)} requests, {duration(each.throttle_ms)} in all")
-    return "\n".join([*lines, *(_throttled(live, row) for row in live["throttled"])])
+    lines += [_throttled(live, row) for row in live["throttled"]]
+    return "\n".join([*lines, *(f"note: {note}" for note in notes)])
 
 
 def _caps(live: Mapping[str, Any], ip: str) -> str:

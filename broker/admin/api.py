@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Awaitable
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -18,6 +18,7 @@ from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
 from broker.admin.pages import INDEX, LivePage
 from broker.admin.requests import (
+    at_admin,
     caller,
     fault_changes,
     flag,
@@ -28,6 +29,7 @@ from broker.admin.requests import (
     subscription_change,
 )
 from broker.admin.telemetry import describe_telemetry, last_push
+from shards.config.notes import notes_in_force, notes_of_quotas, notes_of_settings
 from shards.config.resource_changes import CLIENT_METRICS_KIND
 from shards.limits.broker_config import EVERY_BROKER
 from shards.limits.config_def import broker_setting, canonical_name
@@ -57,7 +59,9 @@ class AdminApi:
     async def put_config(self, request: Request) -> Response:
         changes = redpanda.changes_of(await read_body(request), self._broker(request))
         dry_run = flag(request, "dry_run", False)
-        return await self._changed(self._coordinator.alter_settings(caller(request), changes, dry_run))
+        version = await self._coordinator.alter_settings(caller(request), changes, dry_run)
+        notes = notes_of_settings(self._coordinator.state, changes, tried=dry_run, at=at_admin(request))
+        return _changed(version, notes)
 
     async def schema(self, request: Request) -> Response:
         return JSONResponse(redpanda.schema())
@@ -84,7 +88,12 @@ class AdminApi:
     async def put_quotas(self, request: Request) -> Response:
         changes = quota_changes(await read_body(request))
         dry_run = flag(request, "dry_run", False)
-        return await self._changed(self._coordinator.alter_quotas(caller(request), changes, dry_run))
+        version = await self._coordinator.alter_quotas(caller(request), changes, dry_run)
+        return _changed(version, notes_of_quotas(self._coordinator.state, changes))
+
+    async def notes(self, request: Request) -> Response:
+        """Of the limits in force: what lets no connection in, and how much of a rate passes at once."""
+        return JSONResponse({"notes": notes_in_force(self._coordinator.state, at_admin(request))})
 
     async def get_users(self, request: Request) -> Response:
         return JSONResponse({"users": self._admin.settings.users()})
@@ -94,7 +103,7 @@ class AdminApi:
         if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
             raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
         changes = self._admin.settings.user_changes(body.get("name") or "", body.get("password"))
-        return await self._changed(self._coordinator.alter_users(caller(request), changes))
+        return _changed(await self._coordinator.alter_users(caller(request), changes))
 
     async def get_faults(self, request: Request) -> Response:
         return JSONResponse({"faults": await self._admin.faults()})
@@ -114,7 +123,7 @@ class AdminApi:
         name, configs = subscription_change(await read_body(request))
         changes = [[name, key, value] for key, value in configs.items()]
         change = self._coordinator.alter_resource_configs(caller(request), CLIENT_METRICS_KIND, changes)
-        return await self._changed(change)
+        return _changed(await change)
 
     async def last_push(self, request: Request) -> Response:
         """`/v1/telemetry/ID`: what a client instance pushed last."""
@@ -135,7 +144,7 @@ class AdminApi:
             raise HTTPException(400, "name an ip, or a user or client-id.")
         found: dict[str, Any] = {}
         if ip is not None:
-            found["brokers"] = await explain_address(self._coordinator, self._admin.images, ip)
+            found["brokers"] = await explain_address(self._coordinator, self._admin.images, ip, self._admin.rate_uses)
         if asked_of_client:
             found["client"] = await self._of_client(request)
         return JSONResponse(found)
@@ -182,7 +191,7 @@ class AdminApi:
     async def reset(self, request: Request) -> Response:
         """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
         require_caller(request)
-        return await self._changed(self._admin.reset(caller(request)))
+        return _changed(await self._admin.reset(caller(request)))
 
     async def shutdown(self, request: Request) -> Response:
         """Ends the whole cluster; the answer is out before it begins."""
@@ -208,5 +217,6 @@ class AdminApi:
             raise HTTPException(400, f"there is no broker {text} (0 to {last}).")
         return text
 
-    async def _changed(self, change: Awaitable[int]) -> Response:
-        return JSONResponse({"config_version": await change})
+
+def _changed(version: int, notes: Sequence[str] = ()) -> Response:
+    return JSONResponse({"config_version": version, **({"notes": notes} if notes else {})})

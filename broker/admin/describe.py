@@ -29,6 +29,7 @@ from broker.admin.images import Images
 from broker.admin.live_view import LiveView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Member, Sampler
+from broker.admin.uses import Use
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import summed
 from broker.metrics.top_talkers import KEPT, merge_top
@@ -203,6 +204,10 @@ class Admin:
             fired.update(told)
         faults = self.coordinator.state.faults
         return [{"name": name, **record, "fired": fired[name]} for name, record in faults.items()]
+
+    async def rate_uses(self) -> list[Use]:
+        """How much of each creation rate is used, on each broker."""
+        return await self._live.rate_uses()
 
     async def live(self, since: float) -> dict[str, Any]:
         """Everything a display refreshes: see live_view.py."""

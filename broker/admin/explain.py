@@ -5,24 +5,28 @@ Limits and quotas hold on each broker by itself, so each use is told by broker: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from broker.admin.images import Images
-from broker.admin.uses import is_own
+from broker.admin.uses import Use, is_own
 from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
+from shards.limits.bursts import burst_of
 from shards.limits.errors import ConfigInvalid
 from shards.limits.overrides import normalise_ip
 
 
-async def explain_address(coordinator: Coordinator, images: Images, text: str) -> list[dict[str, Any]]:
+async def explain_address(
+    coordinator: Coordinator, images: Images, text: str, rate_uses: Callable[[], Awaitable[list[Use]]]
+) -> list[dict[str, Any]]:
     """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.
 
     A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders"}; a holder:
-    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap of their own. A rate: {"of", "limit",
-    "value" per second}; only rates that are limited are listed. Raises ConfigInvalid for what is no address.
+    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap of their own. A rate: {"of", "limit", "value" per
+    second, "used" per second over the quota window (None: not known), "burst": what passes at once after a pause}; only rates
+    that are limited are listed. Raises ConfigInvalid for what is no address.
     """
     try:
         ip = normalise_ip(text)
@@ -31,6 +35,7 @@ async def explain_address(coordinator: Coordinator, images: Images, text: str) -
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", pools)
+    used = {(use.broker, use.of): use.used for use in await rate_uses()}
     found = []
     for broker in range(coordinator.state.brokers):
         image = images.of(broker)
@@ -38,7 +43,7 @@ async def explain_address(coordinator: Coordinator, images: Images, text: str) -
         shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name)]
         connections = [_pool(image, pool, of_broker) for pool in shown]
         found.append({
-            "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners),
+            "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners, used, broker),
         })  # fmt: skip
     return found
 
@@ -63,14 +68,19 @@ def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any
     }  # fmt: skip
 
 
-def _rates(image: ClusterImage, ip: str, listeners: list[str]) -> list[dict[str, Any]]:
+def _rates(
+    image: ClusterImage, ip: str, listeners: list[str], used: Mapping[tuple[int, str], float], broker: int
+) -> list[dict[str, Any]]:
     rules = {"broker": image.rate_of("broker"), "ip": image.rate_of(f"ip:{ip}"), "core": image.core_rate_of(ip)}
     rules |= {listener: image.rate_of(listener) for listener in listeners}
     return [
-        {"of": of, "limit": rule.name, "value": rule.rate}
+        {
+            "of": of, "limit": rule.name, "value": rule.rate, "burst": burst_of(rule.name, rule.rate, image.limits).amount,
+            "used": used.get((broker, f"ip:{ip}"), 0.0) if of == "ip" else used.get((broker, of)),
+        }
         for of, rule in rules.items()
         if rule.rate is not None and is_own(of, rule.name)
-    ]
+    ]  # fmt: skip
 
 
 async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> dict[str, Any]:

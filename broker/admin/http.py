@@ -1,14 +1,16 @@
 """The admin API over HTTP: Redpanda's cluster_config, quotas, refusals, tokens, shards, metrics and a live page.
 
     GET  /v1/cluster_config[?key=K][&include_defaults=false][&broker=N]   {name: value}
-    PUT  /v1/cluster_config[?dry_run=true][&broker=N]    {"upsert": {}, "remove": []} -> {"config_version": N};
-                                                         400 {name: sentence}
+    PUT  /v1/cluster_config[?dry_run=true][&broker=N]    {"upsert": {}, "remove": []} -> {"config_version": N}, with "notes"
+                                                         where people should know more; 400 {name: sentence}
     GET  /v1/cluster_config/schema, /status              as rpk reads them
     GET  /v1/cluster_config/broker_overrides             {"overrides": {broker id: {name: value}}}
     GET  /v1/config/history[?limit=N][&before=VERSION]   {"history": [{"version", "at", "who", "changes": [[kind, key, old,
                                                          new]]}]}; of a setting the values in force, the command line's too
     GET  /v1/quotas                                      {"quotas": [{"entity": {}, "values": {}}]}
-    PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]}
+    PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]} -> as above
+    GET  /v1/notes                                       {"notes": [sentence]}: of the limits in force, those that let no
+                                                         connection in, and how much of each rate passes at once
     GET  /v1/quotas/explain?user=U&client-id=C           {"matched", "quotas", "rates", "levels"}
     GET  /v1/explain?ip=A, ?user=U&client-id=C           {"brokers": limits of the address, "client": quotas}
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
@@ -78,6 +80,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/quotas", api.put_quotas, methods=["PUT"]),
         Route("/v1/quotas/explain", api.explain),
         Route("/v1/explain", api.explain_all),
+        Route("/v1/notes", api.notes),
         Route("/v1/refusals", api.refusals),
         Route("/v1/sources", api.sources),
         Route("/v1/tokens", api.tokens),

@@ -17,7 +17,7 @@ from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
 from broker.admin.sampler import Member, Sample, Sampler
 from broker.admin.throttled import throttled_clients
-from broker.admin.uses import connection_uses, fullest_first, in_use, rate_uses
+from broker.admin.uses import Use, connection_uses, fullest_first, in_use, rate_uses
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
 from shards.config.coordinator import Coordinator
@@ -51,6 +51,15 @@ class LiveView:
         self._shards = shards
         self._started_s = time.monotonic()
 
+    async def rate_uses(self) -> list[Use]:
+        """How much of each creation rate is used, averaged over the quota window."""
+        return self._rate_uses(await self._coordinator.ask_all("describe_gauges"))
+
+    def _rate_uses(self, gauges: Mapping[Member, Any]) -> list[Use]:
+        samples, size_ms = self._images.of(0).limits.window
+        window = self._sampler.window(samples * size_ms / 1000)
+        return rate_uses(self._images, self._sampler, window, gauges)
+
     async def answer(self, since: float) -> dict[str, Any]:
         """`series` has the seconds after `since` (Unix seconds)."""
         window, now = self._sampler.latest(), self._sampler.now()
@@ -61,9 +70,7 @@ class LiveView:
         used = in_use(await self._coordinator.ask_all("describe_tokens", pools))
         brokers = self._coordinator.state.brokers
         capped = connection_uses(self._images, brokers, pools, used)
-        samples, size_ms = self._images.of(0).limits.window
-        quota_window = self._sampler.window(samples * size_ms / 1000)
-        rates = rate_uses(self._images, self._sampler, quota_window, asked["describe_gauges"])
+        rates = self._rate_uses(asked["describe_gauges"])
         return {
             "at": time.time(),
             "uptime_s": round(time.monotonic() - self._started_s, 1),

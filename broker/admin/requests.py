@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from broker.faults.fault import checked
+from shards.config.cluster_plan import DEFAULT_ADMIN
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 
@@ -23,6 +24,7 @@ MAX_BODY = 4 << 20
 BODY_WITHIN_S = 30.0
 _KEYS = (*IP_KEYS, *CLIENT_KEYS)
 WHO = "x-turnstile-who"
+_FOUND = tuple(f"http://{host}:{DEFAULT_ADMIN[1]}" for host in (DEFAULT_ADMIN[0], "localhost"))
 
 
 async def read_body(request: Request) -> Any:
@@ -61,17 +63,26 @@ def quota_changes(body: Any) -> list[list[Any]]:
         changes = [(dict(a["entity"]), dict.fromkeys(a.get("remove", ())), dict(a.get("set", {}))) for a in alter]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigInvalid("the body", None, shape) from None
-    for _, removed, values in changes:
+    for entity, removed, values in changes:
         for key in (*removed, *values):
-            if key not in _KEYS:
-                near = difflib.get_close_matches(str(key), _KEYS, 1)
-                rather = f"did you mean {near[0]}?" if near else f"quotas are {', '.join(_KEYS)}."
-                raise ConfigInvalid(str(key), None, f"is not a quota; {rather}")
+            _check_key(entity, str(key))
         for key, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 # JSON's null would be read as a removal further on, and "remove" is how to ask for one.
                 raise ConfigInvalid(str(key), json.dumps(value), "a quota is a number")
     return [[entity, {**removed, **values}] for entity, removed, values in changes]
+
+
+def _check_key(entity: Mapping[str, Any], key: str) -> None:
+    """Raises ConfigInvalid when no entity has such a quota, or entities of this type don't; names those that there are."""
+    if key not in _KEYS:
+        near = difflib.get_close_matches(key, _KEYS, 1)
+        rather = f"did you mean {near[0]}?" if near else f"quotas are {', '.join(_KEYS)}."
+        raise ConfigInvalid(key, None, f"is not a quota; {rather}")
+    if "ip" in entity and key in CLIENT_KEYS:
+        raise ConfigInvalid(key, None, f"is a quota of users and client ids; an ip has {', '.join(IP_KEYS)}")
+    if entity and "ip" not in entity and key in IP_KEYS:
+        raise ConfigInvalid(key, None, f"is a quota of an ip; users and client ids have {', '.join(CLIENT_KEYS)}")
 
 
 def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, Any] | None]]:
@@ -127,3 +138,9 @@ def caller(request: Request) -> str:
     """The caller as the history names it: the name that it gives itself, and the address it calls from."""
     named = "".join(c for c in request.headers.get(WHO, "HTTP") if c.isprintable())[:64]
     return f"{named} from {request.client.host}" if request.client else named
+
+
+def at_admin(request: Request) -> str:
+    """The option by which a command finds this admin API as the caller did, with a space before it; "" where none is needed."""
+    url = str(request.base_url).rstrip("/")
+    return "" if url in _FOUND else f" --admin {url}"

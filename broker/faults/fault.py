@@ -21,6 +21,7 @@ from shards.limits.ranges import INT_MAX
 TRIGGERS = ("once", "on_call", "times", "every_ms", "probability")
 _OF_KIND = {"error": "error", "delay": "delay_ms", "throttle": "throttle_ms"}
 """What a kind needs to be told."""
+_EXAMPLES = {"error": "such as REQUEST_TIMED_OUT", "delay": "in milliseconds", "throttle": "in milliseconds"}
 _OPTIONS = {"reset": "disconnect", "mute": "throttle"}
 """Switches, and the kind that has each."""
 _TARGETS = ("api", "client_id", "ip", "connection")
@@ -92,13 +93,15 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     allowed = {"kind", *_TARGETS, *TRIGGERS, "seed", *_OF_KIND.values(), *_OPTIONS}
     for key in found:
         if key not in allowed:
-            raise ConfigInvalid(key, None, f"is not a part of a fault; these are {', '.join(sorted(allowed))}.")
+            near = difflib.get_close_matches(key, allowed, 1)
+            rather = f"did you mean {near[0]}?" if near else f"these are {', '.join(sorted(allowed))}."
+            raise ConfigInvalid(key, None, f"is not a part of a fault; {rather}")
     for part, owner in [*((part, kind) for kind, part in _OF_KIND.items()), *_OPTIONS.items()]:
         if part in found and owner != kind:
-            raise ConfigInvalid(part, None, f"is for {owner}, and this is a {kind}")
+            raise ConfigInvalid(part, None, f"is for faults of kind {owner}, and this is a {kind}")
     needed = _OF_KIND.get(kind)
     if needed is not None and needed not in found:
-        raise ConfigInvalid(needed, None, f"is missing: {kind} needs it")
+        raise ConfigInvalid(needed, None, f"is missing: a fault of kind {kind} needs it, {_EXAMPLES[kind]}")
     record = {"kind": kind, **_target(found), **_trigger(found)}
     if "error" in found:
         record["error"] = _error(found["error"])

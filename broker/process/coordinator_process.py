@@ -24,15 +24,16 @@ from broker.journal.writer import open_coordinator
 from broker.log.topics_on_disk import topics_on_disk
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
+from broker.process.first_start import FirstStart
 from broker.process.heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
 from broker.process.start_reports import is_starting
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
-from broker.serve.sasl import SCRAM, Credential
-from shards.config.changes import Change, limits_in_force, shadowed
+from shards.config.changes import Change
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator
+from shards.config.notes import lockouts_in_force
 from shards.config.publisher import Member
 from shards.config.recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
@@ -121,9 +122,13 @@ class CoordinatorProcess:
             stored=self._stored,
             acknowledged=self._acknowledged,
             lost=lost,
+            run=plan.run,
+            override_stored=plan.override_stored,
         )
-        for sentence in self.coordinator.lost:
-            self.log.warning(sentence)
+        if not self.coordinator.is_first:  # else `turnstile up` says it where it was typed
+            for sentence in self.coordinator.lost:
+                self.log.warning(sentence)
+        self._first_start = FirstStart(self.coordinator, plan)
 
     # Shards, as the coordinator sees them (publisher.Shards)
 
@@ -202,14 +207,10 @@ class CoordinatorProcess:
 
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics, quotas and users asked for, which waits for every shard; then says so, and opens the admin API."""
-        wanted = [[name, partitions, {}] for name, partitions in self.plan.topics]
-        missed = await self.coordinator.create_first_topics(self.plan.run, wanted)
-        await self._add_quotas_and_users()
+        report = await self._first_start.apply()
         if self.plan.token_secret:
             nursery.start_soon(self._delete_expired_tokens)
-        state = self.coordinator.state
-        report = {"limits": limits_in_force(state), "shadowed": shadowed(state), "topics": missed}
-        os.write(ready, json.dumps(report).encode() + b"\n")
+        os.write(ready, json.dumps(report._asdict()).encode() + b"\n")
         # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
         # In a thread: the shards that join meanwhile do not wait for it.
         await trio.to_thread.run_sync(import_module, "broker.admin.http")
@@ -226,23 +227,11 @@ class CoordinatorProcess:
             plan.about(),
             plan.topics,
             data_dir=plan.data_dir,
-            at_start=self._add_quotas_and_users,
+            at_start=self._first_start.add_quotas_and_users,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
-
-    async def _add_quotas_and_users(self) -> None:
-        """Adds the quotas and users of `turnstile up --config`, which has checked them."""
-        if self.plan.quotas:
-            await self.coordinator.alter_quotas("turnstile up", self.plan.quotas)
-        changes = [
-            [name, mechanism, Credential.of_password(mechanism, password).stored()]
-            for name, password in self.plan.users.items()
-            for mechanism in SCRAM
-        ]
-        if changes:
-            await self.coordinator.alter_users("turnstile up", changes)
 
     async def _delete_expired_tokens(self) -> None:
         """Delegation tokens that have expired go at intervals of `delegation.token.expiry.check.interval.ms`, until cancelled."""
@@ -309,6 +298,9 @@ class CoordinatorProcess:
         """A version is in force everywhere: journaled before the caller is answered, so that the audit can judge by it."""
         self.journal.config(version, [list(change) for change in delta], acknowledged=True)
         self.journal.flush()
+        if any(kind == "setting" for kind, _, _ in delta):
+            for sentence in lockouts_in_force(self.coordinator.state):
+                self.log.warning(sentence)
 
     # Shards come and go
 

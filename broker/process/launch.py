@@ -8,11 +8,11 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
@@ -22,7 +22,7 @@ from broker.serve.tls import context_of
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
-from shards.limits.config_def import BROKER, not_emulated
+from shards.limits.config_def import BROKER
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
@@ -46,6 +46,7 @@ class Asked:
     topics: list[tuple[str, int]] = field(default_factory=list)
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
+    override_stored: bool = False
     json_lines: bool = False
     ends_with_stdin: bool = False
     journal_parts: bool | None = None
@@ -184,13 +185,7 @@ class _Launch:
             supervisor.stop()
             raise
         end_reports(read_end, write_end)
-        for sentence in not_emulated(name for name, _ in self._asked.settings):
-            _tell(sentence)
-        for name, text, in_force in report["shadowed"]:
-            _tell(f"--set {name}={text} is overruled by a live change, {in_force}; see turnstile config history")
-        for name, partitions, why in report["topics"]:
-            _tell(f"--topic {name}:{partitions} was not made: {why}")
-        self._say(out, plan, report["limits"])
+        self._say(out, plan, report)
         on_ready()
         return supervisor.run()
 
@@ -215,6 +210,7 @@ class _Launch:
             topics=asked.topics,
             quotas=asked.quotas,
             users=asked.users,
+            override_stored=asked.override_stored,
             ends_with_stdin=asked.ends_with_stdin,
             journal_parts=not self._temporary if asked.journal_parts is None else asked.journal_parts,
             client_sockets=client_sockets,
@@ -228,9 +224,9 @@ class _Launch:
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
         return plan, run_dir
 
-    def _say(self, out: TextIO, plan: ClusterPlan, limits: dict[str, str]) -> None:
+    def _say(self, out: TextIO, plan: ClusterPlan, report: Mapping[str, Any]) -> None:
         """What was started, for a person or as one JSON line."""
-        admin = f"http://{plan.admin[0]}:{plan.admin[1]}"
+        admin = plan.admin_url
         if self._asked.json_lines:
             started = {
                 "pid": os.getpid(),
@@ -238,8 +234,9 @@ class _Launch:
                 "listeners": [{"broker": e.broker, "name": e.listener, "address": str(e)} for e in plan.endpoints],
                 "shards": plan.shards,
                 "data_dir": str(plan.data_dir),
-                "limits": limits,
-                "notes": _notes(plan),
+                "limits": report["limits"],
+                "overruled": report["overruled"],
+                "notes": [*report["notes"], *_notes(plan)],
             }
             print(json.dumps(started), file=out, flush=True)
             return
@@ -248,10 +245,12 @@ class _Launch:
         lines += [f"  {endpoint.listener:<12} {endpoint}   broker {endpoint.broker}" for endpoint in plan.endpoints]
         lines += [f"  {'admin':<12} {admin}"]
         lines += [f"  {'data':<12} {plan.data_dir}{'   (temporary, removed at the end)' if self._temporary else ''}"]
-        lines += [f"  {'limit':<12} {name} = {value}" for name, value in limits.items()]
-        if not limits:
-            lines += [f"  {'limits':<12} none set: turnstile config set kafka_connections_max_per_ip 50"]
-        lines += [f"  {'note':<12} {note}" for note in _notes(plan)]
+        lines += [f"  {'limit':<12} {name} = {value}" for name, value in report["limits"].items()]
+        if not report["limits"]:
+            command = f"turnstile config set kafka_connections_max_per_ip 50{plan.at_admin}"
+            lines += [f"  {'limits':<12} none set: {command}"]
+        lines += [f"  {'note':<12} {note}" for note in (*report["notes"], *_notes(plan))]
+        lines += [f"  {'not in force':<12} {sentence}" for sentence in report["overruled"]]
         print("\n".join(lines), file=out, flush=True)
 
 

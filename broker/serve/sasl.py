@@ -58,6 +58,11 @@ class Credential(NamedTuple):
             salt, iterations, hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)
         )
 
+    def is_of(self, mechanism: str, password: str) -> bool:
+        """Whether it was made of this password."""
+        salted = hashlib.pbkdf2_hmac(SCRAM[mechanism], password.encode(), self.salt, self.iterations)
+        return self == Credential.of_salted(mechanism, salted, self.salt, self.iterations)
+
     @classmethod
     def parse(cls, stored: Mapping[str, Any]) -> Credential:
         parts = (base64.b64decode(stored[name]) for name in ("salt", "stored_key", "server_key"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from _socket import socket as RawSocket
+from pathlib import Path
 from socket import MSG_DONTWAIT, SHUT_WR
 
 from shards.config.cluster_plan import ListenerEndpoint
@@ -34,11 +35,26 @@ def context_of(endpoint: ListenerEndpoint) -> ssl.SSLContext | None:
     given = dict(option.split("=", 1) for option in endpoint.options if "=" in option)
     if not {"cert", "key"} <= given.keys():
         raise CannotStart(f"listener {endpoint.listener} needs cert=FILE and key=FILE beside tls")
+    for option, what in (("cert", "certificate"), ("key", "key")):
+        try:
+            open(given[option], "rb").close()
+        except OSError as fault:
+            file = f"{option}={given[option]}, the {what} of listener {endpoint.listener}"
+            raise CannotStart(f"cannot read {file}: {fault.strerror}") from None
     try:
         return server_context(given["cert"], given["key"])
     except OSError as fault:
-        what = f"{given['cert']} and {given['key']} for listener {endpoint.listener}"
-        raise CannotStart(f"cannot use {what}: {fault.strerror or fault}") from None
+        raise CannotStart(f"cannot use {_unusable(given['cert'], given['key'], endpoint.listener, fault)}") from None
+
+
+def _unusable(certificate: str, key: str, listener: str, fault: OSError) -> str:
+    """Which of two files that can be read is no PEM of its kind, or that they don't belong together."""
+    for path, what, mark in ((certificate, "certificate", b" CERTIFICATE-"), (key, "private key", b"PRIVATE KEY-")):
+        if mark not in Path(path).read_bytes():
+            return f"{path} for listener {listener}: it is no {what} in PEM"
+    if isinstance(fault, ssl.SSLError) and fault.reason == "KEY_VALUES_MISMATCH":
+        return f"{certificate} and {key} for listener {listener}: the key is that of another certificate"
+    return f"{certificate} and {key} for listener {listener}: {fault.strerror or fault}"
 
 
 class TlsSocket:

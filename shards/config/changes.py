@@ -9,7 +9,7 @@ G4  Each value of a delta, written as JSON or msgpack and read again, is equal t
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -197,13 +197,29 @@ def _protocol(endpoint: ListenerEndpoint) -> str:
     return ("SASL_" if "sasl" in endpoint.options else "") + ("SSL" if "tls" in endpoint.options else "PLAINTEXT")
 
 
-def shadowed(state: ConfigState) -> list[tuple[str, str, str]]:
-    """(name, started with, in force) where a live change that is still stored overrules the command line."""
-    return [
-        (key[1:], text, state.settings[key])
-        for key, text in state.static.items()
-        if key.startswith("/") and state.settings.get(key, text) != text
-    ]
+class Overruled(NamedTuple):
+    """A live change that is still stored, and overrules a setting that the cluster is started with. `broker`: the id of the
+    broker that it is for, as text; "": all."""
+
+    broker: str
+    name: str
+    asked: str
+    stored: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.broker}/{self.name}"
+
+
+def overruled(state: ConfigState) -> list[Overruled]:
+    """The settings of the command line that are not in force, on some broker at least."""
+    found = []
+    for key, stored in state.settings.items():
+        broker, _, name = key.partition("/")
+        asked = state.static.get(f"/{name}")
+        if asked is not None and asked != stored:
+            found.append(Overruled(broker, name, asked, stored))
+    return found
 
 
 def limits_in_force(state: ConfigState) -> dict[str, str]:

@@ -33,6 +33,10 @@ class ListenerEndpoint:
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
+DEFAULT_ADMIN = ("127.0.0.1", 9644)
+"""Where commands look for an admin API."""
+
+
 @dataclass
 class ClusterPlan:
     """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
@@ -54,6 +58,7 @@ class ClusterPlan:
     topics: list[tuple[str, int]] = field(default_factory=list)
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
+    override_stored: bool = False  # the command line overrules live changes of earlier runs
     ends_with_stdin: bool = False
     journal_parts: bool = True  # Parquet parts are made of the journal's spool
     # Open in the supervisor and in every child until it keeps only its own.
@@ -68,6 +73,16 @@ class ClusterPlan:
     @property
     def journal_dir(self) -> Path:
         return self.data_dir / "journal"
+
+    @property
+    def admin_url(self) -> str:
+        host, port = self.admin
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def at_admin(self) -> str:
+        """The option by which a command finds this cluster, with a space before it; none where it does by itself."""
+        return "" if self.admin == DEFAULT_ADMIN else f" --admin {self.admin_url}"
 
     def about(self) -> dict[str, Any]:
         """What the admin API tells of the cluster as a whole."""

@@ -10,7 +10,7 @@ K3  A change that a caller was told of is durable (store.D1), but for faults, wh
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
@@ -19,8 +19,10 @@ from shards.config.acl_changes import acls_delta
 from shards.config.changes import (
     Change,
     ConfigState,
+    Overruled,
     check_brokers,
     faults_delta,
+    overruled,
     quotas_delta,
     settings_delta,
     users_delta,
@@ -30,13 +32,21 @@ from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
-from shards.config.store import PRODUCER_ID, Store
+from shards.config.store import PRODUCER_ID, LastChange, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.limits.errors import ConfigInvalid
 from shards.limits.features import why_not
 
 T = TypeVar("T")
+
+
+class MissedTopic(NamedTuple):
+    """A topic that the cluster is started with, and that is not there with as many partitions."""
+
+    name: str
+    asked: int
+    why: str
 
 
 class Coordinator:
@@ -54,11 +64,15 @@ class Coordinator:
         stored: Callable[[int, list[Change]], None] = lambda version, delta: None,
         acknowledged: Callable[[int, list[Change]], None] = lambda version, delta: None,
         lost: Sequence[str] = (),
+        run: str = "",
+        override_stored: bool = False,
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
         version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
         the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
-        (recovery.open_store). Raises ConfigInvalid when the command line contradicts the stored configuration."""
+        (recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
+        `override_stored`: the first coordinator of a run unsets live changes that overrule the command line. Raises
+        ConfigInvalid when the command line contradicts the stored configuration."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)
@@ -72,8 +86,17 @@ class Coordinator:
         self.lost = [*lost, *store.unreadable, *faults]
         """Sentences: what of the store could not be used."""
         self.state = ConfigState(brokers, static or {}, records, store.version)
+        self.is_first = not run or store.run() != run
+        """Whether this is the first coordinator of its run."""
+        self.overruled = (
+            {each: store.changed("setting", each.key) for each in overruled(self.state)} if self.is_first else {}
+        )
+        """Live changes in the way of the command line's settings as they were stored, and when they were made."""
+        unset = list(self.overruled) if override_stored else []
+        for each in unset:
+            del self.state.settings[each.key]
         self._check_together()
-        self._note_static()
+        self._note_static(unset)
 
     def _check_together(self) -> None:
         """The rules between settings hold, if need be without a setting that depends on one that was lost."""
@@ -84,18 +107,34 @@ class Coordinator:
             except ConfigInvalid as fault:
                 keys = [key for key in state.settings if key.partition("/")[2] == fault.name]
                 if not keys or not self.lost:
-                    raise
+                    raise self._contradiction(fault) from None
                 self.lost.append(f"{fault.name} counts as not set: {fault}")
                 for key in keys:
                     del state.settings[key]
 
-    def _note_static(self) -> None:
+    def _contradiction(self, fault: ConfigInvalid) -> ConfigInvalid:
+        """The fault, with what of it an earlier run has stored."""
+        stored = {
+            key[1:]: text for key, text in self.state.settings.items() if key[:1] == "/" and key[1:] in str(fault)
+        }
+        if not stored:
+            return fault
+        told = ", ".join(f"{name} = {text}" for name, text in stored.items())
+        other = " ".join(f"--set {name}=VALUE" for name in stored)
+        rule = f"{fault.rule}; stored by an earlier run: {told}. To replace that: --override-stored {other}"
+        return ConfigInvalid(fault.name, fault.value, rule)
+
+    def _note_static(self, unset: Sequence[Overruled]) -> None:
         before, now = self._store.static(), self.state.static
         named = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
-        if named or not self.state.version:
-            changes = [("static", key, before.get(key), now.get(key)) for key in named]
-            text = json.dumps(now, sort_keys=True)
-            self.state.version = self._store.commit(self._wall_clock(), "turnstile up", changes, static=text)
+        if named or unset or not self.state.version:
+            changes = [Changed("static", key, before.get(key), now.get(key)) for key in named]
+            gone = [Changed("setting", each.key, each.stored, None) for each in unset]
+            shown = told(gone, {each.key: each.stored for each in unset}, now)
+            self.state.version = self._store.commit(
+                self._wall_clock(), "turnstile up", [*changes, *gone], told=[*changes, *shown],
+                static=json.dumps(now, sort_keys=True),
+            )  # fmt: skip
 
     # ---- shards come and go
 
@@ -193,20 +232,20 @@ class Coordinator:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
         return await self._answered(who, lambda: create_topics(self.state, wanted), validate_only)
 
-    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[tuple[str, int, str]]:
+    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[MissedTopic]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
-        by then some of them may have been deleted. Returns which are not there as asked: name, partitions asked, and why."""
-        if not wanted or self._store.run() == run:
+        by then some of them may have been deleted. Returns which are not there as asked."""
+        if self._store.run() == run:
             return []
-        results = await self.create_topics("turnstile up", wanted)
+        results = await self.create_topics("turnstile up", wanted) if wanted else []
         self._store.ran(run)
-        missed: list[tuple[str, int, str]] = []
+        missed: list[MissedTopic] = []
         for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
             topic = self.state.topics.get(name)
             if topic is None:
-                missed.append((name, asked, message))
+                missed.append(MissedTopic(name, asked, message))
             elif error and len(topic["leaders"]) != asked:
-                missed.append((name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
+                missed.append(MissedTopic(name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
         return missed
 
     async def create_partitions(
@@ -245,6 +284,10 @@ class Coordinator:
     def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """The last changes, latest first; of a setting the values that were in force (shards.config.history)."""
         return self._store.history(most, before)
+
+    def changed(self, kind: str, key: str) -> LastChange | None:
+        """The last change of a record."""
+        return self._store.changed(kind, key)
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         """Offer the methods to shards: `serve(name, function(peer, *args))`, as Mesh.serve takes them."""

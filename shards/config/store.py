@@ -6,11 +6,13 @@ D2  The version only rises, also across restarts; an allocated number is never g
 D3  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shards.config.changes import Change
 from shards.errors import CannotStart, CannotStore
@@ -25,6 +27,13 @@ CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 """
 _PUT_RECORD = "INSERT INTO record VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 _PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+
+
+class LastChange(NamedTuple):
+    """When something was changed, in Unix seconds, and by whom."""
+
+    at: float
+    who: str
 
 
 class StoreDamaged(CannotStart):
@@ -143,6 +152,14 @@ class Store:
             {"version": version, "at": at, "who": who, "changes": json.loads(changes)}
             for version, at, who, changes in rows
         ]
+
+    def changed(self, kind: str, key: str) -> LastChange | None:
+        """The last change of a record that the history still has."""
+        row = self._db.execute(
+            "SELECT at, who FROM history WHERE instr(changes, ?) ORDER BY version DESC LIMIT 1",
+            (_json([kind, key])[:-1] + ",",),
+        ).fetchone()
+        return None if row is None else LastChange(*row)
 
     def allocate(self, name: str, count: int) -> int:
         """The first of `count` numbers that were never given out before; durable before it returns. Raises CannotStore."""

@@ -23,14 +23,14 @@ class TokenBucket:
 
     def tokens(self, quota_per_s: float, *, now_ms: int) -> float:
         """Tokens there are after a refill; below zero: the quota is exhausted."""
-        burst = self._burst(quota_per_s)
+        burst = self.burst(self.window, quota_per_s)
         self._tokens = min(burst, self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0))
         self._now_ms = now_ms
         return self._tokens
 
     def record(self, amount: float, quota_per_s: float, *, now_ms: int) -> None:
         """Take `amount` tokens, whether they are there or not; a negative amount gives back, up to the burst."""
-        self._tokens = min(self._burst(quota_per_s), self.tokens(quota_per_s, now_ms=now_ms) - amount)
+        self._tokens = min(self.burst(self.window, quota_per_s), self.tokens(quota_per_s, now_ms=now_ms) - amount)
 
     def charge(self, amount: float, quota_per_s: float, *, now_ms: int) -> int:
         """Take `amount` and answer the milliseconds until the bucket is back at zero (KIP-599, permissive)."""
@@ -39,7 +39,9 @@ class TokenBucket:
 
     def peek(self, quota_per_s: float, *, now_ms: int) -> float:
         """What `tokens` would answer, without refilling."""
-        return min(self._burst(quota_per_s), self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0))
+        return min(
+            self.burst(self.window, quota_per_s), self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0)
+        )
 
     def idle_since_ms(self) -> int:
         """When it was last refilled."""
@@ -50,14 +52,19 @@ class TokenBucket:
         window_ms = self.window.samples * self.window.size_ms
         if quota_per_s is None:
             return now_ms - self._now_ms >= window_ms
-        return self.peek(quota_per_s, now_ms=now_ms) >= self._burst(quota_per_s) and now_ms - self._now_ms >= window_ms
+        return (
+            self.peek(quota_per_s, now_ms=now_ms) >= self.burst(self.window, quota_per_s)
+            and now_ms - self._now_ms >= window_ms
+        )
 
     def copy(self) -> "TokenBucket":
         """Another bucket with as many tokens."""
         return copy.copy(self)
 
-    def _burst(self, quota_per_s: float) -> float:
-        return self.window.samples * (self.window.size_ms / 1000.0) * quota_per_s
+    @staticmethod
+    def burst(window: Window, quota_per_s: float) -> float:
+        """The tokens of a full bucket."""
+        return window.samples * (window.size_ms / 1000.0) * quota_per_s
 
 
 class ConnectionBucket:
@@ -66,6 +73,9 @@ class ConnectionBucket:
     Redpanda keeps whole milliseconds per token and so turns 700/s into 1,000/s. Here the unit is a 1/1000 of a token,
     of which `per_s` fall due each millisecond: integers, no remainder dropped.
     """
+
+    BURST_S = 1.0
+    """How many seconds' worth of tokens a full bucket has."""
 
     __slots__ = ("_milli", "_now_ms", "per_s")
 

@@ -62,7 +62,7 @@ class ConnectionLimits:
         self._redpanda = (_optional(self._value(CORE_IP_CAP), CORE_IP_CAP), self._overrides(CORE_IP_OVERRIDES))
         self._kafka = (_kafka_rule(self._value(IP_CAP), IP_CAP), self._overrides(IP_OVERRIDES))
         self.ip_default = tightest((self._redpanda[0], self._kafka[0]))
-        listed = [*self._redpanda[1].entries, *self._kafka[1].entries]
+        listed = self.listed()
         self._networks = any("/" in entry for entry in listed)
         self.exact: dict[str, CapRule] = {f"ip:{entry}": self._of_ip(entry) for entry in listed if "/" not in entry}
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
@@ -107,6 +107,10 @@ class ConnectionLimits:
     def same_for_all_ips(self) -> bool:
         """Whether no override is set, so that `ip_default` rules every address."""
         return not (self._redpanda[1] or self._kafka[1])
+
+    def listed(self) -> list[str]:
+        """The addresses and networks that have an override, in either vocabulary."""
+        return [*self._redpanda[1].entries, *self._kafka[1].entries]
 
     def _of_ip(self, ip: str) -> CapRule:
         """L1."""

@@ -28,6 +28,18 @@ class Window(NamedTuple):
     samples: int = 11
     size_ms: int = 1000
 
+    def stretched_ms(self, elapsed_ms: int) -> int:
+        """The time that a rate divides by, `elapsed_ms` after the oldest start (R3)."""
+        missing = self.samples - 1 - elapsed_ms // self.size_ms
+        if missing > 0:
+            elapsed_ms += missing * self.size_ms
+        return elapsed_ms if elapsed_ms > 0 else 1
+
+    @property
+    def burst_s(self) -> float:
+        """How many seconds' worth of a quota pass in one instant after a pause (R3)."""
+        return self.stretched_ms(0) / 1000
+
 
 DEFAULT_WINDOW = Window()
 
@@ -129,13 +141,13 @@ class Rate:
         if not self._values:
             self._advance(now_ms)
         self._clear(now_ms)
-        return self._total() / (self._stretched(now_ms - self._oldest) / 1000.0)
+        return self._total() / (self.window.stretched_ms(now_ms - self._oldest) / 1000.0)
 
     def peek(self, *, now_ms: int) -> float:
         """What `measure` would answer, without changing anything: for metrics and explanations."""
         kept = self._kept(now_ms)
         oldest = min((self._starts[i] for i in kept), default=now_ms)
-        return self.units(now_ms=now_ms) / (self._stretched(now_ms - oldest) / 1000.0)
+        return self.units(now_ms=now_ms) / (self.window.stretched_ms(now_ms - oldest) / 1000.0)
 
     def units(self, *, now_ms: int) -> float:
         """The sum of the samples that are not obsolete at `now_ms`; changes nothing."""
@@ -222,11 +234,3 @@ class Rate:
         for value in self._values:
             total += value
         return total
-
-    def _stretched(self, elapsed_ms: int) -> int:
-        """R3."""
-        samples, size_ms = self.window
-        missing = samples - 1 - elapsed_ms // size_ms
-        if missing > 0:
-            elapsed_ms += missing * size_ms
-        return elapsed_ms if elapsed_ms > 0 else 1

@@ -23,6 +23,7 @@ from turnstile.cli.load import load
 from turnstile.cluster_process import ClusterProcess
 from turnstile.load import comparison
 
+PER_IP = "kafka_connections_max_per_ip"
 HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "trio", "confluent_kafka", "click", "rich"}
 
 
@@ -318,3 +319,23 @@ def test_a_start_costs_less_than_two_seconds_of_cpu_and_a_reset_less_than_50_ms(
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 2.0
     assert min(resets) < 0.05, resets
+
+
+def test_limits_of_a_program_overrule_what_an_earlier_run_has_stored(tmp_path):
+    with turnstile.Cluster(shards=1, data_dir=tmp_path, topics={"orders": 4}) as first:
+        first.set(per_ip=20)
+    with turnstile.Cluster(shards=1, data_dir=tmp_path, limits={"per_ip": 50}, topics={"orders": 6}) as again:
+        assert again.admin.get("/v1/cluster_config", key=PER_IP)[PER_IP] == 50
+        assert again.admin.get("/v1/cluster")["topics"]["orders"] == 6
+        [note] = again.notes
+        assert note.startswith(f"{PER_IP}=50 replaces 20, which was set on ")
+
+
+def test_what_was_asked_for_and_cannot_be_had_is_a_warning(tmp_path):
+    with turnstile.Cluster(shards=1, data_dir=tmp_path, topics={"orders": 4}):
+        pass
+    with (
+        pytest.warns(turnstile.ClusterWarning, match="orders has 4 partitions since an earlier run"),
+        turnstile.Cluster(shards=1, data_dir=tmp_path, topics={"orders": 2}),
+    ):
+        pass

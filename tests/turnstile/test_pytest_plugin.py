@@ -159,9 +159,65 @@ def test_fails(turnstile):
     assert re.search(r"^throttled by producer_byte_rate: 1 requests, [\d.]+ (s|ms) in all", done.stdout, re.M)
 
 
-def test_a_mark_that_cannot_be_is_an_error_of_one_sentence(tmp_path: Path) -> None:
-    done = run(tmp_path, "@pytest.mark.limits(per_ip='many')\ndef test_it(turnstile): pass\n", "--tb=line")
-    assert done.returncode == 1 and "kafka_connections_max_per_ip cannot be 'many'" in done.stdout
+WRONG = """
+@pytest.mark.limits(per_ip='many')
+def test_value(turnstile): pass
+
+@pytest.mark.limits(per_ipp=5)
+def test_name(turnstile): pass
+
+@pytest.mark.limits(quota_window_num=5)
+def test_static(turnstile): pass
+
+@pytest.mark.quota("ip=127.1.0.1", producer_byte_rate=5)
+def test_key(turnstile): pass
+
+@pytest.mark.quota("client-id=app", producer_byte_rat=5)
+def test_mistyped(turnstile): pass
+"""
+SENTENCES = (
+    "@pytest.mark.limits(per_ip='many'): per_ip cannot be 'many': it must be a whole number from 0 to 4294967295.",
+    "@pytest.mark.limits(per_ipp=5): per_ipp is not a setting; did you mean per_ip?",
+    "@pytest.mark.limits(quota_window_num=5): quota_window_num can't change while the cluster runs; give it to the cluster: "
+    "limits in the fixture turnstile_options.",
+    "@pytest.mark.quota('ip=127.1.0.1', producer_byte_rate=5): producer_byte_rate is not a quota of ip; an ip has "
+    "connection_creation_rate.",
+    "@pytest.mark.quota('client-id=app', producer_byte_rat=5): producer_byte_rat is not a quota of client-id; did you mean "
+    "producer_byte_rate?",
+)
+
+
+def test_marks_that_cannot_be_end_the_run_before_it_begins_with_a_sentence_each(tmp_path: Path) -> None:
+    done = run(tmp_path, WRONG, "-p", "no:randomly")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    lines = [line.partition("::")[2].partition(": ")[2] for line in done.stderr.strip().splitlines()]
+    assert tuple(lines) == SENTENCES, done.stdout + done.stderr
+
+
+def test_in_a_worker_of_xdist_the_test_with_the_mark_fails_by_that_sentence(tmp_path: Path) -> None:
+    done = run(tmp_path, WRONG, "-n", "1", "-p", "no:randomly")
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert all(f"\n{sentence}\n" in done.stdout for sentence in SENTENCES), done.stdout
+    assert "Traceback" not in done.stdout and "INTERNALERROR" not in done.stdout
+
+
+def test_a_mark_that_this_cluster_will_not_have_is_one_sentence(tmp_path: Path) -> None:
+    mark = "@pytest.mark.limits({'listener.name.edge.max.connections': 5})"
+    done = run(tmp_path, f"{mark}\ndef test_it(turnstile): pass\n")
+    assert f"\n{mark}: listener.name.edge.max.connections names no listener of this cluster" in done.stdout
+    assert "Traceback" not in done.stdout and ">" not in done.stdout.partition("ERRORS")[2].partition("short test")[0]
+
+
+def test_a_failed_test_is_told_how_much_of_its_rate_passes_at_once(tmp_path: Path) -> None:
+    suite = """
+@pytest.mark.quota("ip=127.1.0.1", connection_creation_rate=2)
+def test_it(turnstile):
+    assert admitted(turnstile, 20) == 2
+"""
+    done = run(tmp_path, suite)
+    assert (
+        "note: ip=127.1.0.1: after a pause 20 connections pass at once before connection_creation_rate=2" in done.stdout
+    )
 
 
 def test_each_worker_of_xdist_has_a_cluster_and_nothing_is_left(tmp_path: Path) -> None:

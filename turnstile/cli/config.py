@@ -11,6 +11,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import entity_text, show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
@@ -40,7 +41,7 @@ def config() -> None:
 
 
 @config.command("get")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.settings)
 @broker_option
 @with_cluster
 def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> None:
@@ -84,7 +85,13 @@ def export(cluster: AdminClient, as_json: bool) -> None:
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
-@click.argument("name_and_value", nargs=-1, required=True, metavar="NAME VALUE | NAME=VALUE...")
+@click.argument(
+    "name_and_value",
+    nargs=-1,
+    required=True,
+    metavar="NAME VALUE | NAME=VALUE...",
+    shell_complete=completion.live_settings,
+)
 @broker_option
 @click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
 @with_cluster
@@ -113,7 +120,7 @@ def set_(
 
 
 @config.command("unset")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=completion.set_settings)
 @broker_option
 @with_cluster
 def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, as_json: bool) -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import click
 
 from turnstile.admin_client import AdminClient
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import ENTITY_TYPES, show_json, show_table
 from turnstile.cli.use_rows import address_rows, client_rows
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="ip=ADDRESS | user=NAME client-id=NAME")
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="ip=ADDRESS | user=NAME client-id=NAME",
+    shell_complete=completion.entity_words(),
+)
 @click.option("--internals", is_flag=True, help="Also the shards: which one decides, and the tokens that each has.")
 @with_cluster
 def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_json: bool) -> None:

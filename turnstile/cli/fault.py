@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
-from turnstile.admin_client import AdminClient
+from turnstile.admin_client import AdminClient, AdminRefused
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
@@ -41,11 +43,18 @@ def fault() -> None:
 @fault.command("add")
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.option("--name", help="Name of the fault.  [default: fault-1, fault-2, ...]")
-@click.option("--api", help="APIs that it is for, such as Produce,Fetch.  [default: all]")
+@click.option(
+    "--api", shell_complete=completion.apis, help="APIs that it is for, such as Produce,Fetch.  [default: all]"
+)
 @click.option("--client-id", help="Client id that it is for; * and ? stand for other characters.")
 @click.option("--ip", help="Address of the clients that it is for.")
 @click.option("--connection", metavar="IP:PORT", help="Connection that it is for: the client's address and port.")
-@click.option("--error", metavar="NAME", help="Kafka's name of an error, such as REQUEST_TIMED_OUT.")
+@click.option(
+    "--error",
+    metavar="NAME",
+    shell_complete=completion.errors,
+    help="Kafka's name of an error, such as REQUEST_TIMED_OUT.",
+)
 @click.option("--delay-ms", type=click.IntRange(1), help="How much later the answer leaves.")
 @click.option("--throttle-ms", type=click.IntRange(1), help="The throttle time that the answer says.")
 @click.option("--no-mute", is_flag=True, help="Only say the throttle time, and read on.")
@@ -64,7 +73,10 @@ def add(cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bo
     if no_mute:
         wanted["mute"] = False
     body = {"add": [{name: value for name, value in wanted.items() if value is not None}]}
-    answer = cluster.put("/v1/faults", body)
+    try:
+        answer = cluster.put("/v1/faults", body)
+    except AdminRefused as fault:
+        raise click.UsageError(_by_options(fault)) from None
     show_change(answer, [f"{answer['names'][0]}: {kind}"], as_json=as_json)
 
 
@@ -83,7 +95,7 @@ def list_(cluster: AdminClient, as_json: bool) -> None:
 
 
 @fault.command("remove")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=completion.faults)
 @click.option("--all", "every", is_flag=True, help="Every fault.")
 @with_cluster
 def remove(cluster: AdminClient, names: tuple[str, ...], every: bool, as_json: bool) -> None:
@@ -93,6 +105,14 @@ def remove(cluster: AdminClient, names: tuple[str, ...], every: bool, as_json: b
     gone = [each["name"] for each in cluster.get("/v1/faults")["faults"]] if every else list(names)
     answer = cluster.put("/v1/faults", {"remove": gone})
     show_change(answer, [f"removed {' '.join(gone)}"] if gone else ["no fault was set"], as_json=as_json)
+
+
+def _by_options(fault: AdminRefused) -> str:
+    """The API's sentence with the command's options in the place of the parts of a fault that they give."""
+    options = {option.name: option.opts[0] for option in add.params if isinstance(option, click.Option)}
+    first, space, rest = str(fault).partition(" ")
+    rest = re.sub(r"(?<=with )\w+(?=:)", lambda match: options.get(match[0], match[0]), rest)
+    return f"{options.get(first, first)}{space}{rest}"
 
 
 def _told(fault: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnstile.admin_client import AdminClient, AdminError
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _DEFAULT_CONNECTIONS = 1000
 _RECONNECT_FOR_S = 10.0
 _EXPECTATION_MISSED = 99
+_LIST_WIDTH = 80  # of --list in a pipe: prose, which a pager shows in a terminal of any width
 
 
 class _Hold(ParamType[float]):
@@ -62,7 +64,12 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="Brokers, HOST:PORT,... .")
 @admin_option
 @token_option
-@click.option("--scenario", metavar="NAME|FILE", help="A shipped scenario (see --list) or a TOML file.")
+@click.option(
+    "--scenario",
+    metavar="NAME|FILE",
+    shell_complete=completion.scenarios,
+    help="A shipped scenario (see --list) or a TOML file.",
+)
 @click.option("--list", "listing", is_flag=True, help="List the shipped scenarios.")
 @click.option("--replay", type=click.Path(path_type=Path), help="A connection log to repeat: Zeek conn.log, or CSV.")
 @click.option("--speed", type=_POSITIVE, default=1.0, show_default=True, help="With --replay: times as fast.")
@@ -119,6 +126,8 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     if not out.is_terminal:
         out.width = 120
     if listing:
+        if not out.is_terminal:
+            out.width = _LIST_WIDTH
         _list(out, as_json=as_json)
         return
     chosen, expectations = _checked(scenario, options, expected)

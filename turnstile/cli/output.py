@@ -76,6 +76,8 @@ def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: boo
         click.echo(printable(line))
     where = "could be done; nothing was changed" if dry_run else "in force on every shard"
     click.echo(f"{where}, version {answer['config_version']}", err=True)
+    for note in answer.get("notes", ()):
+        click.echo(printable(f"note: {note}"), err=True)
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:

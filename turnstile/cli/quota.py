@@ -6,6 +6,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import (
     DEFAULT,
@@ -45,7 +46,9 @@ def quota() -> None:
 
 
 @quota.command("set")
-@click.argument("words", nargs=-1, required=True, metavar="ENTITY KEY=VALUE...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="ENTITY KEY=VALUE...", shell_complete=completion.entity_words(values="=")
+)
 @click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
 @with_cluster
 def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
@@ -74,7 +77,9 @@ def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: b
 
 
 @quota.command("unset")
-@click.argument("words", nargs=-1, required=True, metavar="ENTITY [KEY...]")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="ENTITY [KEY...]", shell_complete=completion.entity_words(named=True)
+)
 @with_cluster
 def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     """Remove quotas of an entity: those named, or all of them.
@@ -95,7 +100,7 @@ def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
 
 
 @quota.command("list")
-@click.argument("words", nargs=-1, metavar="[ENTITY]")
+@click.argument("words", nargs=-1, metavar="[ENTITY]", shell_complete=completion.entity_words(named=True))
 @with_cluster
 def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     """Show every quota, or those of entities that contain what is given.
@@ -124,7 +129,9 @@ def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
 
 
 @quota.command("explain")
-@click.argument("words", nargs=-1, required=True, metavar="[user=NAME] [client-id=NAME]")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[user=NAME] [client-id=NAME]", shell_complete=completion.entity_words()
+)
 @with_cluster
 def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
     """Say which quotas hold for a client, which level each comes from, and how much of it is used on each broker.

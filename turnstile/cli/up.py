@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
@@ -125,7 +126,18 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]",
 )
 @click.option(
-    "--set", "settings", type=_Setting(), multiple=True, help="A setting, such as kafka_connections_max=1000."
+    "--set",
+    "settings",
+    type=_Setting(),
+    multiple=True,
+    shell_complete=completion.settings,
+    help="A setting, such as kafka_connections_max=1000.",
+)
+@click.option(
+    "--override-stored",
+    is_flag=True,
+    help="What is asked for here overrules live changes that an earlier run has stored in --data-dir: they are unset, and "
+    "topics get the partitions that they lack.  [default: live changes are kept, and those in the way are named]",
 )
 @click.option(
     "--listener",
@@ -152,7 +164,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], journal: str | None,
+       topics: tuple[tuple[str, int], ...], override_stored: bool, journal: str | None,
        detach: bool, as_json: bool, ends_with_stdin: bool) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
@@ -200,6 +212,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         topics=list(topics),
         quotas=file.quotas,
         users=file.users,
+        override_stored=override_stored,
         json_lines=as_json,
         ends_with_stdin=ends_with_stdin,
         journal_parts=None if journal is None else journal == "parquet",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from turnstile.quantities import QUOTAS, per_second, use
+from turnstile.quantities import QUOTAS, count, per_second, use
 from turnstile.use_text import pool_text
 
 Row = tuple[str, ...]
@@ -49,6 +49,10 @@ def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -
     whose = f"{broker['ip']}, on each shard" if rate["of"] == "core" else broker["ip"]
     whose = whose if rate["of"] in ("ip", "core") else pool_text(rate["of"])
     used = f"at most {per_second(rate['value'])}"
+    if rate["used"] is not None:
+        used = use(rate["used"], rate["value"], per_second)
+    if rate["burst"] > rate["value"]:
+        used += f"; {count(rate['burst'])} at once after a pause"
     return (f"new connections of {whose}", str(broker["broker"]), used, rate["limit"], *(["-"] if internals else []))
 
 

@@ -8,6 +8,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
+from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import Commands
@@ -55,7 +56,7 @@ def _asked_for() -> str:
 
 
 @user.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.users)
 @with_cluster
 def remove(cluster: AdminClient, name: str, as_json: bool) -> None:
     """Remove user NAME; connections it has open stay open."""

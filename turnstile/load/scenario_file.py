@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,18 @@ def shipped() -> list[LoadScenario]:
     return [read(path) for path in sorted(SHIPPED.glob("*.toml"))]
 
 
+def names() -> list[str]:
+    """Of the scenarios that come with Turnstile."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
 def find(name: str) -> LoadScenario:
     """A shipped scenario by its name, or a file by its path. Raises SpecInvalid."""
     path = SHIPPED / f"{name}.toml" if "/" not in name and not name.endswith(".toml") else Path(name)
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in SHIPPED.glob("*.toml")))
-        raise SpecInvalid(f"There is no scenario {name!r}: give a file, or one of {known}.")
+        near = get_close_matches(name, names(), n=1)
+        rather = f"did you mean {near[0]}?" if near else f"give a file, or one of {', '.join(names())}."
+        raise SpecInvalid(f"There is no scenario {name!r}: {rather}")
     return read(path)
 
 

@@ -12,9 +12,9 @@ from shards.config.changes import (
     MAX_CHANGES,
     Change,
     ConfigState,
+    overruled,
     quotas_delta,
     settings_delta,
-    shadowed,
     static_settings,
     users_delta,
 )
@@ -127,7 +127,7 @@ def test_a_cluster_starts_with_what_its_endpoints_and_its_command_line_say():
 
 def test_a_live_value_that_overrules_the_command_line_is_pointed_out():
     now = state(static={"/kafka_connections_max": "5", "/num.partitions": "2"}, kafka_connections_max="9")
-    assert shadowed(now) == [("kafka_connections_max", "5", "9")]
+    assert [each[1:] for each in overruled(now)] == [("kafka_connections_max", "5", "9")]
 
 
 # Answers of Kafka 4.1's own ClientQuotaControlManager to the same questions.

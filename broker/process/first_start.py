@@ -1,0 +1,153 @@
+"""What `turnstile up` asks for, put into the stored configuration; and what the user is told of it, where it was typed.
+
+F1  An earlier run's live changes are kept unless --override-stored is given; each that is in the way of the command line is told,
+    with when it was made, by whom, and the command that undoes it.
+F2  Quotas and users of a --config file replace what is stored; what they replace is told.
+F3  A coordinator that is started again within a run repeats none of this.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import NamedTuple
+
+from broker.serve.sasl import SCRAM, Credential
+from shards.config.changes import Overruled, limits_in_force, listeners_of
+from shards.config.cluster_plan import ClusterPlan
+from shards.config.coordinator import Coordinator, MissedTopic
+from shards.config.notes import notes_in_force
+from shards.config.store import LastChange
+from shards.limits.config_def import broker_setting, listener_of, not_emulated
+from shards.limits.config_types import HIDDEN
+from shards.limits.quota_entities import entity_of, key_of_entity
+
+_WHO = "turnstile up"
+
+
+class StartReport(NamedTuple):
+    """`overruled`: sentences about what was asked for and is not in force. `notes`: about what is, in which people err."""
+
+    limits: dict[str, str]
+    overruled: list[str]
+    notes: list[str]
+
+
+class FirstStart:
+    """`apply` once in each run; `add_quotas_and_users` also after a reset."""
+
+    def __init__(self, coordinator: Coordinator, plan: ClusterPlan) -> None:
+        self._coordinator = coordinator
+        self._plan = plan
+
+    async def apply(self) -> StartReport:
+        """Creates the topics, quotas and users; returns when they are in force. Raises ConfigInvalid, CannotStore."""
+        coordinator, plan = self._coordinator, self._plan
+        replaced: list[str] = []
+        if coordinator.is_first:
+            replaced = self._replaced_quotas() + self._replaced_users()
+            await self.add_quotas_and_users()
+        wanted = [[name, partitions, {}] for name, partitions in plan.topics]
+        missed = await coordinator.create_first_topics(plan.run, wanted)
+        overruled = [self._topic(each) for each in await self._grown(missed)]
+        for each, changed in coordinator.overruled.items():
+            (replaced if plan.override_stored else overruled).append(self._setting(each, changed))
+        state = coordinator.state
+        ignored = not_emulated(key[1:] for key in plan.static if key.startswith("/"))
+        notes = [*coordinator.lost, *replaced, *self._unused(), *ignored, *notes_in_force(state, self._plan.at_admin)]
+        return StartReport(limits_in_force(state), overruled, notes)
+
+    async def add_quotas_and_users(self) -> None:
+        """Those of `turnstile up --config`, which has checked them."""
+        if self._plan.quotas:
+            await self._coordinator.alter_quotas(_WHO, self._plan.quotas)
+        changes = [
+            [name, mechanism, Credential.of_password(mechanism, password).stored()]
+            for name, password in self._plan.users.items()
+            for mechanism in SCRAM
+        ]
+        if changes:
+            await self._coordinator.alter_users(_WHO, changes)
+
+    async def _grown(self, missed: list[MissedTopic]) -> list[MissedTopic]:
+        """With --override-stored, topics get the partitions that they lack. Returns which are still not as asked."""
+        if not self._plan.override_stored:
+            return missed
+        lacking = [[each.name, each.asked] for each in missed if 0 < self._partitions(each) < each.asked]
+        if lacking:
+            await self._coordinator.create_partitions(_WHO, lacking)
+        return [each for each in missed if self._partitions(each) != each.asked]
+
+    def _partitions(self, topic: MissedTopic) -> int:
+        """How many it has; 0: there is no such topic."""
+        found = self._coordinator.state.topics.get(topic.name)
+        return len(found["leaders"]) if found else 0
+
+    # What is said
+
+    def _setting(self, each: Overruled, changed: LastChange | None) -> str:
+        asked, stored = (
+            HIDDEN if broker_setting(each.name).is_password else text for text in (each.asked, each.stored)
+        )
+        of = f" of broker {each.broker}" if each.broker else ""
+        if self._plan.override_stored:
+            return f"{each.name}={asked} replaces {stored}{of}, which was {_since(changed)}."
+        undo = f"turnstile config unset {each.name}{f' --broker {each.broker}' if each.broker else ''}{self._plan.at_admin}"
+        return (
+            f"{each.name}={asked} was asked for, but {stored} is in force{of}: {_since(changed)}, and kept in the data directory. "
+            f"To have {asked}, start with --override-stored, or now: {undo}"
+        )
+
+    def _topic(self, each: MissedTopic) -> str:
+        there = self._partitions(each)
+        if not there:
+            return f"topic {each.name}:{each.asked} was not made: {each.why}"
+        sentence = f"topic {each.name} has {there} partitions since an earlier run, and {each.asked} were asked for."
+        if there < each.asked:
+            return f"{sentence} To have {each.asked}, start with --override-stored."
+        return f"{sentence} Partitions are never taken away: delete the topic, or start with another --data-dir."
+
+    def _replaced_quotas(self) -> list[str]:
+        found = []
+        for names, values in self._plan.quotas:
+            entity = entity_of(names)
+            key = key_of_entity(entity)
+            before = self._coordinator.state.quotas.get(key, {})
+            words = shlex.join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
+            for name, value in values.items():
+                if name in before and before[name] != value:
+                    since = _since(self._coordinator.changed("quota", key))
+                    undo = f"turnstile quota set {words} {name}={before[name]:.15g}{self._plan.at_admin}"
+                    found.append(
+                        f"{words} {name}={value:.15g} replaces {before[name]:.15g}, which was {since}. To go back: {undo}"
+                    )
+        return found
+
+    def _replaced_users(self) -> list[str]:
+        found = []
+        for name, password in self._plan.users.items():
+            stored = self._coordinator.state.users.get(name, {})
+            if any(not Credential.parse(each).is_of(how, password) for how, each in stored.items()):
+                since = _since(self._coordinator.changed("user", name))
+                found.append(f"the password of user {name} replaces another one, which was {since}.")
+        return found
+
+    def _unused(self) -> list[str]:
+        """Stored settings of listeners and brokers that this cluster does not have."""
+        state = self._coordinator.state
+        listeners = [name.lower() for name in listeners_of(state.static)]
+        found = []
+        for key, text in state.settings.items():
+            broker, _, name = key.partition("/")
+            if broker and int(broker) >= state.brokers:
+                found.append(f"{name}={text} of broker {broker} is stored, and this cluster has no such broker.")
+            elif (listener := listener_of(name)) is not None and listener not in listeners:
+                undo = f"turnstile config unset {name}{self._plan.at_admin}"
+                found.append(f"{name}={text} is stored, and this cluster has no such listener. To forget it: {undo}")
+        return found
+
+
+def _since(changed: LastChange | None) -> str:
+    if changed is None:
+        return "set by an earlier run"
+    return f"set on {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(changed.at))} by {changed.who}"

@@ -1,0 +1,83 @@
+"""What people should know of limits that are in force, or that a change brings: sentences. Pure.
+
+A limit that lets no connection in (lockouts.py), and how much of a rate passes at once (bursts.py). Answers of the admin API,
+`turnstile up` and the pytest plugin say them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shards.config.changes import ConfigState, listeners_of, settings_delta
+from shards.limits.broker_config import EVERY_BROKER, given
+from shards.limits.bursts import burst_notes
+from shards.limits.config_def import canonical_name
+from shards.limits.connection_limits import ConnectionLimits
+from shards.limits.lockouts import lockouts
+from shards.limits.quota_entities import entity_of, entity_of_key
+
+MOST = 20
+"""Notes that one answer has at most; a last one counts the others."""
+
+
+def notes_of_settings(
+    state: ConfigState, changes: Sequence[Sequence[Any]], *, tried: bool = False, at: str = ""
+) -> list[str]:
+    """Of settings that are changed as for `settings_delta`; `tried`: they are not in `state`, and stay out of it.
+    `at`: see lockouts."""
+    settings = dict(state.settings)
+    if tried:
+        settings |= {key: text for _, key, text in settings_delta(state, changes) if text is not None}
+    names = [canonical_name(name) for _, name, value in changes if value is not None]
+    notes = _lockouts(state, settings, at)
+    for broker, limits in _limits(state, settings).items():
+        notes += _of_broker(broker, burst_notes(limits, names=names))
+    return _bounded(notes)
+
+
+def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[str]:
+    """Of quotas that are changed as for `quotas_delta`, and are valid."""
+    quotas = [
+        (entity_of(entity), {key: float(value) for key, value in values.items() if value is not None})
+        for entity, values in changes
+    ]
+    return _bounded(burst_notes(_limits(state, state.settings)[EVERY_BROKER], quotas, names=()))
+
+
+def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
+    """Of everything that is in force."""
+    notes = _lockouts(state, state.settings, at)
+    quotas = [(entity_of_key(key), values) for key, values in list(state.quotas.items())[:MOST]]
+    for broker, limits in _limits(state, state.settings).items():
+        notes += _of_broker(broker, burst_notes(limits, quotas if broker == EVERY_BROKER else ()))
+    return _bounded(notes)
+
+
+def lockouts_in_force(state: ConfigState) -> list[str]:
+    """Of everything that is in force, the limits that let no connection in."""
+    return _lockouts(state, state.settings, "")
+
+
+def _lockouts(state: ConfigState, settings: Mapping[str, str], at: str) -> list[str]:
+    listeners = listeners_of(state.static)
+    found = _limits(state, settings)
+    return [note for broker, limits in found.items() for note in _of_broker(broker, lockouts(limits, listeners, at=at))]
+
+
+def _limits(state: ConfigState, settings: Mapping[str, str]) -> dict[int, ConnectionLimits]:
+    """Of the whole cluster, and of each broker that has a live setting of its own."""
+    own = {int(key.partition("/")[0]) for key in settings if not key.startswith("/")}
+    return {
+        broker: ConnectionLimits(given(broker, state.static, settings, unreadable=lambda fault: None))
+        for broker in (EVERY_BROKER, *sorted(own))
+    }
+
+
+def _of_broker(broker: int, notes: Sequence[str]) -> list[str]:
+    return [note if broker == EVERY_BROKER else f"broker {broker}: {note}" for note in notes]
+
+
+def _bounded(notes: Sequence[str]) -> list[str]:
+    once = list(dict.fromkeys(notes))
+    return once if len(once) <= MOST else [*once[:MOST], f"and {len(once) - MOST} more like these."]

@@ -1,0 +1,96 @@
+"""What a change's answer says beside that it is in force, and refusals that name what there is."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import TURNSTILE, Cluster, running
+
+CAP = "kafka_connections_max_per_ip"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running(tmp_path_factory.mktemp("notes") / "data", shards=1) as cluster:
+        yield cluster
+
+
+def test_a_cap_that_locks_everybody_out_is_said_with_a_command_that_lets_them_in(cluster: Cluster) -> None:
+    for dry_run in (["--dry-run"], []):
+        said = cluster.turnstile("config", "set", CAP, "0", *dry_run)
+        note = f"note: {CAP}=0 refuses every connection; to let them in: turnstile config set {CAP} 100 --admin {cluster.admin}"
+        assert note in said.splitlines()
+    command = note.partition("turnstile ")[2].split()
+    assert subprocess.run([TURNSTILE, *command], capture_output=True, timeout=60).returncode == 0
+    assert cluster.get("/v1/notes") == {"notes": []}
+    assert "note" not in cluster.turnstile("config", "set", CAP, "5")
+    cluster.unset(CAP)
+
+
+def test_a_rate_is_set_with_the_burst_that_passes_first(cluster: Cluster) -> None:
+    for words in (
+        ["quota", "set", "ip=127.1.0.1", "connection_creation_rate=2"],
+        ["config", "set", "max.connection.creation.rate", "2"],
+    ):
+        said = cluster.turnstile(*words)
+        assert "after a pause 20 connections pass at once before " in said
+        assert "`turnstile up --set quota.window.num=2` lets 2 pass." in said
+    told = json.loads(cluster.turnstile("explain", "ip=127.1.0.1", "--json"))["brokers"][0]["rates"]
+    assert {(rate["of"], rate["value"], rate["burst"], rate["used"]) for rate in told} >= {
+        ("ip", 2, 20, 0),
+        ("broker", 2, 20, 0),
+    }
+    row = next(
+        line for line in cluster.turnstile("explain", "ip=127.1.0.1").splitlines() if "new connections of 127" in line
+    )
+    assert "0/s of 2/s (0 %); 20 at once after a pause" in row
+    cluster.turnstile("quota", "unset", "ip=127.1.0.1")
+    cluster.unset("max.connection.creation.rate")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("quota set ip=127.1.0.1 producer_byte_rate=5",
+         "producer_byte_rate is a quota of users and client ids; an ip has connection_creation_rate."),
+        ("quota set user=alice connection_creation_rate=5", "connection_creation_rate is a quota of an ip; users and client ids "
+         "have producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate."),
+        ("quota set user=alice producer_byte_rat=5", "producer_byte_rat is not a quota; did you mean producer_byte_rate?"),
+    ],
+)  # fmt: skip
+def test_a_quota_that_an_entity_has_not_is_answered_with_those_it_has(
+    cluster: Cluster, words: str, sentence: str
+) -> None:
+    assert cluster.turnstile(*words.split(), expect=1).strip() == sentence
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("error", "--error is missing: a fault of kind error needs it, such as REQUEST_TIMED_OUT."),
+        ("delay", "--delay-ms is missing: a fault of kind delay needs it, in milliseconds."),
+        ("delay --delay-ms 5 --reset", "--reset is for faults of kind disconnect, and this is a delay."),
+        ("disconnect --once --times 4", "--times can't be together with --once: a fault has one trigger at most."),
+        ("error --error REQUEST_TIMED_OU", "--error cannot be 'REQUEST_TIMED_OU': it is no error of Kafka; did you mean "
+         "REQUEST_TIMED_OUT?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_fault_is_answered_by_the_names_of_options(cluster: Cluster, words: str, sentence: str) -> None:
+    said = cluster.turnstile("fault", "add", *words.split(), expect=2)
+    assert said.splitlines()[-1] == f"Error: {sentence}"
+
+
+def test_the_list_of_scenarios_fits_a_terminal(tmp_path: Path) -> None:
+    listed = subprocess.run([TURNSTILE, "load", "--list"], capture_output=True, text=True, timeout=60).stdout
+    assert "noisy-producer" in listed and max(map(len, listed.splitlines())) <= 80
+
+
+def test_a_mistyped_scenario_is_answered_with_the_one_that_was_meant() -> None:
+    wrong = subprocess.run([TURNSTILE, "load", "--scenario", "nta"], capture_output=True, text=True, timeout=60)
+    assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (
+        2,
+        "Error: There is no scenario 'nta': did you mean nat?",
+    )

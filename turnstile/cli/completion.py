@@ -1,0 +1,117 @@
+"""What a shell completes: names of settings, quotas, scenarios, faults, errors and APIs; and what a running cluster has.
+
+For click's `shell_complete`. A cluster is asked for a moment only, and silence is no error: nothing is completed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from turnstile.cli.output import DEFAULT, ENTITY_TYPES
+
+_ASK_S = 1.0
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _starting(words: Iterable[str], incomplete: str) -> list[str]:
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def _after_comma(words: Iterable[str], incomplete: str) -> list[str]:
+    """For a list of names in one word: completes its last."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{word}" for word in _starting(words, last)]
+
+
+def settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Settings of a cluster, those that limit clients first."""
+    from shards.limits.config_def import BROKER, LIMITS
+
+    told = [name for name, row in BROKER.items() if not row.told and name not in LIMITS]
+    return _starting([*LIMITS, *told], incomplete)
+
+
+def live_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Settings that change while a cluster runs; after `NAME` alone, the values that it can have, if they are few."""
+    from shards.limits.config_def import BROKER
+
+    given: tuple[str, ...] = ctx.params.get(param.name or "") or ()
+    if len(given) == 1 and "=" not in given[0]:
+        row = BROKER.get(given[0])
+        return _starting(row.kind.choices or (), incomplete) if row else []
+    return [name for name in settings(ctx, param, incomplete) if BROKER[name].dynamic]
+
+
+def set_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Settings that have a value in the running cluster."""
+    return _starting(_asked(ctx, "/v1/cluster_config?include_defaults=false"), incomplete)
+
+
+def scenarios(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[click.shell_completion.CompletionItem]:
+    """Shipped scenarios, then files."""
+    from click.shell_completion import CompletionItem
+
+    from turnstile.load.scenario_file import names
+
+    found = [CompletionItem(name) for name in _starting(names(), incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+def errors(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Kafka's errors."""
+    from broker.protocol.codes import NAMES
+
+    return _starting((name for name in sorted(NAMES.values()) if name != "NONE"), incomplete.upper())
+
+
+def apis(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Kafka's APIs, several with commas."""
+    from broker.protocol import apis as known
+
+    return _after_comma(sorted(known.api_name(key) for key in known.APIS), incomplete)
+
+
+def faults(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the faults that are set in the running cluster."""
+    return _starting((row["name"] for row in _asked(ctx, "/v1/faults", "faults")), incomplete)
+
+
+def users(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Users of the running cluster."""
+    return _starting((row["name"] for row in _asked(ctx, "/v1/users", "users")), incomplete)
+
+
+def entity_words(*, values: str = "", named: bool = False) -> Completer:
+    """Words of a quota entity, then its quotas' keys, each followed by `values`; `named`: only entities that have a quota."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
+
+        given = [word.partition("=")[0] for word in ctx.params.get(param.name or "") or ()]
+        entities = [f"{kind}={name}" for kind in ENTITY_TYPES for name in ("", DEFAULT) if kind not in given]
+        if named:
+            rows = _asked(ctx, "/v1/quotas", "quotas")
+            entities = [f"{kind}={name or DEFAULT}" for row in rows for kind, name in row["entity"].items()]
+        keys = IP_KEYS if "ip" in given else CLIENT_KEYS if given else ()
+        if "ip" in given:
+            entities = []
+        return _starting(dict.fromkeys([*entities, *(f"{key}{values}" for key in keys)]), incomplete)
+
+    return complete
+
+
+def _asked(ctx: click.Context, path: str, table: str = "") -> Any:
+    """What the cluster answers that the command line or the environment names; nothing where none does."""
+    from turnstile.admin_client import DEFAULT_ADMIN, AdminClient, AdminError
+
+    client = AdminClient(ctx.params.get("admin") or DEFAULT_ADMIN, ctx.params.get("token"), timeout_s=_ASK_S)
+    try:
+        found = client.get(path)
+    except AdminError:
+        return []
+    return found[table] if table else found
