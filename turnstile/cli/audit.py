@@ -80,8 +80,10 @@ def _print_audit(result: AuditResult) -> None:
         click.echo(f"{word} {check.name:21} {printable(check.detail)}")
         for each in check.evidence[:10] if check.verdict in ("exceeded", "not justified") else ():
             click.echo(" " * 36 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
+    for name, values in result.limits.items():
+        click.echo(f"{'limit':13} {printable(name)} {printable(' -> '.join(values))}")
     verdict = click.style(result.verdict, fg=colour.get(result.verdict, "yellow"), bold=True)
-    click.echo(f"\n{verdict}: {result.events:,} events")
+    click.echo(f"\n{verdict}: {result.facts}")
 
 
 def _plain(value: Any) -> str:

@@ -1,7 +1,9 @@
 """HTML pages that open without a network: their frame, headings and tables. Everything that comes from a journal is escaped."""
 
+import re
 from collections.abc import Collection, Sequence
 from html import escape
+from typing import NamedTuple
 
 NOTHING = '<p class="none">Nothing of this kind happened.</p>'
 _STYLE = """
@@ -24,6 +26,8 @@ p { margin: .2rem 0 .6rem; color: var(--soft); overflow-wrap: anywhere } .none {
 svg { width: 100%; min-width: 620px; height: auto; display: block } caption { text-align: left; color: var(--soft);
   font-size: 13px; padding: .2rem 0 } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
+.badge { font-weight: 700; white-space: nowrap } ul { margin: .3rem 0 .6rem; padding-left: 1.2rem } li { margin: .2rem 0 }
+nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.2rem } a { color: inherit }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: 13px; color: var(--soft) }
 .legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -1px }
 .scroll { overflow-x: auto; margin-bottom: .8rem } table { border-collapse: collapse; font-size: 13px; width: 100% }
@@ -32,6 +36,9 @@ th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(
 tbody th { color: inherit; font-weight: inherit } th.text, td.text { text-align: left; white-space: normal }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: break-word }
 th { color: var(--soft); font-weight: 600 }
+@media (max-width: 480px) {
+  body { margin: 1rem auto } svg { min-width: 480px } th, td { font-size: 12px; padding: .25rem .3rem }
+  thead th { white-space: normal } }
 pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
@@ -54,7 +61,7 @@ def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
 
 def section(title: str, words: str, *bodies: str) -> str:
     """A heading, a sentence, and what follows (HTML)."""
-    return f"<section><h2>{escape(title)}</h2>{paragraph(words) if words else ''}{''.join(bodies)}</section>"
+    return f'<section id="{anchor(title)}"><h2>{escape(title)}</h2>{paragraph(words) if words else ""}{"".join(bodies)}</section>'
 
 
 def preformatted(text: str) -> str:
@@ -73,6 +80,37 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
+class Badge(NamedTuple):
+    """A verdict in its colour, as a cell of a table."""
+
+    text: str
+    colour: str
+
+    def html(self) -> str:
+        return f'<span class="badge" style="color:{self.colour}">{escape(self.text)}</span>'
+
+
+def badge_line(text: str, colour: str, words: str) -> str:
+    """A verdict in its colour, and a sentence."""
+    return f"<p>{Badge(text, colour).html()} {escape(words)}</p>"
+
+
+def contents(titles: Sequence[str]) -> str:
+    """Links to sections of these titles."""
+    links = (f'<li><a href="#{anchor(title)}">{escape(title)}</a></li>' for title in titles)
+    return f'<nav aria-label="contents"><ul>{"".join(links)}</ul></nav>'
+
+
+def anchor(title: str) -> str:
+    """What a section of that title is called in links."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def bullets(sentences: Sequence[str]) -> str:
+    """A sentence each."""
+    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
+
+
 def table(rows: Sequence[Sequence[object]], *, caption: str, text: Collection[object] = ()) -> str:
     """The first row is the heading, the first column names each row. `text`: the headings of columns that are words; the others
     are numbers."""
@@ -88,5 +126,9 @@ def table(rows: Sequence[Sequence[object]], *, caption: str, text: Collection[ob
 
 
 def _row(row: Sequence[object], kinds: Sequence[str]) -> str:
-    cells = "".join(f"<td{kind}>{escape(str(cell))}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True))
-    return f'<th scope="row">{escape(str(row[0]))}</th>{cells}'
+    cells = "".join(f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True))
+    return f'<th scope="row">{_cell(row[0])}</th>{cells}'
+
+
+def _cell(cell: object) -> str:
+    return cell.html() if isinstance(cell, Badge) else escape(str(cell))

@@ -21,7 +21,7 @@ def lines(verdict: Verdict) -> list[tuple[str, str, str]]:
             below += f"\n    {finding.source}\n" + fill(
                 finding.advice, _WIDTH, initial_indent="    -> ", subsequent_indent=" " * 7
             )
-        found.append((finding.verdict, f"{name}: {CHECKS[name].title}", below))
+        found.append((finding.verdict, f"{CHECKS[name].title} ({name})", below))
     return found
 
 

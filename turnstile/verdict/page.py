@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from turnstile.pipeline.html_page import document, section, table
+from turnstile.pipeline.html_page import Badge, badge_line, document, section, table
 from turnstile.verdict.card import summary
 from turnstile.verdict.checks.kip599 import MUTATIONS
 from turnstile.verdict.checks.kip714 import ASKED, PUSHED
@@ -16,7 +16,7 @@ from turnstile.verdict.timeline import SECOND, Event, Step, Timeline, is_work
 
 _WIDTH, _LEFT = 860, 124
 _BAND, _LANE = 22, 20
-_COLOURS = {PASS: "#2563a8", WARN: "#e08a1e", FAIL: "#d1495b", UNJUDGED: "#6b7280"}
+COLOURS = {PASS: "#1a7f4b", WARN: "#e08a1e", FAIL: "#d1495b", UNJUDGED: "#6b7280"}
 _BLOCKS = {
     "baseline": "#8fa3b8",
     "settle": "#8fa3b8",
@@ -60,20 +60,23 @@ _LANES: dict[str, tuple[Lane, ...]] = {
 
 def page(verdict: Verdict) -> str:
     """The whole page; it needs no network."""
-    rows = [("check", "verdict", "evidence")]
-    rows += [(name, each.verdict, each.evidence) for name, each in verdict.findings.items()]
-    sections = [section("Report card", summary(verdict), table(rows, caption="", text=("verdict", "evidence")))]
+    rows: list[tuple[object, ...]] = [("the client ...", "verdict", "evidence", "check")]
+    rows += [
+        (CHECKS[name].title, Badge(each.verdict, COLOURS[each.verdict]), each.evidence, name)
+        for name, each in verdict.findings.items()
+    ]
+    card = table(rows, caption="Each check, and what was seen", text=("verdict", "evidence", "check"))
+    sections = [section("Report card", summary(verdict), card)]
     for name, finding in verdict.findings.items():
         sections.append(_section(name, finding, verdict.timeline))
     return document("Will this client survive?", verdict.client, sections)
 
 
 def _section(name: str, finding: Finding, timeline: Timeline) -> str:
-    badge = f'<span class="badge" style="color:{_COLOURS[finding.verdict]};font-weight:600">{finding.verdict}</span>'
-    words = f"<p>{badge} {escape(finding.evidence)}</p><p>{escape(finding.source)}</p>"
+    words = badge_line(finding.verdict, COLOURS[finding.verdict], finding.evidence) + f"<p>{escape(finding.source)}</p>"
     if finding.advice:
         words += f"<p><b>{escape(finding.advice)}</b></p>"
-    return section(f"{name}: {CHECKS[name].title}", "", words, _picture(name, timeline))
+    return section(f"{CHECKS[name].title} ({name})", "", words, _picture(name, timeline))
 
 
 def _picture(name: str, timeline: Timeline) -> str:

@@ -123,3 +123,33 @@ def test_the_page_of_an_audit_says_its_verdict_and_what_was_found(tmp_path: Path
     html = audit_page.page(audit(journal), name="<journal>")
     assert "<title>unknown: &lt;journal&gt;</title>" in html
     assert "sequence: unknown" in html and "events are missing" in html
+
+
+def test_the_page_of_a_report_begins_with_what_came_of_it_and_ends_with_what_is_inside(tmp_path: Path) -> None:
+    html = page(built_here(busy(4, reasons=True), tmp_path), name="x")
+    headings = re.findall(r"<h2>(.*?)</h2>", html)
+    assert headings[0] == "In short" and [each.startswith("Inside: ") for each in headings] == [False] * 8 + [True] * 2
+    short = html[: html.index("<h2>Admitted and refused")]
+    assert re.search(
+        r"[\d,]+ of [\d,]+ connections were refused \([\d.]+%\): \d+ by the cap of their address \(ip_cap\)", short
+    )
+    assert "Refused most: " in short and "alice &lt;app&gt; was throttled 20 times by producer_byte_rate" in short
+    links, sections = (re.findall(pattern, html) for pattern in (r'href="#([^"]+)"', r'<section id="([^"]+)"'))
+    assert links == sections[1:]
+
+
+def test_an_audit_says_from_when_to_when_and_under_what_limits_in_colours(tmp_path: Path) -> None:
+    storm = Storm(1, per_ip=5, total=15)
+    storm.caps["kafka_connections_max_per_ip"] = 9
+    storm.version = 2
+    storm.config(-1)
+    storm.config(-1, acknowledged=True)
+    journal = here([storm.end().write(tmp_path)])
+    assert journal is not None
+    result = audit(journal)
+    assert result.limits == {"kafka_connections_max": ["15"], "kafka_connections_max_per_ip": ["5", "9"]}
+    assert result.as_json()["from"].startswith("2020-09-13T12:43:20")
+    html = audit_page.page(result, name="j")
+    assert "2020-09-13 12:43:20 to 2020-09-13 12:43:20 UTC" in html and "5 -&gt; 9" in html
+    assert html.count(f'<span class="badge" style="color:{audit_page.COLOURS["held"]}">held</span>') > 10
+    assert html.index("<h2>Verdict") < html.index("<h2>Checks") < html.index("<h2>Limits in force")

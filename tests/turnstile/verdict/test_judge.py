@@ -2,9 +2,10 @@
 
 from courses import refused, throttled
 
+from turnstile.verdict.card import lines
 from turnstile.verdict.finding import Finding, worst
 from turnstile.verdict.judge import CHECKS, exit_code, judge, steps_of
-from turnstile.verdict.page import page
+from turnstile.verdict.page import COLOURS, page
 from turnstile.verdict.run import Verdict
 
 
@@ -37,6 +38,17 @@ def test_the_page_has_a_picture_of_what_was_judged():
     assert text.count("<svg") == sum(1 for name in ("backoff", "footprint", "recovery"))
     assert [each["id"] for each in verdict.as_json()["checks"]] == list(CHECKS)
     assert page(Verdict("x", judge(throttled().timeline(), ["kip219"]), throttled().timeline(), "")).count("<svg") == 1
+
+
+def test_the_card_and_the_page_say_first_in_words_what_is_judged():
+    timeline = throttled().timeline()
+    verdict = Verdict("x", judge(timeline, ["kip219"]), timeline, "")
+    [(_, first, _)] = lines(verdict)
+    assert first == "sends nothing while it is throttled (kip219)"
+    assert "<h2>sends nothing while it is throttled (kip219)</h2>" in page(verdict)
+    assert f'<td class="text"><span class="badge" style="color:{COLOURS[verdict.findings["kip219"].verdict]}"' in page(
+        verdict
+    )
 
 
 def test_no_client_is_blamed_for_what_a_stall_may_do_to_timeouts():

@@ -31,7 +31,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("sequence")
     events, seen = _sound(journal.rows)
     if not seen.processes:
-        return AuditResult([Check("sequence", UNKNOWN, "the journal has no events", [])], 0)
+        return AuditResult([Check("sequence", UNKNOWN, "the journal has no events", [])], 0, None, {})
     timeline = seen.timeline()
     whole, incomplete = journal_checks.checks(seen, timeline, journal.unreadable, live=journal.is_live)
     say("conservation")
@@ -54,7 +54,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     moved.forget()
     held.forget()
     checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals]
-    return AuditResult([_doubted(check, seen) for check in checks], seen.events)
+    return AuditResult([_doubted(check, seen) for check in checks], seen.events, seen.wall, timeline.limits_over_time())
 
 
 def _doubted(check: Check, seen: Survey) -> Check:

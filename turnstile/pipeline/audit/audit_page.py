@@ -3,8 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from turnstile.pipeline.audit.verdict import FINDINGS, HELD, NOT_JUDGED, UNKNOWN, AuditResult, Check
-from turnstile.pipeline.html_page import document, section, table
+from turnstile.pipeline.audit.verdict import (
+    EXCEEDED,
+    FINDINGS,
+    HELD,
+    NOT_JUDGED,
+    NOT_JUSTIFIED,
+    UNKNOWN,
+    AuditResult,
+    Check,
+)
+from turnstile.pipeline.html_page import Badge, badge_line, document, paragraph, section, table
+
+COLOURS = {HELD: "#1a7f4b", EXCEEDED: "#d1495b", NOT_JUSTIFIED: "#d1495b", UNKNOWN: "#b0690b", NOT_JUDGED: "#6b7280"}
+NONE_SET = paragraph("No limit of connections was set.")
 
 WORDS = {
     HELD: "No limit was exceeded, and every refusal was right: proved by the journal alone.",
@@ -15,18 +27,21 @@ FOUND = "A limit was exceeded, or connections were refused without cause: the ch
 
 def page(result: AuditResult, *, name: str) -> str:
     """The whole page. `name`: of the journal."""
-    checks = [
-        ["check", "verdict", "what was seen"],
-        *([each.name, each.verdict, each.detail] for each in result.checks),
-    ]
+    checks: list[Sequence[object]] = [("check", "verdict", "what was seen")]
+    checks += [(each.name, Badge(each.verdict, COLOURS[each.verdict]), each.detail) for each in result.checks]
+    limits: list[Sequence[object]] = [("limit", "its values, in order")]
+    limits += [(name, " -> ".join(values)) for name, values in result.limits.items()]
     found = [each for each in result.checks if each.verdict not in (HELD, NOT_JUDGED)]
     return document(
         f"{result.verdict}: {name}",
-        f"{result.events:,} events. {WORDS.get(result.verdict, FOUND)}",
+        f"{result.facts}.",
         [
-            section("Checks", "What each is about, and what is not proved: docs/audit.md.",
-                    table(checks, caption="The checks and their verdicts", text=checks[0])),
+            section("Verdict", "", badge_line(result.verdict, COLOURS[result.verdict], WORDS.get(result.verdict, FOUND))),
             *(_found(each) for each in found),
+            section("Checks", "What each is about, and what is not proved: docs/audit.md.",
+                    table(checks, caption="The checks and their verdicts", text=("verdict", "what was seen"))),
+            section("Limits in force", "Of connections, as the journal's configuration has them.",
+                    table(limits, caption="Limits", text=limits[0][1:]) if result.limits else NONE_SET),
         ],
     )  # fmt: skip
 

@@ -1,8 +1,12 @@
 """What an audit says."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from turnstile.pipeline.events.survey import WallSpan
+from turnstile.quantities import duration
 
 HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN, NOT_JUDGED = "held", "exceeded", "not justified", "unknown", "not judged"
 EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 2}
@@ -27,10 +31,15 @@ class Check(NamedTuple):
 
 
 class AuditResult(NamedTuple):
-    """What the audit found: the worst that any check says, in the order of WORST_FIRST."""
+    """What the audit found: the worst that any check says, in the order of WORST_FIRST.
+
+    `wall`: when the events were, if they say it. `limits`: each limit of connections, and its values in order.
+    """
 
     checks: list[Check]
     events: int
+    wall: WallSpan | None
+    limits: dict[str, list[str]]
 
     @property
     def verdict(self) -> str:
@@ -39,5 +48,26 @@ class AuditResult(NamedTuple):
         return next((each for each in WORST_FIRST if each in verdicts), UNKNOWN)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data: the verdict, each check with its evidence, and how many events there are."""
-        return {"verdict": self.verdict, "checks": [check.as_json() for check in self.checks], "events": self.events}
+        """Plain data: the verdict, each check with its evidence, how many events there are, from when to when, and the limits."""
+        first, last = (_instant(each) for each in self.wall) if self.wall is not None else (None, None)
+        return {
+            "verdict": self.verdict,
+            "checks": [check.as_json() for check in self.checks],
+            "events": self.events,
+            "from": first,
+            "to": last,
+            "limits": self.limits,
+        }
+
+    @property
+    def facts(self) -> str:
+        """How many events, and from when to when."""
+        if self.wall is None:
+            return f"{self.events:,} events"
+        first, last = (datetime.fromtimestamp(each / 1e9, UTC) for each in self.wall)
+        took = duration((self.wall.last_ns - self.wall.first_ns) / 1e6)
+        return f"{self.events:,} events, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC ({took})"
+
+
+def _instant(wall_ns: int) -> str:
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC).isoformat()

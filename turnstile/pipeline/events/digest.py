@@ -28,7 +28,7 @@ NEEDED = {
     "shard_lost": ("detail",),
 }
 """Kind -> columns without which an event of it can't be judged."""
-READ = (*KEYS, "conn", "ip", "listener", "reason", "version", "detail")
+READ = (*KEYS, "ts_us", "conn", "ip", "listener", "reason", "version", "detail")
 TOLD = ("config", "shard_up", "shard_lost", "ended")
 """Kinds whose events are all told, with their `detail`. There are few."""
 DIGEST = pyarrow.schema(
@@ -82,6 +82,7 @@ def digest(table: pyarrow.Table) -> pyarrow.Table:
         rows += _of_versions(table, place, mono_ns, kind, kinds)
         rows += _names(table, place, kind, kinds)
         rows += _told(table, kind, kinds)
+        rows += _wall(table)
     return pyarrow.Table.from_pylist(rows, DIGEST)
 
 
@@ -200,6 +201,15 @@ def _names(
     for row in order[starts]:
         rows.append({"what": "serving", **_place(mine[:3], row), "name": listeners[mine[3][row]]})
     return rows
+
+
+def _wall(table: pyarrow.Table) -> list[dict[str, Any]]:
+    span = pyarrow.compute.min_max(table["ts_us"]).as_py()
+    return (
+        [{"what": "wall", "first_ns": span["min"] * 1000, "last_ns": span["max"] * 1000}]
+        if span["min"] is not None
+        else []
+    )
 
 
 def _told(table: pyarrow.Table, kind: arrays.Array, kinds: Sequence[str | None]) -> list[dict[str, Any]]:

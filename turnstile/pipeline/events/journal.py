@@ -17,8 +17,13 @@ from turnstile.pipeline.events.sweep import NEVER
 
 _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
 _NOT_READ = ("ts", "user", "client_id", "api", "bytes", "throttle_ms")
-EVENTS = pyarrow.schema([(each.name, _TYPES[each.type]) for each in COLUMNS if each.name not in _NOT_READ])
-"""What checks read of an event."""
+EVENTS = pyarrow.schema(
+    [
+        ("ts_us", pyarrow.int64()),
+        *((each.name, _TYPES[each.type]) for each in COLUMNS if each.name not in _NOT_READ),
+    ]
+)
+"""What checks read of an event. `ts_us`: `ts` in epoch microseconds."""
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 IN_FILES = {"ts_us": "ts"}
 """Columns that have another name, and type, in a journal's files."""

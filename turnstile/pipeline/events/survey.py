@@ -8,7 +8,7 @@ V1  every number of a process is in exactly one run, or in a gap, or in `twice`
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -44,6 +44,13 @@ class Told(NamedTuple):
     """As read from JSON; None when it is not there or can't be."""
 
 
+class WallSpan(NamedTuple):
+    """From the first event to the last, by the wall clock; epoch nanoseconds."""
+
+    first_ns: int
+    last_ns: int
+
+
 class Span(NamedTuple):
     """A time in which a broker had so many `shards`: it is started with another number only when all of them have ended."""
 
@@ -67,6 +74,7 @@ class Survey(NamedTuple):
     kinds       kind -> how many events
     serving     (incarnation, listener) where connections were admitted or refused
     refusals    reason -> how many refusals name it
+    wall        when the events were; None where none says it
     """
 
     processes: list[Process]
@@ -81,6 +89,7 @@ class Survey(NamedTuple):
     kinds: Counter[str]
     serving: set[tuple[Incarnation, str]]
     refusals: Counter[str]
+    wall: WallSpan | None
 
     @property
     def events(self) -> int:
@@ -182,6 +191,7 @@ def survey(digests: pyarrow.Table) -> Survey:
         processes, gaps, twice, back, bad, sorted(told, key=lambda each: (each.at_ns, each.place, each.seq)),
         _first(by.get("seen", ())), _first(by.get("decided", ())), sorted({row["name"] for row in by.get("listener", ())}),
         _sum(by.get("kind", ())), {(_of(row), row["name"]) for row in by.get("serving", ())}, _sum(by.get("refused", ())),
+        _wall(by.get("wall", ())),
     )  # fmt: skip
 
 
@@ -211,6 +221,12 @@ def _joined(
             min(now.first_ns, row["first_ns"]), max(now.last_ns, row["last_ns"]),
         )  # fmt: skip
     return processes, sorted(gaps), twice
+
+
+def _wall(rows: Sequence[dict[str, Any]]) -> WallSpan | None:
+    if not rows:
+        return None
+    return WallSpan(min(row["first_ns"] for row in rows), max(row["last_ns"] for row in rows))
 
 
 def _of(row: dict[str, Any]) -> Incarnation:

@@ -16,7 +16,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from shards.limits.broker_config import given
-from shards.limits.connection_limits import ConnectionLimits
+from shards.limits.connection_limits import READ, ConnectionLimits
 from shards.limits.errors import ConfigInvalid
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import entity_of_key
@@ -158,6 +158,18 @@ class Timeline:
         values = [(place, _in_force(before, place), _in_force(state, place)) for place in sorted({*before, *state})]
         return [f"{_named(*place)} {_shown(old)} -> {_shown(new)}" for place, old, new in values if old != new]
 
+    def limits_over_time(self) -> dict[str, list[str]]:
+        """Each limit of connections that any version sets, and its values in order; `none` where it is not set."""
+        states = [self._states[version] for version in self.versions]
+        places = sorted({_limit_place(place) for state in states for place in state if _is_limit(*place)})
+        found = {}
+        for place in places:
+            values = [_shown(_in_force(state, place)) for state in states]
+            found[_named(*place)] = [
+                value for value, before in zip(values, [None, *values], strict=False) if value != before
+            ]
+        return found
+
     def unsettled(self, at_ns: int, version: int) -> list[int]:
         """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
         lowest = max((each for acknowledged_ns, each in self.acknowledged if acknowledged_ns < at_ns), default=None)
@@ -256,6 +268,20 @@ class Timeline:
         return VersionLimits(
             ConnectionLimits(found), _ip_quotas(state), None if inter_broker is None else str(inter_broker), len(names)
         )
+
+
+def _is_limit(kind: str, key: str) -> bool:
+    """Whether a record is a limit of connections, of all brokers, of one, or of a listener (`listener.name.x.max.connections`)."""
+    if kind == QUOTA:
+        return entity_of_key(key)[0][0] == "ip"
+    name = key.partition("/")[2]
+    return name in READ or (name.startswith("listener.name.") and any(name.endswith(f".{each}") for each in READ))
+
+
+def _limit_place(place: tuple[str, str]) -> tuple[str, str]:
+    """A setting's place stands for the command line's, too (`_in_force`)."""
+    kind, key = place
+    return (SETTING if kind == STATIC else kind, key)
 
 
 def _named(kind: str, key: str) -> str:

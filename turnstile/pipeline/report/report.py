@@ -21,13 +21,12 @@ MARKS = 200
 REPORTED = pyarrow.schema(
     [
         *EVENTS,
-        ("ts_us", pyarrow.int64()),
         ("user", pyarrow.string()),
         ("client_id", pyarrow.string()),
         ("throttle_ms", pyarrow.int32()),
     ]
 )
-"""What a report reads of an event. `ts_us`: `ts` in epoch microseconds."""
+"""What a report reads of an event."""
 _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_us", "last_us", "offset_ns")])
 
 

@@ -1,55 +1,100 @@
-"""A report's tables as one HTML page with pictures, in the order in which one asks."""
+"""A report as one HTML page with pictures: in short, then in the order in which one asks."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from turnstile.pipeline.html_page import NOTHING, document, section, table
+from turnstile.pipeline.html_page import NOTHING, bullets, contents, document, section, table
 from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report import Built
+from turnstile.quantities import duration
 
 Rows = Sequence[dict[str, Any]]
 MARKS = 12
 LEAST_BINS = 8
 
 
+REASONS = {
+    "broker_cap": "the broker's cap",
+    "listener_cap": "a listener's cap",
+    "ip_cap": "the cap of their address",
+    "ip_rate": "the rate of their address",
+    "core_rate": "Redpanda's connection rate",
+    "fd_limit": "want of file descriptors",
+    "shard_unavailable": "a shard that did not answer",
+}
+MOST_NAMED = 3
+
+
 def page(built: Built, *, name: str) -> str:
-    """The whole page."""
-    rows, summary = built.rows, built.summary
+    """The whole page: what came of it, what users of a cluster ask, and last what developers of Turnstile ask."""
+    rows, step = built.rows, f"per {built.bucket_s:.0f} s"
+    doubling = "ms, each bar twice the one before"
+    found = {
+        "Admitted and refused": _decided(built, step),
+        "Refused clients": _refused(rows),
+        "What refused clients do next": _reconnects(rows["reconnects"]),
+        "Open connections against the cap": _open(built),
+        "Throttle time": _throttled(rows["throttled"]),
+        "How long connections were open": section(
+            "How long connections were open", "Of those that closed, in ms.", _distribution(rows["hold_times"], doubling)
+        ),
+        "How long a decision took": section(
+            "How long a decision took", "From accept to decision, of admitted connections, in ms.",
+            _distribution(rows["latency"], doubling),
+        ),
+        "Inside: tokens between shards": section(
+            "Inside: tokens between shards", "Tokens granted by their home shard, and those that came back to it.",
+            lines(_series(rows["tokens"], "kind", "tokens", fill=built.bucket_s), y=f"tokens {step}"),
+        ),
+        "Inside: where decisions were taken": section(
+            "Inside: where decisions were taken", "At once on the shard that accepted, or after asking the pool's home.",
+            lines(_series(rows["paths"], "path", "count", fill=built.bucket_s), y=f"decisions {step}"),
+        ),
+    }  # fmt: skip
+    short = section("In short", "", bullets(_conclusions(built)), contents(list(found)))
+    return document(f"Report on {name}", _facts(built), [short, *found.values()])
+
+
+def _facts(built: Built) -> str:
+    summary = built.summary
     when = " to ".join(_when(summary[each]) for each in ("first", "last")) if summary["first"] else "no time"
-    facts = (
-        f"{summary['events']:,} events, {when} UTC: {summary['admitted']:,} admitted, {summary['refused']:,} refused"
-    )
+    return f"{summary['events']:,} events, {when} UTC"
+
+
+def _conclusions(built: Built) -> list[str]:
+    """What came of it, a sentence each."""
+    summary, rows = built.summary, built.rows
+    decided = summary["admitted"] + summary["refused"]
+    told = [f"{decided:,} connections were decided, and none was refused."]
+    if summary["refused"]:
+        by: Counter[str] = Counter()
+        for row in rows["decisions"]:
+            by[row["outcome"]] += row["count"]
+        reasons = ", ".join(
+            f"{count:,} by {REASONS.get(reason, reason)} ({reason})"
+            for reason, count in by.most_common()
+            if reason != "admitted"
+        )
+        told = [
+            f"{summary['refused']:,} of {decided:,} connections were refused ({summary['refused'] / decided:.1%}): {reasons}."
+        ]
+        most = [
+            f"{row['ip']} ({row['refused']:,}, {row['refused_share']:.0%} of its own)" for row in rows["refused_ips"]
+        ]
+        told.append(f"Refused most: {', '.join(most[:MOST_NAMED])}.")
+    for row in rows["throttled"][:MOST_NAMED]:
+        client = f"{row['user']} {row['client_id']}".strip()
+        told.append(
+            f"{client} was throttled {row['throttles']:,} times by {row['limit']}, {duration(row['throttle_s'] * 1000)} in all, "
+            f"{duration(row['worst_ms'])} at most."
+        )
+    if built.marks:
+        told.append(f"{len(built.marks)} changes of limits and losses of shards are marked below.")
     if built.unreadable:
-        facts += f". {len(built.unreadable)} parts can't be read, and are missing here"
-    step = f"per {built.bucket_s:.0f} s"
-    return document(
-        f"Report on {name}",
-        facts,
-        [
-            _decided(built, step),
-            _refused(rows),
-            _open(built),
-            section(
-                "How long a decision took", "From accept to decision, of admitted connections, in ms.",
-                _distribution(rows["latency"], "ms, each bar twice the one before"),
-            ),
-            section(
-                "How long connections were open", "Of those that closed, in ms.",
-                _distribution(rows["hold_times"], "ms, each bar twice the one before"),
-            ),
-            _throttled(rows["throttled"]),
-            section(
-                "Tokens between shards", "Tokens granted by their home shard, and those that came back to it.",
-                lines(_series(rows["tokens"], "kind", "tokens", fill=built.bucket_s), y=f"tokens {step}"),
-            ),
-            section(
-                "Where decisions were taken", "At once on the shard that accepted, or after asking the pool's home.",
-                lines(_series(rows["paths"], "path", "count", fill=built.bucket_s), y=f"decisions {step}"),
-            ),
-            _reconnects(rows["reconnects"]),
-        ],
-    )  # fmt: skip
+        told.append(f"{len(built.unreadable)} parts of the journal can't be read, and are missing here.")
+    return told
 
 
 def _decided(built: Built, step: str) -> str:
@@ -58,7 +103,9 @@ def _decided(built: Built, step: str) -> str:
     words = "Connections by what became of them. Dashed lines: configuration changes and lost shards."
     more = [[f"and {len(built.marks) - MARKS} more", ""]] if len(built.marks) > MARKS else []
     shown = [[text, _when(at)] for at, text in built.marks[:MARKS]]
-    marked = table([["change", "at (UTC)"], *shown, *more], caption="What changed") if built.marks else ""
+    marked = (
+        table([["change", "at (UTC)"], *shown, *more], caption="What changed", text=["at (UTC)"]) if built.marks else ""
+    )
     return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
 
 
@@ -154,8 +201,8 @@ def _reconnects(rows: Rows) -> str:
         [
             row["ip"],
             f"{row['refused']:,}",
-            _number(row["median_gap_ms"]),
-            f"{_number(row['growth'])}x" if row["growth"] else "-",
+            "-" if row["median_gap_ms"] is None else f"{row['median_gap_ms']:.3g}",
+            f"{row['growth']:.2g}x" if row["growth"] else "-",
         ]
         for row in rows
     ]
@@ -196,7 +243,3 @@ def _series(rows: Rows, name: str, value: str, *, fill: float | None = None) -> 
 
 def _when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"
