@@ -112,6 +112,7 @@ def _account(cluster: Cluster) -> str:
     """What the cluster refused and throttled since the test began, each beside its limit, a line each."""
     from turnstile.admin_client import AdminError
     from turnstile.cluster import ClusterError
+    from turnstile.journal_text import journal_lines
     from turnstile.quantities import count, duration
 
     try:
@@ -131,6 +132,7 @@ def _account(cluster: Cluster) -> str:
     for name, each in throttled.items():
         lines.append(f"throttled by {name}: {count(each.requests)} requests, {duration(each.throttle_ms)} in all")
     lines += [_throttled(live, row) for row in live["throttled"]]
+    lines += [f"journal: {line}" for line in journal_lines(live["journal"])]
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])
 
 

@@ -33,6 +33,7 @@ from broker.admin.uses import Use
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import summed
 from broker.metrics.top_talkers import KEPT, merge_top
+from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.set_aside import set_aside_in
 from shards.config.coordinator import Coordinator
 
@@ -54,16 +55,18 @@ class Admin:
         at_start: Callable[[], Awaitable[None]] | None = None,
         unresponsive: Callable[[], Collection[Member]] = tuple,
         restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
+        loss: JournalLoss | None = None,
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
         `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
         `unresponsive()`: the shards that have not answered a ping in time. `restarts(member)`: how often it was started
-        again, and in how many seconds the next start is due."""
+        again, and in how many seconds the next start is due. `loss`: of the coordinator's own journal."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self.images = Images(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
+        self._loss = loss
         self._about = dict(about or {})
         self._data_dir = data_dir
         self._at_start = at_start
@@ -73,14 +76,26 @@ class Admin:
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
-        self._live = LiveView(coordinator, self.sampler, self.images, self.settings, self.shards)
+        self._live = LiveView(coordinator, self.sampler, self.images, self.settings, self.shards, self.journal)
         self._started_s = time.monotonic()
 
     def cluster(self) -> dict[str, Any]:
         """Where the cluster lives: its supervisor, this coordinator, its data, its listeners and its topics."""
         own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
         topics = {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()}
-        return {**own, **self._about, "topics": topics, "disk": self._disk()}
+        return {**own, **self._about, "topics": topics, "disk": self._disk(), "journal": self.journal()}
+
+    def journal(self) -> dict[str, Any]:
+        """`events_dropped`: events that no process's journal has, since the start; `is_losing`: whether more are lost now."""
+        now = self.sampler.now()
+        losing = self.sampler.total(now, "losing_events") > 0 or (self._loss is not None and self._loss.is_losing)
+        return {
+            "events_dropped": self.sampler.total(now, "events_dropped") + self._coordinator_dropped(),
+            "is_losing": losing,
+        }
+
+    def _coordinator_dropped(self) -> int:
+        return 0 if self._loss is None else self._loss.dropped
 
     def _disk(self) -> dict[str, Any] | None:
         return None if self._data_dir is None else describe_disk(self._data_dir, self.coordinator.state)
@@ -225,7 +240,15 @@ class Admin:
         inter_broker = values["inter.broker.listener.name"]
         uptime_s = time.monotonic() - self._started_s
         disk = self._disk()
-        return exposition(self.sampler, window_s, gauges, uptime_s, inter_broker=inter_broker, disk=disk)
+        return exposition(
+            self.sampler,
+            window_s,
+            gauges,
+            uptime_s,
+            inter_broker=inter_broker,
+            disk=disk,
+            coordinator_dropped=self._coordinator_dropped(),
+        )
 
     def public_metrics(self) -> bytes:
         """Redpanda's second page."""

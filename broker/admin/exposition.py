@@ -57,6 +57,8 @@ _BYTES = "Bytes of requests and responses."
 _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
 _FAULTS = "Requests and connections that a fault changed, by its kind."
+DROPPED = "turnstile_events_dropped_total"
+DROPPED_HELP = "Journal events that were not written, by process; -1 is the coordinator."
 _PER_SHARD = (
     _gauge(f"{_RPC}active_connections", "Connections open now, as Redpanda names it.", "open"),
     _counter(f"{_RPC}connects", "Connections admitted, as Redpanda names it.", "admitted"),
@@ -90,6 +92,7 @@ _PER_SHARD = (
         scale=1e-6,
     ),
     _counter("turnstile_events_total", "Journal events written.", "events"),
+    _counter(DROPPED, DROPPED_HELP, "events_dropped"),
     *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
     *(_counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind) for kind in KINDS),
     *(
@@ -121,14 +124,17 @@ def exposition(
     *,
     inter_broker: str | None = None,
     disk: Mapping[str, Any] | None = None,
+    coordinator_dropped: int = 0,
 ) -> bytes:
     """The whole page, as of now. `window_s`: what rates and averages are over; `inter_broker`: the listener whose
-    connections the broker's rate does not count; `disk`: of describe_disk."""
+    connections the broker's rate does not count; `disk`: of describe_disk; `coordinator_dropped`: events of the coordinator's
+    own journal."""
     window = sampler.window(window_s)
     now = window[1]
     page = Page()
     for member in now.slots:
         _add_shard(page, sampler, now, member)
+    page.add(Kind.COUNTER, DROPPED, DROPPED_HELP, {"broker": "-1", "shard": "-1"}, coordinator_dropped)
     _add_borrow_times(page, sampler, now)
     for broker in sorted({broker for broker, _ in now.slots}):
         members = [member for member in now.slots if member[0] == broker]

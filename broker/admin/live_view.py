@@ -42,13 +42,15 @@ class LiveView:
         images: Images,
         settings: SettingsView,
         shards: Callable[[], list[dict[str, Any]]],
+        journal: Callable[[], dict[str, Any]],
     ) -> None:
-        """`shards()`: a row for each shard, as /v1/shards has them."""
+        """`shards()`: a row for each shard, as /v1/shards has them; `journal()`: of Admin."""
         self._coordinator = coordinator
         self._sampler = sampler
         self._images = images
         self._settings = settings
         self._shards = shards
+        self._journal = journal
         self._started_s = time.monotonic()
 
     async def rate_uses(self) -> list[Use]:
@@ -79,6 +81,7 @@ class LiveView:
             "brokers": brokers,
             "listeners": list(self._sampler.layout.listeners),
             "totals": self._sampler.totals(now),
+            "journal": self._journal(),
             "shards": [{**row, **self._shard(window, now, (row["broker"], row["shard"]))} for row in self._shards()],
             "series": self._sampler.series(since),
             "uses": [use._asdict() for use in fullest_first([*capped, *rates], SHOWN)],

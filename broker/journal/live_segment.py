@@ -2,7 +2,8 @@
 
 Invariants
   G1  a pass is in the file whole or not at all: a write that falls short is cut off again, and the segment ends there
-  G2  nothing raises OSError: the caller drops the events that could not be written, and a new segment is tried later
+  G2  nothing raises OSError: the caller drops the events that could not be written, and a new segment is tried later.
+      `fault` says why the last attempt failed
 """
 
 import contextlib
@@ -29,6 +30,7 @@ class LiveSegment:
     def __init__(self, folder: Path, place: tuple[int, int, int], spool_bytes: int) -> None:
         self.is_open = False
         self.events = 0
+        self.fault = ""
         self._folder = folder
         self._place = place
         self._spool_bytes = spool_bytes
@@ -49,9 +51,11 @@ class LiveSegment:
             folder = spool.spool_folder(self._folder)
             folder.mkdir(parents=True, exist_ok=True)
             if not self._has_room(folder):
+                self.fault = f"the spool holds more than {self._spool_bytes} bytes that no converter has taken"
                 return False
             self._descriptor = spool.create_segment(self._folder, header)
-        except OSError:
+        except OSError as fault:
+            self.fault = str(fault)
             return False
         self.is_open = True
         self.events = 0
@@ -59,30 +63,35 @@ class LiveSegment:
         return True
 
     def append(self, data: memoryview) -> bool:
-        """Writes the rows of a pass with one os.write. False: they are not in the file, and the segment is finished (G1)."""
+        """Writes the rows of a pass with one os.write. False: they are not in the file, and the segment has to be finished (G1)."""
         try:
             written = os.write(self._descriptor, data)
-        except OSError:
-            written = 0
+        except OSError as fault:
+            written, self.fault = 0, str(fault)
         self._room -= written
         if written == len(data):
             self._size += written
             return True
+        self.fault = self.fault or "the disk took a part of a write"
         with contextlib.suppress(OSError):  # else the reader cuts the torn end
             os.ftruncate(self._descriptor, self._size)
-        self.finish()
         return False
 
     def is_due(self, now_ns: int) -> bool:
         """Whether the segment is long or old enough to become a part."""
         return self.events >= ROLL_EVENTS or now_ns - self._opened_ns >= ROLL_NS
 
-    def finish(self) -> None:
-        """Hands the segment over to the converter; the next event needs another one."""
+    def finish(self) -> int:
+        """Hands the segment over to the converter; the next event needs another one. Returns the events that are lost with
+        it: all, if its file was removed, else 0."""
+        lost = 0
+        if os.fstat(self._descriptor).st_nlink == 0:
+            lost, self.fault = self.events, f"the segment {self._stem} was removed"
         with contextlib.suppress(OSError):  # else the converter renames it, for the lock goes with the descriptor
             spool.finish_segment(self._folder, self._stem)
         os.close(self._descriptor)
         self.is_open = False
+        return lost
 
     def _has_room(self, spooled: Path) -> bool:
         if self._room <= 0:

@@ -8,7 +8,7 @@ Invariants
   W1  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
   W2  a row in the file only uses ids that an earlier row of the same file defines
   W3  a failing disk never raises into the caller: events are dropped and counted until a write succeeds again
-      (live_segment.py)
+      (live_segment.py); so are those of a segment that somebody removed. broker.runtime.journal_loss.py tells it
   W4  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
 """
 
@@ -68,6 +68,7 @@ class JournalWriter:
     ) -> None:
         self.folder = Path(folder)
         self.dropped = 0
+        """Events that are in no file: the disk did not take them, or took them into a file that is gone."""
         self._place = (broker, shard, epoch)
         self._segment = LiveSegment(self.folder, self._place, spool_bytes)
         self._allocate(BUFFER_ROWS * ROW)
@@ -277,9 +278,12 @@ class JournalWriter:
             return
         now = _clock() if now_ns is None else now_ns
         if self._end:
-            is_written = (segment.is_open or segment.open(self._seq, now)) and segment.append(self._image[: self._end])
-            if not is_written:
+            if not (segment.is_open or segment.open(self._seq, now)):
                 self._drop()
+                return
+            if not segment.append(self._image[: self._end]):
+                self._drop()
+                self._roll()
                 return
             segment.events += self._take_buffered()
         if segment.is_open and (segment.is_due(now) or len(self._ids) > MAX_IDS // 2):
@@ -342,6 +346,11 @@ class JournalWriter:
         self._capacity = len(self._buffer)
 
     @property
+    def fault(self) -> str:
+        """Why events were dropped the last time; "" if none ever was."""
+        return self._segment.fault
+
+    @property
     def written(self) -> int:
         """Events on their way to converters: all since this was opened but those dropped, and those of this pass."""
         return self._seq - self.dropped
@@ -357,7 +366,7 @@ class JournalWriter:
 
     def _roll(self) -> None:
         """Finish the segment; the next event starts another one with an empty dictionary."""
-        self._segment.finish()
+        self.dropped += self._segment.finish()
         self._ids = {None: 0}
 
     def _drop(self) -> None:

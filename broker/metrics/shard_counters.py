@@ -31,6 +31,7 @@ GAUGES = (
     "held",
     "muted",
     "longest_callback_us",
+    "losing_events",  # 1 while journal events are dropped
     "quota_sensors",
     "quotas_shared",  # kinds of client quota of which clients share sensors now
 )
@@ -51,6 +52,7 @@ _COUNTERS = (
     *(f"throttle_ms_{kind}" for kind in KINDS),
     *(f"faults_{kind}" for kind in FAULTS),
     "events",
+    "events_dropped",
     "quota_sensors_evicted",
     "stalls",
 )

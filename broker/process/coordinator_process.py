@@ -28,6 +28,7 @@ from broker.process.first_start import FirstStart
 from broker.process.heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
 from broker.process.start_reports import is_starting
+from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
 from shards.config.changes import Change
@@ -99,6 +100,7 @@ class CoordinatorProcess:
         self.log = RateLimitedLogger(process="coordinator")
         self.poller = Poller(linger_s=0)  # the admin API, the store's thread: all of its other work is tasks
         self.journal = open_coordinator(plan.journal_dir, epoch)
+        self._loss = JournalLoss(self.journal, self.log)
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
         self.peers: dict[Member, Peer] = {}
         self._leaving: set[Member] = set()
@@ -230,6 +232,7 @@ class CoordinatorProcess:
             at_start=self._first_start.add_quotas_and_users,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,
+            loss=self._loss,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
 
@@ -337,4 +340,5 @@ class CoordinatorProcess:
             # A slow disk may hold this loop up for longer than a shard's, which writes no store.
             self._watchdog.beat(2 * self._timeout_s(), now_s=time.monotonic())
             self.journal.tick(time.monotonic_ns())
+            self._loss.tick(time.monotonic())
             self.mesh.tick()

@@ -8,8 +8,10 @@ a name of more than LONGEST_KNOWN characters is shown as its beginning and a dig
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.shard_context import ShardContext
 from broker.serve.muted import Muted
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
@@ -57,6 +59,7 @@ class ShardGauges:
         self._counters = context.counters
         self._journal = context.journal
         self._poller = context.poller
+        self._loss = JournalLoss(context.journal, context.log)
         self._muted = muted
         self._counted: dict[str, int] = {}
 
@@ -68,6 +71,8 @@ class ShardGauges:
         counters.set("tokens_cached", totals.cached)
         counters.set("pools", totals.pools)
         counters.set("muted", len(self._muted))
+        self._loss.tick(time.monotonic())
+        counters.set("losing_events", self._loss.is_losing)
         sensors = self._meters.sensors()
         counters.set("quota_sensors", sensors.kept)
         counters.set("quotas_shared", len(sensors.sharing))
@@ -80,11 +85,13 @@ class ShardGauges:
             ("borrows", tokens.borrows),
             ("reclaims", tokens.reclaims),
             ("events", self._journal.written),
+            ("events_dropped", self._journal.dropped),
             ("quota_sensors_evicted", sensors.evicted),
             ("stalls", self._poller.stalls.count),
         ):
-            counters.add(name, value - self._counted.get(name, 0))
-            self._counted[name] = value
+            if value > (counted := self._counted.get(name, 0)):  # `events` falls by those that were lost with a file
+                counters.add(name, value - counted)
+                self._counted[name] = value
 
     def _tell_sharing(self, sharing: list[str]) -> None:
         if sharing and not self._sharing:

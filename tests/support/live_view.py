@@ -9,6 +9,7 @@ LIVE = {
     "brokers": 3,
     "window_s": 1.0,
     "uptime_s": 3725.0,
+    "journal": {"events_dropped": 812, "is_losing": True},
     "listeners": ["EXTERNAL", "INTERNAL"],
     "series": [POINT] * 90,
     "totals": {

@@ -238,3 +238,22 @@ def test_it(turnstile, number):
     assert "40 passed" in done.stdout
     assert len({path.read_text() for path in tmp_path.glob("*.port")}) == len(list(tmp_path.glob("*.port"))) > 1
     assert left_behind(tmp_path) == []
+
+
+def test_a_failure_says_that_journal_events_were_dropped(tmp_path: Path) -> None:
+    suite = """
+def test_fails(turnstile, tmp_path):
+    import shutil, time
+    from pathlib import Path
+    spool = Path(turnstile.admin.get("/v1/cluster")["data_dir"], "journal", "spool")
+    shutil.rmtree(spool)
+    spool.touch()
+    deadline = time.monotonic() + 20
+    while turnstile.admin.get("/v1/live")["journal"]["events_dropped"] < 10 and time.monotonic() < deadline:
+        admitted(turnstile, 3)
+    assert False
+"""
+    done = run(tmp_path, suite)
+    assert re.search(r"^journal: \d+ events dropped since the start, and more are", done.stdout, re.MULTILINE), (
+        done.stdout
+    )

@@ -13,6 +13,7 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
+from turnstile.journal_text import journal_lines
 from turnstile.quantities import use
 
 
@@ -33,6 +34,8 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     for line in _connections(shards, cluster.get("/v1/live", since=time.time())["uses"]):
         click.echo(f"  {'connections':<12} {line}")
     _show_disk(about["disk"])
+    for line in journal_lines(about["journal"]):
+        click.echo(f"  {'journal':<12} {line}")
     for sentence in about["lost"]:
         click.echo(f"  {'lost':<12} {sentence}")
     for file in damaged[:_SHOWN]:

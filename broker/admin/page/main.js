@@ -5,7 +5,7 @@ import {drawRates, KEPT} from "./charts.js";
 import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {$} from "./dom.js";
 import {drawInternals} from "./internals.js";
-import {drawAddresses, drawHeader, drawReasons, drawThrottled, drawTiles, drawUses} from "./overview.js";
+import {drawAddresses, drawHeader, drawJournal, drawReasons, drawThrottled, drawTiles, drawUses} from "./overview.js";
 
 const TABS = ["overview", "internals"];
 let series = [], changes = [], version = -1, paused = false, failures = 0, tab = "overview", allAddresses = false;
@@ -20,6 +20,7 @@ async function refresh() {
   }
   series = [...series, ...live.series].slice(-KEPT);
   drawHeader(live, series);
+  drawJournal(live.journal);
   if (tab === "internals") return drawInternals(live, await ask("/v1/tokens"));
   const all = allAddresses ? (await ask("/v1/refusals?by=ip")).refusals : null;
   drawTiles(live, series);

@@ -21,6 +21,12 @@ export function drawHeader(live, series) {
   document.title = refused ? `${perSecond(refused)} refused · Turnstile` : "Turnstile";
 }
 
+export function drawJournal({events_dropped, is_losing}) {
+  $("journal").hidden = !events_dropped;
+  const more = is_losing ? ", and more are at this moment" : "";
+  $("journal").textContent = `Journal: ${count(events_dropped)} events dropped since the start${more}. Audit and report lack them; the log says why.`;
+}
+
 const HELD_UP = {waiting: "waiting to be let in", held: "held for their rate", muted: "muted by a quota"};
 export function drawTiles(live, series) {
   const last = series.at(-1) || {admitted: 0, refused: {}, throttled: {}}, totals = live.totals;

@@ -158,6 +158,7 @@ def test_throttled_clients_restarts_and_brokers_own_limits_are_shown_and_these_a
         "50 %",
         "7 since the start",
         "max.connections (broker 2)",
+        "812 events dropped",
     ):
         assert shown in result["text"]
     assert result["puts"] == [["/v1/cluster_config?broker=2", {"upsert": {"max.connections": "60"}, "remove": []}]]

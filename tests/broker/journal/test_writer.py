@@ -160,6 +160,7 @@ def test_a_full_disk_drops_events_counts_them_and_shows_the_gap(
         journal.admitted(number, "10.0.0.2", 1, "L", 1)
         journal.flush(number * live_segment.RETRY_NS)
     assert journal.dropped == 3
+    assert "No space left" in journal.fault
     monkeypatch.setattr(os, "write", real_write)
     journal.admitted(5, "10.0.0.1", 1, "L", 1)
     journal.flush(10 * live_segment.RETRY_NS)
@@ -178,6 +179,18 @@ def test_too_much_spool_drops_events_until_it_is_converted(tmp_path: Path) -> No
     journal.admitted(3, "10.0.0.1", 1, "L", 1)
     journal.flush(1 << 62)
     assert [event["seq"] for event in reader.events(tmp_path)] == [2]
+
+
+def test_events_of_a_segment_that_was_removed_are_dropped_ones(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, 0, 0, 1)
+    for number in range(7):
+        journal.admitted(number, "10.0.0.1", 1, "L", 1)
+    journal.flush(0)
+    assert (journal.written, journal.dropped) == (7, 0)
+    next(spool.spool_folder(tmp_path).iterdir()).unlink()
+    journal.admitted(7, "10.0.0.1", 1, "L", 1)
+    journal.flush(live_segment.ROLL_NS)
+    assert (journal.written, journal.dropped) == (0, 8)
 
 
 def test_a_killed_process_loses_no_flushed_event(tmp_path: Path) -> None:

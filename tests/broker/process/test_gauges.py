@@ -86,7 +86,11 @@ def test_that_clients_share_a_quota_is_counted_and_said_at_the_beginning_and_at_
     log = Log()
     poller = SimpleNamespace(stalls=Stalls())
     context = SimpleNamespace(
-        tokens=tokens, counters=counters, journal=SimpleNamespace(written=0), log=log, poller=poller
+        tokens=tokens,
+        counters=counters,
+        journal=SimpleNamespace(written=0, dropped=0, fault=""),
+        log=log,
+        poller=poller,
     )
     gauges = ShardGauges(context, Muted(None), meters)
     for number in range(MOST_SENSORS + 1):

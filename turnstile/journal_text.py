@@ -1,0 +1,17 @@
+"""A loss in the journal in words, for `turnstile status` and the pytest plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnstile.quantities import count
+
+
+def journal_lines(journal: Mapping[str, Any]) -> list[str]:
+    """One line if events were dropped, none if not. `journal`: as /v1/cluster and /v1/live have it."""
+    dropped = journal["events_dropped"]
+    if not dropped:
+        return []
+    more = ", and more are at this moment" if journal["is_losing"] else ""
+    return [f"{count(dropped)} events dropped since the start{more}: audit and report lack them, the log says why"]
