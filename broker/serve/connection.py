@@ -146,7 +146,10 @@ class Connection(ClientSocket):
         """Serves what has arrived before, and then what the socket holds."""
         if self.received is not None and not self.busy:
             self._serve_received()
-            if self.busy or self.unsent is not None or self.closed or self.waits_for_memory or self._time_slice.over:
+            if self.busy or self.unsent is not None or self.closed or self.waits_for_memory:
+                return
+            if self._time_slice.over:
+                self.serving.poller.again(self.fd)  # also where nothing is left: what the socket holds was not read
                 return
         self._read()
 

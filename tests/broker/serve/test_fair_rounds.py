@@ -76,6 +76,17 @@ def test_what_waits_for_the_next_pass_is_served_without_anything_new(pair):
     assert answers == framed(b"x") * 2000
 
 
+@pytest.mark.parametrize("frames", [2 * MOST_STEPS - 1, 2 * MOST_STEPS, 2 * MOST_STEPS + 1])
+def test_what_arrives_while_the_last_slice_of_earlier_requests_is_used_up_is_read(pair, frames):
+    """Its readiness was told in the pass that had no time left to read it."""
+    echo, (greedy, _), _ = pair
+    greedy.sendall(framed(b"x") * frames)
+    echo.poller.run_pass()
+    greedy.sendall(framed(b"newer"))
+    passes(echo)
+    assert echo.frames.count(b"x") == frames and echo.frames[-1] == b"newer"
+
+
 @pytest.mark.parametrize("frames", [b"mute", b"later"])
 def test_a_connection_is_called_again_that_was_muted_or_waits_for_an_answer_meanwhile(pair, frames):
     """It takes up no further request (C2)."""
