@@ -1,10 +1,10 @@
 """The processes of a `turnstile.Cluster`: `turnstile up` as a child of the program, from its first word to its end.
 
 P1  When the constructor has raised, and when `stop` returns, no process of the cluster is left, and no temporary folder.
-P2  The cluster ends with the program, however that ends: it reads the end of its standard input. Ctrl-C in a terminal
-    reaches the program alone: the cluster answers until the program stops it.
+P2  The cluster ends with the program, however that ends and however many forks of it live: it watches the program's pid.
+    Ctrl-C in a terminal reaches the program alone: the cluster answers until the program stops it.
 P3  A cluster is what its options say: the variables of `turnstile up` (TURNSTILE_UP_*) do not count.
-P4  A fork of the program can ask the cluster, and does not end it.
+P4  A fork of the program can ask the cluster, and neither ends it nor keeps it: it closes its copy of the pipe.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,13 @@ class ClusterProcess:
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
         # -P: a folder of the caller's that is called broker or shards is not ours.
-        command = [sys.executable, "-P", "-m", "turnstile.entry", "up", "--json", "--end-with-stdin", *options]
+        command = [sys.executable, "-P", "-m", "turnstile.entry", "up", "--json", "--end-with-stdin"]
+        command += ["--end-with-pid", str(self._owner), *options]
         self._popen = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=_environment(),
             process_group=0,
         )  # fmt: skip
+        _processes.add(self)
         self.told: dict[str, Any] = {}
         try:
             self.told = self._first_word()
@@ -83,6 +86,11 @@ class ClusterProcess:
         if self.told and not self._keeps_data:
             _remove(Path(self.told["data_dir"]))
 
+    def close_copy(self) -> None:
+        """In a fork: closes its copy of the pipe by which the program tells that it lives (P4)."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+
     def _said(self) -> str:
         """What the cluster wrote to its standard error, without the name of the command."""
         self._errors.seek(0)
@@ -109,3 +117,12 @@ def _json(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _close_copies() -> None:
+    for process in list(_processes):
+        process.close_copy()
+
+
+_processes: weakref.WeakSet[ClusterProcess] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_close_copies)

@@ -22,6 +22,7 @@ from broker.admin.requests import (
     caller,
     fault_changes,
     flag,
+    is_number,
     number,
     quota_changes,
     read_body,
@@ -212,7 +213,7 @@ class AdminApi:
     def _broker(self, request: Request) -> str:
         """The broker id asked for, as text; "" for the whole cluster."""
         text = request.query_params.get("broker", "")
-        if text and not (text.isascii() and text.isdigit() and int(text) < self._coordinator.state.brokers):
+        if text and not (is_number(text) and int(text) < self._coordinator.state.brokers):
             last = self._coordinator.state.brokers - 1
             raise HTTPException(400, f"there is no broker {text} (0 to {last}).")
         return text

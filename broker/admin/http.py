@@ -108,6 +108,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         CannotStore: _unstored,
         HTTPException: _problem,
         ClientDisconnect: _gone,
+        OSError: _short,
         Exception: _bug,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
@@ -121,6 +122,11 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _unstored(request: Request, error: Exception) -> Response:
     return JSONResponse({"message": str(error), "code": 507}, 507)
+
+
+async def _short(request: Request, error: Exception) -> Response:
+    """The system does not let us look: too few descriptors, a folder that was removed."""
+    return JSONResponse({"message": f"this can't be told now: {error}", "code": 503}, 503)
 
 
 async def _problem(request: Request, error: Exception) -> Response:

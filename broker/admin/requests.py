@@ -94,6 +94,9 @@ def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, 
     added, removed = body.get("add", []), body.get("remove", [])
     if not isinstance(added, list) or not isinstance(removed, list) or not all(isinstance(a, dict) for a in added):
         raise ConfigInvalid("the body", None, shape)
+    for name in (*removed, *(fault["name"] for fault in added if fault.get("name") is not None)):
+        if not isinstance(name, str):
+            raise ConfigInvalid("name", json.dumps(name), "it must be text")
     changes: list[tuple[str, dict[str, Any] | None]] = [(name, None) for name in removed]
     taken = {*now, *(fault.get("name") for fault in added)}
     for fault in added:
@@ -108,7 +111,7 @@ def subscription_change(body: Any) -> tuple[str, dict[str, str | None]]:
     shape = 'must be {"name": text, "configs": {name: text or null}}'
     if not isinstance(body, dict) or body.keys() != {"name", "configs"} or not isinstance(body["configs"], dict):
         raise ConfigInvalid("the body", None, shape)
-    if not all(isinstance(text, str) for text in (body["name"], *filter(None.__ne__, body["configs"].values()))):
+    if not isinstance(body["name"], str) or not all(isinstance(text, str | None) for text in body["configs"].values()):
         raise ConfigInvalid("the body", None, shape)
     return body["name"], body["configs"]
 
@@ -123,9 +126,14 @@ def number(request: Request, name: str, default: int, low: int, high: int) -> in
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+    if not (is_number(text) and low <= int(text) <= high):
         raise HTTPException(400, f"{name} cannot be {text!r}: it must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether it is digits alone, and not so many that Python refuses to read them."""
+    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def require_caller(request: Request) -> None:

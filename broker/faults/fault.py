@@ -88,7 +88,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """The record of a fault as a caller gives it, without its name; spelled canonically. Raises ConfigInvalid."""
     found = {key: value for key, value in given.items() if value is not None and key != "name"}
     kind = found.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ConfigInvalid("kind", kind if kind is not None else "", f"it must be one of {', '.join(KINDS)}")
     allowed = {"kind", *_TARGETS, *TRIGGERS, "seed", *_OF_KIND.values(), *_OPTIONS}
     for key in found:
@@ -127,7 +127,7 @@ def _target(found: Mapping[str, Any]) -> dict[str, Any]:
         target["ip"] = _ip("ip", found["ip"])
     if "connection" in found:
         host, colon, port = found["connection"].rpartition(":")
-        if not colon or not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        if not colon or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 1 << 16):
             raise ConfigInvalid("connection", found["connection"], "it must be the client's address and port, IP:PORT")
         target["connection"] = spelled(_ip("connection", host.strip("[]")), int(port))
     return target
@@ -167,10 +167,10 @@ def _trigger(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _error(given: Any) -> str:
-    if given not in ERRORS or given == "NONE":
+    if not isinstance(given, str) or given not in ERRORS or given == "NONE":
         near = difflib.get_close_matches(str(given), ERRORS, 1)
         raise ConfigInvalid("error", given, "it is no error of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
-    return str(given)
+    return given
 
 
 def _ip(part: str, text: str) -> str:

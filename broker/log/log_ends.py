@@ -8,6 +8,8 @@ N3  GENERATION changes with all that reading on can't tell: a repair, a deletion
 N4  A shard that has not heard of the last deletion takes no log over that it does not know yet: `deleted_at`.
 N5  A shard that goes on appending leaves the lock to one that has waited for a millisecond: it does not take it again before that
     one has had it, or 5 ms are over. The kernel has no queue for that: who takes the lock again at once nearly always gets it.
+N6  No freed place is followed by an empty one: to look a log up takes as many steps as there are logs whose keys collide, and
+    does not become slow by logs that were deleted.
 
 A word is 8 bytes that are stored at once, so who reads without the lock finds the old value or the new one. The memory is
 made by the supervisor before it forks. It has no file that a full disk could keep from growing, and is empty when the
@@ -103,16 +105,27 @@ class LogEnds:
         words[BASE], words[TOPIC_ID], words[TOPIC_ID + 1] = -1, 0, 0
         words[SIZE] = words[END] = words[START] = words[WAITING] = words[CLAIMED_AT] = 0
         with self._table:
-            behind = (end.place + 1) % self._most
-            ends_here = behind != _TABLE and not self._words[behind * _WORDS + KEY]
-            words[KEY] = 0 if ends_here else FREED  # logs behind it are found over it
+            words[KEY] = FREED  # logs behind it are found over it
+            behind = (end.place + 1) % self._most or _TABLE + 1
+            if not self._words[behind * _WORDS + KEY]:
+                self._forget_freed(end.place)
         words[DIRTY] = 0
+
+    def _forget_freed(self, place: int) -> None:
+        """Empties a freed place that is followed by an empty one, and those before it (N6)."""
+        while self._key_at(place) == FREED:
+            if place != _TABLE:
+                self._words[place * _WORDS + KEY] = 0
+            place = (place - 1) % self._most
+
+    def _key_at(self, place: int) -> int:
+        return FREED if place == _TABLE else self._words[place * _WORDS + KEY]
 
     def _find(self, key: int) -> int:
         free = _TABLE
         for step in range(self._most):
             place = (key + step) % self._most
-            found = FREED if place == _TABLE else self._words[place * _WORDS + KEY]
+            found = self._key_at(place)
             if found == key:
                 return place
             if found <= FREED and not free:

@@ -108,6 +108,10 @@ class CoordinatorProcess:
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
         self._cpu_waits = {member: CpuWaits() for member in plan.members()}
+        layout = Layout(endpoint.listener for endpoint in plan.endpoints)
+        self._counters = {
+            member: ShardCounters(ShardCounters.path(plan.run_dir, *member), layout) for member in plan.members()
+        }
         self._triggers = Triggers()
         self.mesh: Mesh
         store, lost = open_store(
@@ -163,13 +167,10 @@ class CoordinatorProcess:
         return peer.pid if peer is not None else self._counted_pid(member)
 
     def _counted_pid(self, member: Member) -> int | None:
-        path = ShardCounters.path(self.plan.run_dir, *member)
-        counters = ShardCounters(path, Layout(endpoint.listener for endpoint in self.plan.endpoints))
-        pid = counters.value("pid")
-        counters.close()
+        pid = self._counters[member].value("pid")
         try:
             parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        except (FileNotFoundError, ProcessLookupError):
+        except OSError:  # it has ended; or there are too few descriptors to see
             return None
         return pid if int(parent) == os.getppid() else None
 
@@ -190,8 +191,6 @@ class CoordinatorProcess:
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)
                     meshing.start_soon(self._tick)
                     meshing.start_soon(self._watch_shards, meshing)
-                    if self.plan.ends_with_stdin:
-                        meshing.start_soon(self._end_with_stdin)
                     async with trio.open_nursery() as admin:
                         admin.start_soon(self._begin, ready, admin)
                         async for _ in signals:
@@ -327,12 +326,6 @@ class CoordinatorProcess:
             self.journal.shard_lost(member[0], member[1], peer.epoch)
         self._leaving.discard(member)
         self.coordinator.disconnected(member)
-
-    async def _end_with_stdin(self) -> None:
-        """Ends the cluster, as /v1/shutdown does, when the process that started it has closed our standard input or ended."""
-        while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
-            pass
-        os.kill(os.getppid(), signal.SIGTERM)
 
     async def _tick(self) -> None:
         while True:

@@ -8,6 +8,7 @@ import os
 import secrets
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
@@ -35,7 +36,7 @@ def hold(data_dir: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.read(descriptor, 32).decode().strip() or "another process"
+        holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "another process"
         os.close(descriptor)
         raise CannotStart(
             f"{data_dir} is in use by a running cluster (pid {holder}); end it with 'turnstile down', "
@@ -47,16 +48,31 @@ def hold(data_dir: Path) -> int:
 
 
 def cluster_id(data_dir: Path) -> str:
-    """The cluster id in Metadata: made once for a data directory, 22 characters of base64 as Kafka's."""
+    """The cluster id in Metadata: made once for a data directory, 22 characters of base64 as Kafka's. Raises CannotStart."""
     path = data_dir / "cluster-id"
-    if not path.exists():
-        path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") + "\n")
-    return path.read_text().strip()
+    found = _kept(path, lambda: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+    if not (found.isascii() and found.isprintable()) or not found or " " in found:
+        raise CannotStart(
+            f"{path} should hold a cluster id; was it edited? Without the file, the cluster gets a new one"
+        )
+    return found
 
 
 def scram_secret(data_dir: Path) -> bytes:
-    """The key of unknown users' salts (broker/serve/sasl.py): made once for a data directory, shown to no client."""
+    """The key of unknown users' salts (broker/serve/sasl.py): made once for a data directory, shown to no client. Raises
+    CannotStart."""
     path = data_dir / "scram-secret"
+    try:
+        found = bytes.fromhex(_kept(path, lambda: secrets.token_hex(32)))
+    except ValueError:
+        found = b""
+    if not found:
+        raise CannotStart(f"{path} should hold hexadecimal digits; was it edited? Without the file, another is made")
+    return found
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The line of a file, which is made when it is not there."""
     if not path.exists():
-        path.write_text(secrets.token_hex(32) + "\n")
-    return bytes.fromhex(path.read_text().strip())
+        path.write_text(make() + "\n")
+    return path.read_bytes().decode("ascii", "replace").strip()

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any, TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
-from broker.process.start_reports import await_ready, disk_fault, end_reports, reporting
+from broker.process.start_reports import await_ready, end_reports, reporting, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
 from shards.config.changes import static_settings
@@ -24,6 +25,8 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, Listener
 from shards.errors import CannotStart
 from shards.limits.config_def import BROKER
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
+from shards.supervisor.epochs import Epochs
+from shards.supervisor.owner import Owner
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from shards.supervisor.watchdog import Watchdog
@@ -49,6 +52,7 @@ class Asked:
     override_stored: bool = False
     json_lines: bool = False
     ends_with_stdin: bool = False
+    ends_with_pid: int | None = None
     journal_parts: bool | None = None
     """None: Parquet parts, unless the data directory is removed at the end."""
 
@@ -58,10 +62,7 @@ def up(asked: Asked, *, detach: bool) -> int:
     try:
         return _launch(asked) if not detach else _launch_detached(asked)
     except OSError as fault:
-        why = disk_fault(fault)
-        if why is None:
-            raise
-        raise CannotStart(f"the cluster can't start: {why}") from None
+        raise CannotStart(f"the cluster can't start: {system_fault(fault) or fault}") from None
 
 
 def _launch(asked: Asked) -> int:
@@ -112,7 +113,7 @@ def _detached(asked: Asked, report: int) -> None:
         except CannotStart as fault:
             told.write(f"{fault}\n")
         except OSError as fault:
-            told.write(f"the cluster can't start: {disk_fault(fault) or fault}\n")
+            told.write(f"the cluster can't start: {system_fault(fault) or fault}\n")
         except BaseException as fault:
             told.write(f"{type(fault).__name__}: {fault}\n")
             raise
@@ -136,15 +137,27 @@ class _Launch:
         self._backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
         self.data_dir = make_data_dir(asked.data_dir)
-        self._lock = hold(self.data_dir)
+        try:
+            self._lock = hold(self.data_dir)
+        except BaseException:
+            self._clean_up()
+            raise
 
     def run(self, out: TextIO, on_ready: Callable[[], None] = lambda: None) -> int:
         """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`."""
         try:
             return self._run(out, on_ready)
+        except BaseException as fault:
+            traceback.clear_frames(
+                fault.__traceback__
+            )  # the sockets in it may be all descriptors, and cleaning up needs some
+            raise
         finally:
-            if self._temporary:
-                shutil.rmtree(self.data_dir, ignore_errors=True)
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        if self._temporary:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
         plan, run_dir = self._plan()
@@ -177,7 +190,9 @@ class _Launch:
             main = partial(shard_process.run, plan, run_dir, ends, broker, shard, write_end)
             backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], self._backlog)
             children.append(child(f"shard {shard} of broker {broker}", 2, main, backlogs=backlogs))
-        supervisor = Supervisor(children, self.data_dir / "epoch", tell=_tell, board=board)
+        epochs = Epochs(self.data_dir / "epoch")
+        owner = Owner(pid=self._asked.ends_with_pid, stdin=self._asked.ends_with_stdin)
+        supervisor = Supervisor(children, epochs, tell=_tell, board=board, owner=owner)
         try:
             supervisor.start()
             report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids)
@@ -211,7 +226,6 @@ class _Launch:
             quotas=asked.quotas,
             users=asked.users,
             override_stored=asked.override_stored,
-            ends_with_stdin=asked.ends_with_stdin,
             journal_parts=not self._temporary if asked.journal_parts is None else asked.journal_parts,
             client_sockets=client_sockets,
             admin_socket=admin,

@@ -24,10 +24,11 @@ _STUCK_S = 20.0
 """How long no process may make progress."""
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+_SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable[[int], int]:
-    """`main`, ending with one sentence instead of a traceback where the disk takes no more: reported while the cluster
+    """`main`, ending with one sentence instead of a traceback where the system gives no more: reported while the cluster
     starts, on stderr from then on."""
 
     def run(epoch: int) -> int:
@@ -35,7 +36,7 @@ def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable
         try:
             return main(epoch)
         except BaseException as fault:
-            why = disk_fault(fault)
+            why = system_fault(fault)
             if why is None:
                 raise
             sentence = f"{name} can't run: {why}"
@@ -57,12 +58,12 @@ def is_starting(report_to: int) -> bool:
     return not ended.poll(0)
 
 
-def disk_fault(fault: BaseException) -> str | None:
-    """Why the disk refuses, if `fault` (or every exception of a group) is a disk's; else None."""
+def system_fault(fault: BaseException) -> str | None:
+    """Why the system refuses, if `fault` (or every exception of a group) is a disk's, or too few descriptors; else None."""
     if isinstance(fault, BaseExceptionGroup):
-        found = [disk_fault(each) for each in fault.exceptions]
+        found = [system_fault(each) for each in fault.exceptions]
         return found[0] if found and None not in found else None
-    if not isinstance(fault, OSError) or fault.errno not in _DISK:
+    if not isinstance(fault, OSError) or fault.errno not in _DISK | _SHORT:
         return None
     where = f" ({fault.filename})" if fault.filename else ""
     return f"{os.strerror(fault.errno)}{where}"

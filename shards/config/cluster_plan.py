@@ -59,7 +59,6 @@ class ClusterPlan:
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
     override_stored: bool = False  # the command line overrules live changes of earlier runs
-    ends_with_stdin: bool = False
     journal_parts: bool = True  # Parquet parts are made of the journal's spool
     # Open in the supervisor and in every child until it keeps only its own.
     client_sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = field(default_factory=dict)

@@ -3,7 +3,9 @@
 D1  `commit` returns after its transaction is in the write-ahead log: a committed change survives `kill -9` of the process
     (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
 D2  The version only rises, also across restarts; an allocated number is never given out again.
-D3  A file that is damaged is noticed when it is opened: then nothing is stored in it.
+D3  To be opened again it needs no free space, and so no coordinator is away because of a full disk: the write-ahead log has its
+    index in this process's memory, not in a file (locking_mode=EXCLUSIVE, before the first access).
+D4  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class Store:
     """Records, the version they are at, its history, and counters that only rise. Not for several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the file. Raises StoreDamaged (D3), or CannotStart when it can't be used for another reason."""
+        """Opens or makes the file. Raises StoreDamaged (D4), or CannotStart when it can't be used for another reason."""
         is_old = path.exists()
         self._db = _open(path)
         self.unreadable: list[str] = []
@@ -69,7 +71,7 @@ class Store:
             raise
 
     def _check(self, path: Path) -> None:
-        """D3. What this process or another made of it has tables from its first instant on."""
+        """D4. What this process or another made of it has tables from its first instant on."""
         if path.stat().st_size == 0:
             raise StoreDamaged(path, "it is empty")
         said = [row[0] for row in self._db.execute("PRAGMA quick_check(1)")]
@@ -181,7 +183,9 @@ class Store:
 
 def _open(path: Path) -> sqlite3.Connection:
     try:
-        return sqlite3.connect(path, isolation_level=None)
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        return db
     except sqlite3.Error as error:
         raise CannotStart(f"{path} can't be used: {error}") from None
 

@@ -16,7 +16,7 @@ M2  `on_down` follows every `on_up`; nothing of an incarnation is delivered befo
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -28,14 +28,12 @@ import trio
 from shards.errors import DeadlineExceeded
 from shards.mesh.calls import Calls, Mistaken, Served
 from shards.mesh.deferred import Deferred
+from shards.mesh.dialling import SHORT, connected
 from shards.mesh.link import Link
 from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
 from shards.mesh.poller import Calling, Poller
 
 COORDINATOR = -1
-
-# Accepting may fail for these for a while; the listening socket stays ready until it does not.
-_LATER = (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Mesh:
@@ -68,6 +66,7 @@ class Mesh:
         self.on_dead: Callable[[Any, Peer], None] = lambda key, peer: None
         self.on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None
         self._unlinked: dict[Any, Peer] = {}  # lost peers whose processes may live
+        self._unwatched: list[Callable[[], None]] = []  # tried again by tick(): too few descriptors
 
     # Sending
 
@@ -93,8 +92,11 @@ class Mesh:
         self._calls.serve(method, function)
 
     def tick(self) -> None:
-        """Ends calls whose time is over; to be called a few times a second."""
+        """Ends calls whose time is over, and tries again what a shortage has kept; to be called a few times a second."""
         self._calls.expire(trio.current_time())
+        again, self._unwatched = self._unwatched, []
+        for watch in again:
+            watch()
 
     def flush(self) -> None:
         """Writes what was queued. The owner calls it at the end of each pass, after what has to be on disk before."""
@@ -125,8 +127,7 @@ class Mesh:
             lost = trio.Event()
             links = []
             for channel in channels:
-                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                await _connect(sock, path)
+                sock = await connected(path)
                 links.append(self.adopt(sock, channel, len(channels), lost.set))
             await lost.wait()
             for link in links:
@@ -139,13 +140,20 @@ class Mesh:
         def ready(events: int) -> None:
             try:
                 accepted, _ = sock.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
             except OSError as fault:
-                if fault.errno in _LATER:
-                    return
-                raise
+                if fault.errno not in SHORT:
+                    raise
+                self._poller.unwatch(sock.fileno())  # it is ready all the time
+                self._unwatched.append(watch)
+                return
             self._adopt(accepted, None, channels_of, lambda: None)
 
-        self._poller.watch(sock.fileno(), Calling(ready))
+        def watch() -> None:
+            self._poller.watch(sock.fileno(), Calling(ready))
+
+        watch()
 
     def adopt(self, sock: socket.socket, channel: str, channels: int, on_lost: Callable[[], None]) -> Link:
         """Takes a connected socket as the `channel` of the process at its other end."""
@@ -207,7 +215,8 @@ class Mesh:
             earlier = self._unlinked.pop(key, None)
             if earlier is not None:
                 self._forget_process(earlier)
-            peer.process = _open_process(hello.pid)
+            with contextlib.suppress(OSError):  # gone, or too few descriptors: it is told apart when the peer is lost
+                peer.process = os.pidfd_open(hello.pid)
             self.on_up(key, peer)
             early, peer.early = peer.early, []
             for on, message in early:
@@ -233,11 +242,18 @@ class Mesh:
     # Processes
 
     def _watch_process(self, key: Any, peer: Peer) -> None:
-        """Tells when the process of a lost peer has ended; at once, if it is not there."""
-        if peer.process is None:
-            self.on_dead(key, peer)
-            return
+        """Tells when the process of a lost peer has ended; at once, if it is not there. One that can't be watched may live."""
         self._unlinked[key] = peer
+        if peer.process is None:
+            try:
+                peer.process = os.pidfd_open(peer.pid)
+            except ProcessLookupError:
+                del self._unlinked[key]
+                self.on_dead(key, peer)
+                return
+            except OSError:
+                self._unwatched.append(partial(self._watch_again, key, peer))
+                return
 
         def ended(events: int) -> None:
             self._forget_process(peer)
@@ -246,6 +262,10 @@ class Mesh:
                 self.on_dead(key, peer)
 
         self._poller.watch(peer.process, Calling(ended))
+
+    def _watch_again(self, key: Any, peer: Peer) -> None:
+        if self._unlinked.get(key) is peer:
+            self._watch_process(key, peer)
 
     def _forget_process(self, peer: Peer) -> None:
         process, peer.process = peer.process, None
@@ -263,22 +283,3 @@ class Mesh:
             self.on_message(key, message[1])
         else:
             self._calls.received(key, peer, link, message)
-
-
-def _open_process(pid: int) -> int | None:
-    """A descriptor that is readable when the process has ended; None: there is none, or it can't be watched."""
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        return None
-
-
-async def _connect(sock: socket.socket, path: str) -> None:
-    """Connects to a listening socket which is always there; its backlog may be full for a moment while its owner restarts."""
-    sock.setblocking(False)
-    while True:
-        try:
-            sock.connect(path)
-            return
-        except BlockingIOError:
-            await trio.sleep(0.005)

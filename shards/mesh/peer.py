@@ -38,7 +38,7 @@ class Peer:
     links      by channel
     calls      {call id: the call that waits for an answer}
     waiting    calls for which the data link had no room yet
-    process    a pidfd, once announced; None: the process is not there
+    process    a pidfd, once announced; None: the process is not there, or there was no descriptor for it
     early      messages that overtook the hello of the other channel; delivered once the peer is announced
     announced  whether all channels are linked, and `Mesh.on_up` was called
     """

@@ -54,6 +54,8 @@ class Backlogs:
 
     def close(self) -> None:
         """Resets the connections that wait, and takes no more until open()."""
+        if self._are_closed:
+            return
         for sock in self._sockets:
             sock.shutdown(socket.SHUT_RDWR)  # the port stays bound
         self._are_closed = True

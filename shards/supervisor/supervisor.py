@@ -6,10 +6,14 @@ while a shard restarts waits in its backlog instead of being refused; not for lo
 
 Invariants
 S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
-S2  Every fork gets an epoch above all earlier ones of this data directory, by which a dead incarnation's messages are known.
+S2  Every fork gets an epoch above all earlier ones of this data directory (epochs.py), by which a dead incarnation's messages
+    are known.
 S3  A process that keeps dying is started again after longer and longer delays (restarts.B1); the others go on.
 S4  The process that watches the others is watched itself (watchdog.py).
-S5  A process that is to start again only in AWAY_S or later does not listen until then: its clients go to the other shards.
+S5  A process that is to start again only in AWAY_S or later, or that can't be started, does not listen until then: its clients
+    go to the other shards.
+S6  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its owner (owner.py).
+    Processes that are stopped are continued for it, and those that do not end are killed, within _STOP_S and _LEAST_S a stage.
 """
 
 from __future__ import annotations
@@ -18,17 +22,25 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from shards.errors import CannotStart
 from shards.supervisor.binding import Backlogs
+from shards.supervisor.epochs import Epochs
+from shards.supervisor.owner import Owner
 from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
 from shards.supervisor.watchdog import LOOK_S, Watchdog
 
-ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+# Those of signal(7) that end a process which does not expect them, but for SIGKILL and those that tell of a mistake in it.
+ENDING: frozenset[int] = frozenset(
+    {
+        signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+        signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPWR, signal.SIGXCPU,
+        *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
+    }
+)  # fmt: skip
 _WATCHED = {signal.SIGCHLD, *ENDING}
 _STOP_S = 8.0
+_LEAST_S = 1.0  # for a stage whose turn comes late
 AWAY_S = 1.0
 # How soon a fork that failed is tried again.
 _RETRY_S = 0.25
@@ -57,15 +69,22 @@ class Child:
 
 
 class Supervisor:
-    """Runs `children` until SIGTERM, SIGINT or SIGHUP."""
+    """Runs `children` until a signal of ENDING, or the end of its owner."""
 
     def __init__(
-        self, children: list[Child], epoch_file: Path, *, tell: Callable[[str], None], board: RestartBoard | None = None
+        self,
+        children: list[Child],
+        epochs: Epochs,
+        *,
+        tell: Callable[[str], None],
+        board: RestartBoard | None = None,
+        owner: Owner | None = None,
     ) -> None:
         """`tell` gets sentences for people; `board` is kept up to date, by the place of each child in `children`."""
         self._places = {child: place for place, child in enumerate(children)}
         self._children = sorted(children, key=lambda child: child.stage)
-        self._epoch_file = epoch_file
+        self._epochs = epochs
+        self._owner = owner or Owner()
         self._tell = tell
         self._board = board or RestartBoard(len(children))
         self._pid = os.getpid()
@@ -89,7 +108,7 @@ class Supervisor:
         while True:
             due_s = min([look_s, *(child.due_s for child in self._children if not child.pid)])
             caught = signal.sigtimedwait(_WATCHED, max(0.0, due_s - time.monotonic()))
-            if caught and caught.si_signo != signal.SIGCHLD:
+            if (caught and caught.si_signo != signal.SIGCHLD) or self._owner.has_ended():
                 self.stop()
                 return 0
             self._reap()
@@ -107,12 +126,14 @@ class Supervisor:
                 self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
-        """Forks it, if a full disk or a full process table lets us; else `run` tries again soon."""
+        """Forks it, if a full process table lets us; else `run` tries again soon."""
         try:
             if child.backlogs is not None:
                 child.backlogs.open()
             self._fork(child)
         except OSError as fault:
+            if child.backlogs is not None:
+                child.backlogs.close()
             if not child.cannot_fork:
                 self._tell(f"{child.name} can't be started: {fault.strerror}; trying on")
             child.cannot_fork = True
@@ -131,19 +152,22 @@ class Supervisor:
 
         A second Ctrl-C meanwhile kills every process that still lives.
         """
+        deadline = time.monotonic() + _STOP_S
         for stage in sorted({child.stage for child in self._children}, reverse=True):
-            self._stop([child for child in self._children if child.stage == stage])
+            own = max(deadline, time.monotonic() + _LEAST_S)
+            self._stop([child for child in self._children if child.stage == stage], own)
+        self._epochs.end()
 
-    def _stop(self, children: list[Child]) -> None:
+    def _stop(self, children: list[Child], deadline: float) -> None:
         for child in children:
             self._signal(child, signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_S
+            self._signal(child, signal.SIGCONT)
         while any(child.pid for child in children):
             left = deadline - time.monotonic()
             if left <= 0:
                 for child in children:
                     self._signal(child, signal.SIGKILL)
-                left = _STOP_S
+                left = _LEAST_S
             caught = signal.sigtimedwait({signal.SIGCHLD, signal.SIGINT}, min(left, 1.0))
             if caught and caught.si_signo == signal.SIGINT:
                 self._tell("ending at once: killing what has not ended")
@@ -174,7 +198,7 @@ class Supervisor:
             self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again{when}")
 
     def _fork(self, child: Child) -> None:
-        epoch = next_epoch(self._epoch_file)
+        epoch = self._epochs.next()
         if child.watchdog is not None:
             child.watchdog.started(now_s=time.monotonic())
         pid = os.fork()
@@ -197,20 +221,6 @@ class Supervisor:
             traceback.print_exc()
         finally:
             os._exit(code)
-
-
-def next_epoch(path: Path) -> int:
-    """The next epoch of a data directory: written before it is used, so that none is ever used twice."""
-    try:
-        epoch = int(path.read_text()) + 1
-    except FileNotFoundError:
-        epoch = 1
-    except ValueError:
-        raise CannotStart(f"{path} should hold one number; was it edited?") from None
-    aside = path.with_suffix(".new")
-    aside.write_text(f"{epoch}\n")
-    aside.rename(path)
-    return epoch
 
 
 def _how(status: int) -> str:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 import raw_http
 from batches import batch
-from harness import TURNSTILE, _alive, admitted, connect, running, until
+from harness import TURNSTILE, Cluster, _alive, admitted, connect, running, until
 from raw import answer, produce, request, string
 
 from turnstile.admin_client import AdminRefused
@@ -162,7 +162,7 @@ def test_out_of_descriptors_connections_are_refused_and_it_recovers(tmp_path):
         assert limited.processes() == pids
 
 
-def test_a_full_disk_refuses_changes_and_ends_nothing(tmp_path):
+def test_a_full_disk_refuses_changes_ends_nothing_and_keeps_nothing_from_coming_back(tmp_path):
     """RLIMIT_FSIZE, once everything runs, is a disk that takes nothing beyond what its files hold."""
     with running(tmp_path / "d") as cluster:
         coordinator = cluster.get("/v1/cluster")["coordinator_pid"]
@@ -174,15 +174,31 @@ def test_a_full_disk_refuses_changes_and_ends_nothing(tmp_path):
         assert caught.value.status == 507
         with connect(cluster.address) as sock:
             assert admitted(sock)
-        killed = cluster.shard_pid(0)
-        os.kill(killed, signal.SIGKILL)
-        until((cluster.data_dir / "epoch.new").exists, what="the supervisor tries to start another, in vain")
-        for pid in everybody:
-            if pid != killed:
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        until(lambda: cluster.get("/healthz")["status"] == "ok", what="the shard is back")
+        for killed in (cluster.shard_pid(0), coordinator, _converter(cluster), cluster.shard_pid(1)):
+            _come_back_after_a_kill(cluster, killed)
+            with ExitStack() as stack:
+                clients = [stack.enter_context(connect(cluster.address)) for _ in range(10)]
+                assert all(map(admitted, clients))
+        for pid in cluster.processes():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         cluster.set("kafka_connections_max", 5)
-        assert cluster.get("/v1/cluster")["coordinator_pid"] == coordinator
+
+
+def _converter(cluster):
+    shards = [cluster.shard_pid(0), cluster.shard_pid(1)]
+    supervisor, coordinator = (cluster.get("/v1/cluster")[name] for name in ("pid", "coordinator_pid"))
+    (converter,) = set(cluster.processes()) - {supervisor, coordinator, *shards}
+    return converter
+
+
+def _come_back_after_a_kill(cluster, pid):
+    before = cluster.processes()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pid not in cluster.processes() and len(cluster.processes()) == len(before), what="another process")
+    until(
+        lambda: cluster.get("/healthz")["status"] == "ok" and pid not in (cluster.shard_pid(0), cluster.shard_pid(1)),
+        what="all are well",
+    )
 
 
 def test_the_coordinator_dies_while_a_change_is_under_way(cluster_of_its_own):
@@ -213,6 +229,37 @@ def test_the_coordinator_dies_while_a_change_is_under_way(cluster_of_its_own):
 def cluster_of_its_own(tmp_path):
     with running(tmp_path / "d") as cluster:
         yield cluster
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGALRM, signal.SIGQUIT, signal.SIGHUP, signal.SIGRTMIN])
+def test_a_signal_that_would_end_the_supervisor_ends_the_cluster_in_order(tmp_path, number):
+    cluster = Cluster(tmp_path / "d", shards=1)
+    with connect(cluster.address) as sock:
+        assert admitted(sock)
+        cluster.process.send_signal(number)
+        assert cluster.process.wait(timeout=20) == 0
+        assert sock.recv(1) == b""
+    assert "Traceback" not in cluster.errors.read_text()
+    cluster.stop()
+    assert (cluster.data_dir / "epoch").read_text() == "3\n", "in order: the last epoch is noted"
+
+
+def test_a_cluster_whose_processes_are_all_stopped_ends_in_order(tmp_path):
+    cluster = Cluster(tmp_path / "d")
+    for pid in cluster.processes()[1:]:
+        os.kill(pid, signal.SIGSTOP)
+    cluster.stop()
+    assert (cluster.data_dir / "epoch").read_text() == "4\n"
+    assert not list((cluster.data_dir / "journal").rglob("*.live")), "none was killed: their spools are closed"
+
+
+def test_with_too_few_descriptors_to_start_it_says_so(tmp_path):
+    for most in (8, 12, 20, 30):
+        command = ["prlimit", f"--nofile={most}", TURNSTILE, "up", "--port", "0", "--admin-port", "0"]
+        run = subprocess.run([*command, "--brokers", "4"], env={**os.environ, "TMPDIR": str(tmp_path)},
+                             capture_output=True, text=True, timeout=60)  # fmt: skip
+        assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing_behind(tmp_path):

@@ -253,6 +253,32 @@ def test_it_ends_with_the_program_that_started_it(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [], "nor is its data left"
 
 
+def test_killed_the_program_takes_its_cluster_along_though_a_fork_of_it_lives():
+    program = """
+import os, sys, turnstile
+cluster = turnstile.Cluster(shards=1).start()
+worker = os.fork()
+if not worker:
+    sys.stdin.read()
+    os._exit(0)
+print(worker, cluster.admin.get("/v1/cluster")["pid"], flush=True)
+sys.stdin.read()
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    worker, supervisor = map(int, running.stdout.readline().split())
+    pipes = [os.readlink(f"/proc/{worker}/fd/{each}") for each in os.listdir(f"/proc/{worker}/fd")]
+    assert os.readlink(f"/proc/{supervisor}/fd/0") not in pipes, "the fork has closed its copy"
+    running.kill()
+    running.wait()
+    until(lambda: not Path(f"/proc/{supervisor}").exists(), what="the supervisor has ended")
+    assert Path(f"/proc/{worker}").exists()
+    running.stdin.close()
+    running.stdout.close()
+    until(lambda: not Path(f"/proc/{worker}").exists(), what="the worker has ended")
+
+
 @pytest.mark.parametrize("run", [trio.run, lambda function: asyncio.run(function())], ids=["trio", "asyncio"])
 def test_the_same_in_an_event_loop(run):
     async def use():

@@ -1,6 +1,7 @@
 """Places in shared memory, and locks that end with their process."""
 
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from broker.log import log_ends
-from broker.log.log_ends import END, GENERATION, KEY, WANTED, LogEnd, LogEnds
+from broker.log.log_ends import END, FREED, GENERATION, KEY, WANTED, LogEnd, LogEnds
 from broker.log.records import Rejected
 from broker.process.heartbeat import LATE_S
 from broker.protocol import codes
@@ -185,3 +186,24 @@ def test_a_shard_that_waited_for_the_lock_and_died_is_given_way_to_once(monkeypa
     with end:
         pass
     assert not pauses
+
+
+def test_logs_that_come_and_go_leave_no_freed_place_behind_which_all_is_empty() -> None:
+    chosen = random.Random(7)
+    ends = LogEnds(256)
+    here: dict[tuple[int, str, int], LogEnd] = {}
+    for number in range(5_000):
+        if len(here) < 60:
+            log = (0, f"t{number}", 0)
+            here[log] = ends.end_of(*log)
+            here[log].words[END] = number
+        else:
+            gone = chosen.choice(list(here))
+            assert here[gone].words[END] == int(gone[1][1:])
+            ends.free(here.pop(gone))
+        keys = [ends._key_at(place) for place in range(256)]
+        assert not any(keys[place] == FREED and keys[(place + 1) % 256 or 1] == 0 for place in range(1, 256))
+    assert {log: ends.end_of(*log).place for log in here} == {log: end.place for log, end in here.items()}
+    for end in here.values():
+        ends.free(end)
+    assert not any(ends._key_at(place) for place in range(1, 256)), "none is left when all have gone"

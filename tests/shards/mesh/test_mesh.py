@@ -1,5 +1,7 @@
 """Two processes' meshes in one process, over real unix sockets: order, calls, deadlines, incarnations."""
 
+import errno
+import os
 import socket
 from contextlib import asynccontextmanager, suppress
 
@@ -224,6 +226,64 @@ async def test_a_peer_is_dead_when_its_process_has_ended_and_not_when_its_links_
         process.kill()
         assert await zero.until(5) == ("dead", 2, 3)
         nears[1].close()
+
+
+async def test_a_process_that_cannot_be_watched_for_want_of_descriptors_is_not_dead_until_it_is(tmp_path, monkeypatch):
+    faults = [OSError(number, "") for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EMFILE)]
+    open_pidfd = os.pidfd_open
+    async with pair(tmp_path) as (zero, _), sleeping() as process:
+
+        def short(pid):
+            if pid == process.pid and faults:
+                raise faults.pop()
+            return open_pidfd(pid)
+
+        monkeypatch.setattr(os, "pidfd_open", short)
+        zero.mesh.on_dead = lambda key, peer: zero._tell(("dead", key, peer.epoch))
+        pairs = [socket.socketpair() for _ in (CONTROL, DATA)]
+        for channel, (near, far) in zip((CONTROL, DATA), pairs, strict=True):
+            zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)
+            near.sendall(framed([Hello(0, 2, 3, process.pid, channel)]))
+        assert await zero.until(2) == ("up", 2, 3)
+        pairs[0][0].close()
+        assert await zero.until(3) == ("down", 2, 3)
+        while faults:
+            zero.mesh.tick()
+        assert len(zero.told) == 3
+        zero.mesh.tick()
+        process.kill()
+        assert await zero.until(4) == ("dead", 2, 3)
+        pairs[1][0].close()
+
+
+async def test_a_link_that_cannot_be_accepted_now_is_accepted_later(tmp_path):
+    faults = [OSError(number, "") for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)]
+
+    class Listening(socket.socket):
+        def accept(self):
+            if faults:
+                raise faults.pop()
+            return super().accept()
+
+    path = str(tmp_path / "s0.sock")
+    listening = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as nursery:
+        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+        zero.mesh.listen(listening, lambda hello: 2)
+        for node in (zero, one):
+            await nursery.start(node.poller.run)
+        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        while faults:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+            zero.mesh.tick()
+        assert await zero.until(1) == ("up", 1, 2)
+        nursery.cancel_scope.cancel()
+    for node in (zero, one):
+        node.mesh.close()
+        node.poller.close()
+    listening.close()
 
 
 @asynccontextmanager

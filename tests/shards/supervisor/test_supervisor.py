@@ -1,33 +1,23 @@
 """The supervisor's rules, with real processes: restarts, stages, crash loops, epochs."""
 
+import errno
 import json
 import os
 import signal
 import socket
+import subprocess
 
 import pytest
 
 from shards.config.cluster_plan import ListenerSpec
-from shards.errors import CannotStart
 from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
 from shards.supervisor.binding import Backlogs, bind_clients
+from shards.supervisor.epochs import Epochs
+from shards.supervisor.owner import Owner
 from shards.supervisor.restarts import RestartBoard
-from shards.supervisor.supervisor import Child, Supervisor, next_epoch
+from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from tests.support.forks import in_a_process
-
-
-def test_epochs_only_rise(tmp_path):
-    path = tmp_path / "epoch"
-    assert [next_epoch(path) for _ in range(3)] == [1, 2, 3]
-    assert path.read_text() == "3\n"
-
-
-def test_a_spoilt_epoch_file_is_named(tmp_path):
-    path = tmp_path / "epoch"
-    path.write_text("many")
-    with pytest.raises(CannotStart, match="epoch should hold one number"):
-        next_epoch(path)
 
 
 def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
@@ -45,7 +35,7 @@ def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
 
     def body():
         supervisor = Supervisor(
-            [Child("a shard", 1, main)], tmp_path / "epoch", tell=lambda text: said.write_text(text)
+            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text)
         )
         supervisor.start()
         return supervisor.run()
@@ -80,7 +70,10 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
 
     def body():
         supervisor = Supervisor(
-            [Child("a shard", 1, dying), Child("another", 0, living)], tmp_path / "epoch", tell=tell, board=board
+            [Child("a shard", 1, dying), Child("another", 0, living)],
+            Epochs(tmp_path / "epoch"),
+            tell=tell,
+            board=board,
         )
         supervisor.start()
         return supervisor.run()
@@ -99,32 +92,23 @@ def test_who_is_away_for_long_does_not_listen_until_it_starts_again(tmp_path, mo
     monkeypatch.setattr(restarts, "FIRST_S", 0.004)
     _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
     sockets = [sock for shard in bound.values() for _, sock in shard]
-    address = sockets[0].getsockname()
     said = tmp_path / "said"
-
-    def connected():
-        """How many connections of 40 wait on each socket; they are closed."""
-        clients = [socket.create_connection(address) for _ in range(40)]
-        found = [_accept_all(sock) for sock in sockets]
-        for client in clients:
-            client.close()
-        return found
 
     def tell(text):  # from the supervisor, when it has noted the death
         with said.open("a") as file:
-            file.write(f"{connected()}\n")
+            file.write(f"{_connected(sockets)}\n")
 
     def dying(epoch):
         if epoch > 2:
             with said.open("a") as file:
-                file.write(f"{connected()}\n")
+                file.write(f"{_connected(sockets)}\n")
             os.kill(os.getppid(), signal.SIGTERM)
             signal.pause()
         return 3
 
     def body():
         child = Child("a shard", 1, dying, backlogs=Backlogs(sockets[:1], 100))
-        supervisor = Supervisor([child], tmp_path / "epoch", tell=tell)
+        supervisor = Supervisor([child], Epochs(tmp_path / "epoch"), tell=tell)
         supervisor.start()
         return supervisor.run()
 
@@ -134,6 +118,15 @@ def test_who_is_away_for_long_does_not_listen_until_it_starts_again(tmp_path, mo
     at_once, later, again = (json.loads(line) for line in said.read_text().splitlines())
     assert sum(at_once) == sum(again) == 40 and at_once[0] and again[0]
     assert later == [0, 40]
+
+
+def _connected(sockets):
+    """How many connections of 40 wait on each socket; they are closed."""
+    clients = [socket.create_connection(sockets[0].getsockname()) for _ in range(40)]
+    found = [_accept_all(sock) for sock in sockets]
+    for client in clients:
+        client.close()
+    return found
 
 
 def _accept_all(sock):
@@ -171,7 +164,7 @@ def test_later_stages_end_first(tmp_path):
             Child("outer", 0, child(b"o")),
             Child("middle", 1, child(b"m")),
         ]
-        supervisor = Supervisor(children, tmp_path / "epoch", tell=print)
+        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print)
         supervisor.start()
         return supervisor.run()
 
@@ -181,15 +174,21 @@ def test_later_stages_end_first(tmp_path):
         os.close(each)
 
 
-def test_what_cannot_be_forked_now_is_forked_later(tmp_path, monkeypatch):
+def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_then(tmp_path, monkeypatch):
+    _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
+    sockets = [sock for shard in bound.values() for _, sock in shard]
     said = tmp_path / "said"
+    fork = os.fork
     tries = []
 
-    def failing_twice(path):
+    def failing_twice():
         tries.append(1)
         if len(tries) in (2, 3):
-            raise OSError(28, "No space left on device")
-        return len(tries)
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        if len(tries) == 4:
+            with said.open("a") as file:
+                file.write(f"{_connected(sockets)}\n")
+        return fork()
 
     def main(epoch):
         if epoch == 1:
@@ -201,18 +200,109 @@ def test_what_cannot_be_forked_now_is_forked_later(tmp_path, monkeypatch):
     def tell(text):
         with said.open("a") as file:
             file.write(text + "\n")
+            if "can't" in text:
+                file.write(f"{_connected(sockets)}\n")
 
-    monkeypatch.setattr(supervising, "next_epoch", failing_twice)
     monkeypatch.setattr(supervising, "_RETRY_S", 0.01)
 
     def body():
-        supervisor = Supervisor([Child("a shard", 1, main)], tmp_path / "epoch", tell=tell)
+        child = Child("a shard", 1, main, backlogs=Backlogs(sockets[:1], 100))
+        supervisor = Supervisor([child], Epochs(tmp_path / "epoch"), tell=tell)
+        monkeypatch.setattr(os, "fork", failing_twice)
         supervisor.start()
         return supervisor.run()
 
     assert in_a_process(body) == 0
+    for sock in sockets:
+        sock.close()
     lines = said.read_text().splitlines()
-    assert lines[1:] == ["a shard can't be started: No space left on device; trying on"]
+    assert lines[1] == "a shard can't be started: Resource temporarily unavailable; trying on"
+    assert json.loads(lines[2]) == [0, 40]
+    again = json.loads(lines[3])
+    assert sum(again) == 40 and again[0] and len(lines) == 4
+
+
+@pytest.mark.parametrize("number", sorted(ENDING))
+def test_every_signal_that_would_end_it_ends_all_in_order(tmp_path, number):
+    read_end, write_end = os.pipe()
+    other_ready, say_ready = os.pipe()
+
+    def child(name, asks=False):
+        def main(epoch):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            if asks:
+                os.read(other_ready, 1)
+                os.kill(os.getppid(), number)
+            else:
+                os.write(say_ready, b"!")
+            signal.sigwait({signal.SIGTERM})
+            os.write(write_end, name)
+            return 0
+
+        return main
+
+    def body():
+        children = [Child("outer", 0, child(b"o")), Child("inner", 1, child(b"i", asks=True))]
+        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print)
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert os.read(read_end, 10) == b"io"
+    for each in (read_end, write_end, other_ready, say_ready):
+        os.close(each)
+
+
+def test_processes_that_are_stopped_end_in_order(tmp_path):
+    read_end, write_end = os.pipe()
+    resource_ready, say_ready = os.pipe()
+
+    def child(name):
+        def main(epoch):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            os.write(say_ready, b"!")
+            os.kill(os.getpid(), signal.SIGSTOP)
+            signal.sigwait({signal.SIGTERM})
+            os.write(write_end, name)
+            return 0
+
+        return main
+
+    def body():
+        supervisor = Supervisor(
+            [Child("outer", 0, child(b"o")), Child("inner", 1, child(b"i"))], Epochs(tmp_path / "epoch"), tell=print
+        )
+        supervisor.start()
+        for _ in "oi":
+            os.read(resource_ready, 1)
+        for pid in supervisor.pids():
+            os.waitid(os.P_PID, pid, os.WSTOPPED)
+        supervisor.stop()
+        return 0
+
+    assert in_a_process(body) == 0
+    assert os.read(read_end, 10) == b"io"
+    for each in (read_end, write_end, resource_ready, say_ready):
+        os.close(each)
+
+
+def test_the_end_of_its_owner_ends_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervising, "LOOK_S", 0.01)
+    owner = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+    def main(epoch):
+        os.kill(owner.pid, signal.SIGKILL)
+        signal.pause()
+        return 0
+
+    def body():
+        children = [Child("a shard", 1, main)]
+        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print, owner=Owner(pid=owner.pid))
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    owner.communicate()
 
 
 def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
@@ -227,7 +317,7 @@ def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
 
     def body():
         supervisor = Supervisor(
-            [Child("a shard", 1, main)], tmp_path / "epoch", tell=lambda text: said.write_text(text)
+            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text)
         )
         supervisor.start()
         return supervisor.run()

@@ -1,0 +1,46 @@
+"""The program that a cluster ends with, if it was started by one: watched by its pid and by our standard input.
+
+O1  A program that ends ends its cluster, however many forks of it live: its pidfd tells.
+O2  So does a program that closes our standard input. A fork that holds a copy of that pipe does not keep the cluster alive,
+    by O1, nor does it end it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+_STDIN = 0
+
+
+class Owner:
+    """Asked in between; it is no stream of events, as a supervisor has no loop of its own for them."""
+
+    def __init__(self, *, pid: int | None = None, stdin: bool = False) -> None:
+        """`pid`: of the program; None: no program is known. `stdin`: whether the end of our standard input counts."""
+        self._told = select.poll()
+        self._process = -1
+        self._has_ended = False
+        if pid is not None:
+            try:
+                self._process = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._has_ended = True
+            else:
+                self._told.register(self._process, select.POLLIN)
+        if stdin:
+            self._told.register(_STDIN, select.POLLIN)
+
+    def has_ended(self) -> bool:
+        """Whether the program has ended or has closed our standard input. Does not wait."""
+        for descriptor, _ in self._told.poll(0):
+            self._has_ended |= descriptor == self._process or _is_at_its_end(descriptor)
+        return self._has_ended
+
+
+def _is_at_its_end(descriptor: int) -> bool:
+    """What it has to say is dropped."""
+    try:
+        return not os.read(descriptor, 4096)
+    except OSError:
+        return True  # a terminal that is gone, or no descriptor at all
