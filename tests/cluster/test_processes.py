@@ -90,20 +90,6 @@ def test_detached_it_answers_when_up_returns_and_ends_with_down(tmp_path):
     assert again.returncode == 1 and "no cluster" in again.stderr.lower()
 
 
-def test_a_second_ctrl_c_kills_what_has_not_ended(tmp_path):
-    cluster = Cluster(tmp_path / "d")
-    processes, stuck, other = cluster.processes(), cluster.shard_pid(0), cluster.shard_pid(1)
-    os.kill(stuck, signal.SIGSTOP)
-    cluster.process.send_signal(signal.SIGINT)
-    until(lambda: not _alive(other), what="the other shard ended in good order")
-    assert _alive(stuck)
-    cluster.process.send_signal(signal.SIGINT)
-    assert cluster.process.wait(timeout=20) == 0
-    cluster.stop()
-    assert not any(map(_alive, processes))
-    assert "killing what has not ended" in cluster.errors.read_text()
-
-
 def test_sigterm_ends_it_as_ctrl_c_does(tmp_path):
     cluster = Cluster(tmp_path / "d")
     processes = cluster.processes()

@@ -253,6 +253,37 @@ def test_every_signal_that_would_end_it_ends_all_in_order(tmp_path, number):
         os.close(each)
 
 
+def test_a_second_ctrl_c_kills_what_has_not_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervising, "_STOP_S", 600.0)
+    said = tmp_path / "said"
+    deaf_ready, say_ready = os.pipe()
+
+    def deaf(epoch):
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        os.write(say_ready, b"!")
+        while True:
+            signal.pause()
+
+    def asking(epoch):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        os.read(deaf_ready, 1)
+        os.kill(os.getppid(), signal.SIGINT)
+        signal.sigwait({signal.SIGTERM})
+        os.kill(os.getppid(), signal.SIGINT)
+        return 0
+
+    def body():
+        children = [Child("deaf", 1, deaf), Child("asking", 1, asking)]
+        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text))
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    assert said.read_text() == "ending at once: killing what has not ended"
+    os.close(deaf_ready)
+    os.close(say_ready)
+
+
 def test_processes_that_are_stopped_end_in_order(tmp_path):
     read_end, write_end = os.pipe()
     resource_ready, say_ready = os.pipe()
