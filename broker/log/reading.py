@@ -126,6 +126,7 @@ class Reader:
             await self._in_turns(len(fetch.wanted), watch)
             with trio.move_on_after(wait_s):
                 await growth.over.wait()
+            await self._partitions.turns.woken()
         except (Rejected, OSError):  # a log whose lock a stopped shard has, perhaps
             await trio.sleep(min(wait_s, RETRY_S))
         finally:

@@ -1,14 +1,17 @@
-"""Large requests take turns, so that the loop serves everything else between two pieces of their work.
+"""Large requests take turns, and tasks that are woken together, so that the loop serves everything else in between.
 
 T1  Between two rounds of the scheduler at most one piece of large work runs, however many requests are large.
 T2  After a piece the loop has as long for everything else as the piece took.
 T3  A piece takes a few milliseconds: as long as one item takes, at most PIECE_S longer.
 T4  The items of one large answer are made at a time: the answers that wait for theirs take no memory.
+T5  Of tasks that one event wakes, those go on at once that do within AT_ONCE_S; of the others a few between two rounds of the
+    scheduler, in the order in which they were woken.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -22,6 +25,7 @@ T = TypeVar("T")
 AT_ONCE_S = 0.002
 """A request's work is done at once up to here; the rest is done in turns."""
 PIECE_S = 0.005
+_WOKEN_AT_A_TIME = 8
 
 
 class Turns:
@@ -31,6 +35,8 @@ class Turns:
         self.spawn = spawn
         self._working = trio.Lock()
         self._collecting = trio.Lock()
+        self._woken: deque[trio.Event] = deque()  # of tasks that wait for their turn (T5)
+        self._first_woken_s = self._last_woken_s = 0.0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -45,6 +51,27 @@ class Turns:
         """Calls a function that can't be cut into pieces in a thread, one at a time; it must share nothing with the loop."""
         async with self._working:
             return await trio.to_thread.run_sync(function, *args)
+
+    async def woken(self) -> None:
+        """To be called by a task that an event has woken which wakes others, too, before its work: returns in its turn (T5)."""
+        now_s = time.perf_counter()
+        if now_s - self._last_woken_s > AT_ONCE_S:
+            self._first_woken_s = now_s
+        self._last_woken_s = now_s
+        if not self._woken and now_s - self._first_woken_s <= AT_ONCE_S:
+            return
+        turn = trio.Event()
+        self._woken.append(turn)
+        if len(self._woken) == 1:
+            self.spawn(self._wake())
+        await turn.wait()
+
+    async def _wake(self) -> None:
+        while self._woken:
+            await trio.lowlevel.checkpoint()
+            for _ in range(min(_WOKEN_AT_A_TIME, len(self._woken))):
+                self._woken.popleft().set()
+        self._first_woken_s = time.perf_counter()
 
     def collect(self, items: Iterable[T]) -> MaybeDeferred[list[T]]:
         """All items, whose making is the work: at once if that is short, else in turns."""

@@ -1,5 +1,6 @@
 """Large requests one piece at a time, with time for everything else between two pieces."""
 
+import itertools
 import time
 
 import pytest
@@ -8,7 +9,7 @@ import trio.testing
 
 from shards.mesh import turns as turns_module
 from shards.mesh.deferred import Deferred, Spawn
-from shards.mesh.turns import Turns
+from shards.mesh.turns import AT_ONCE_S, Turns
 
 
 @pytest.fixture
@@ -98,3 +99,41 @@ async def test_the_items_of_one_large_answer_are_made_at_a_time(turns, autojump_
     assert await second == await first == list(range(10))
     assert made[:2] == ["a", "b"], "the first item of each is made at once"
     assert made[2:] in (["a"] * 9 + ["b"] * 9, ["b"] * 9 + ["a"] * 9)
+
+
+async def test_of_tasks_that_are_woken_together_a_few_go_on_between_two_rounds(turns, monkeypatch):
+    """Those that fit go on at once, the others in their order, and none is left out when one of them is cancelled."""
+    now_s = 100.0
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: now_s)
+    event, went_on, rounds = trio.Event(), [], []
+
+    async def waits(number, scope):
+        nonlocal now_s
+        with scope:
+            await event.wait()
+            await turns.woken()
+            went_on.append(number)
+            now_s += AT_ONCE_S / 4
+
+    async def elsewhere():
+        while len(went_on) < 99:
+            rounds.append(len(went_on))
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        scopes = [trio.CancelScope() for _ in range(100)]
+        for number, scope in enumerate(scopes):
+            nursery.start_soon(waits, number, scope)
+        await trio.testing.wait_all_tasks_blocked()
+        event.set()
+        nursery.start_soon(elsewhere)
+        await trio.lowlevel.checkpoint()
+        scopes[next(number for number in range(100) if number not in went_on)].cancel()
+    steps = [after - before for before, after in itertools.pairwise(rounds)]
+    assert len(set(went_on)) == 99 and max(steps) <= 8 + 5
+
+
+async def test_one_that_is_woken_alone_goes_on_at_once(turns):
+    for _ in range(3):
+        with trio.testing.assert_no_checkpoints():
+            await turns.woken()
