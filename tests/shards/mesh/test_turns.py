@@ -130,7 +130,7 @@ async def test_of_tasks_that_are_woken_together_a_few_go_on_between_two_rounds(t
         await trio.lowlevel.checkpoint()
         scopes[next(number for number in range(100) if number not in went_on)].cancel()
     steps = [after - before for before, after in itertools.pairwise(rounds)]
-    assert len(set(went_on)) == 99 and max(steps) <= 8 + 5
+    assert len(set(went_on)) == 99 and max(steps) <= 5 + 2 * 8, "the order of the tasks of a round is random"
 
 
 async def test_one_that_is_woken_alone_goes_on_at_once(turns):
