@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
+.PHONY: help setup demo test docs lint simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -18,6 +18,9 @@ demo: setup ## launch a cluster, drive a load, show who was refused and why
 # Costly fixtures are shared in groups and timed tests run alone: tests/conftest.py.
 test: setup ## every test, in random order on two cores (JOBS=n for others); ARGS="..." go to pytest
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+docs: setup ## the blocks of README and docs pasted into a shell, those that take minutes, too
+	TURNSTILE_ALL_BLOCKS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder tests/docs $(ARGS)
 
 lint: setup ## style, types and import contracts
 	$(BIN)/ruff check .

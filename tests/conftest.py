@@ -2,7 +2,8 @@
 
 Under `pytest -n 2 --dist loadgroup` (`make test`) three rules hold:
 
-1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process.
+1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process, and so do
+   the pages of the documents.
 2. Long groups begin first, so that no core is idle at the end. Within a group the order is random.
 3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it.
 """
@@ -36,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-GROUPS = ("spark", "clients", "", "timed")
+GROUPS = ("spark", "clients", "docs", "", "timed")
 """In the order in which they begin; "" stands for every file that is a group of its own."""
 
 
@@ -46,7 +47,7 @@ def group_of(item: pytest.Item) -> str:
         return "timed"
     if "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    return "clients" if TESTS / "clients" in item.path.parents else ""
+    return next((name for name in ("clients", "docs") if TESTS / name in item.path.parents), "")
 
 
 @pytest.hookimpl(wrapper=True)

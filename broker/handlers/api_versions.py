@@ -1,9 +1,11 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software, answered in version 0 when too new), KIP-584.
 
 The versions are those of the routes. Produce is listed from version 0, as Kafka 4.1 does for librdkafka's sake, though
-it is served from 3. Of the features that are listed, clients that know level 2 of `transaction.version` use KIP-890's second
-version of the protocol, level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1 of `share.version` are
-share groups (KIP-932).
+it is served from 3. Client telemetry is listed while there is a client metrics resource, and in Kafka while a plugin takes
+what is pushed: clients that see it listed ask for subscriptions, and say so in their logs.
+
+Of the features that are listed, clients that know level 2 of `transaction.version` use KIP-890's second version of the protocol,
+level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1 of `share.version` are share groups (KIP-932).
 """
 
 import re
@@ -18,6 +20,8 @@ from shards.limits.features import FEATURES, level_of
 
 PRODUCE = 0
 ANY_LEAST_SINCE = 4
+TELEMETRY = (71, 72)
+"""GetTelemetrySubscriptions, PushTelemetry: served always, listed while there is a subscription."""
 _MOST_OF_A_NAME = 256
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -32,6 +36,11 @@ class SupportedVersions:
         if PRODUCE in ranges:
             ranges[PRODUCE] = (0, ranges[PRODUCE][1])
         self.ranges = dict(sorted(ranges.items()))
+        self._without_telemetry = {key: each for key, each in self.ranges.items() if key not in TELEMETRY}
+
+    def listed(self, image: ClusterImage) -> dict[int, tuple[int, int]]:
+        """The versions of the APIs that are offered under this configuration."""
+        return self.ranges if image.client_metrics else self._without_telemetry
 
     def unsupported(self, correlation_id: int) -> bytes:
         """The whole response to a version that is not known: in version 0, with error 35 and the range (KIP-511)."""
@@ -49,7 +58,7 @@ def routes(supported: SupportedVersions, image: ClusterImage) -> list[Route]:
         if call.channel is not None and call.api_version >= 3:
             name, version = named
             call.channel.software = name[:_MOST_OF_A_NAME], version[:_MOST_OF_A_NAME]
-        return _response(call, codes.NONE, supported.ranges, image)
+        return _response(call, codes.NONE, supported.listed(image), image)
 
     return [Route.of(apis.API_VERSIONS, api_versions, prepared=True)]
 

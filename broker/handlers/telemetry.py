@@ -1,6 +1,7 @@
-"""GetTelemetrySubscriptions (71) and PushTelemetry (72), version 0: KIP-714. ApiVersions lists them always.
+"""GetTelemetrySubscriptions (71) and PushTelemetry (72), version 0: KIP-714.
 
-Kafka lists them where a plugin takes what is pushed; here the shard does, for GET /v1/telemetry (broker/telemetry/).
+The shard takes what is pushed, for GET /v1/telemetry (broker/telemetry/). ApiVersions lists both while there is a client
+metrics resource (api_versions.py); a client that asks all the same is answered that nothing is asked of it.
 Not emulated: that an instance is known to all connections of a broker; it is to those of its shard.
 """
 

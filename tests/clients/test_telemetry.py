@@ -133,3 +133,23 @@ def test_a_subscription_is_in_the_history_and_a_reset_ends_it(cluster):
         assert wire.ask("get_telemetry_subscriptions", 0, client_instance_id=None).requested_metrics == ()
         (known,) = cluster.get("/v1/telemetry")["client_instances"]
         assert (known["client_id"], known["pushes"]) == ("kept", 0)
+
+
+def test_telemetry_is_offered_while_it_is_asked_for(cluster, subscribe):
+    """So librdkafka, which pushes by default, asks for no subscription on a cluster that wants nothing of it."""
+
+    def offered() -> bool:
+        with wired(cluster.bootstrap, "looks") as wire:
+            answer = wire.ask("api_versions", 3, client_software_name="looks", client_software_version="1")
+            return {71, 72} <= {each.api_key for each in answer.api_keys}
+
+    assert not offered()
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "quiet"})
+    producer.produce("orders", b"x")
+    assert producer.flush(10) == 0
+    assert pushing(cluster, "quiet", 0)() is None
+    subscribe("later")
+    assert offered()
+    late = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "later"})
+    until(pushing(cluster, "later", 1), what="a client that connects now pushes")
+    del producer, late

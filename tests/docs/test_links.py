@@ -26,4 +26,6 @@ def test_every_link_and_its_anchor_is_there(page: Path) -> None:
 
 def test_every_page_of_docs_is_in_the_index() -> None:
     listed = {(INDEX.parent / link.partition("#")[0]).resolve() for link in links(INDEX)}
-    assert [str(page.relative_to(ROOT)) for page in PAGES if ROOT / "docs" in page.parents and page not in listed | {INDEX}] == []
+    assert [
+        str(page.relative_to(ROOT)) for page in PAGES if ROOT / "docs" in page.parents and page not in listed | {INDEX}
+    ] == []

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from pages import LANGUAGES, PAGES, PASTED, ROOT, Block, blocks
 
+from turnstile.cli import config_file
+from turnstile.load import scenario_file
+
 sys.path.insert(0, str(ROOT))
 
-import pasting  # noqa: E402 - importable only from here on
+import pasting  # importable only from here on
 
 RUN = [page for page in PAGES if any(block.language in (*PASTED, "python") for block in blocks(page))]
-CONDITIONED = [block for page in PAGES for block in blocks(page) if block.lines and block.lines[0].startswith(("# Needs", "# Not run"))]
+CONDITIONED = [block for page in PAGES for block in blocks(page) if block.has_condition]
 
 
 @pytest.fixture(scope="session")
@@ -49,12 +51,19 @@ def test_a_block_that_is_not_run_says_why(block: Block, tools: Path, monkeypatch
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_block_has_a_language_and_can_be_read(page: Path) -> None:
+def test_every_block_has_a_language_and_can_be_read(page: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         assert block.language in LANGUAGES, f"{block}: {block.language or 'no language'}; docs/README.md has them"
         if block.language == "toml":
-            tomllib.loads(block.text)
+            read_toml(block, tmp_path)
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "python":
             compile(block.text, str(block), "exec")
+
+
+def read_toml(block: Block, folder: Path) -> None:
+    """By what reads it: a scenario has groups or traffic, the other files are those of `turnstile up --config`."""
+    path = folder / "block.toml"
+    path.write_text(block.text)
+    (scenario_file if any(line.startswith("[[group]]") for line in block.lines) else config_file).read(path)

@@ -5,6 +5,7 @@ docs/README.md tells readers what the language of a block means; `Block.needs`, 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ PASTED = ("sh", "console")
 LANGUAGES = (*PASTED, "python", "toml", "json", "properties", "text", "sql")
 _FENCE = re.compile(r"^```(.*)$")
 _NEEDS = re.compile(r"# Needs ([\w.-]+)\b")
+_LONG = re.compile(r"# (Takes .+)")
 _NOT_HERE = re.compile(r"# Not run by the tests: (.+)")
 _FILE = re.compile(r"# ([\w.-]+\.\w+)\b")
 _EXIT_CODE = re.compile(r"# (?:.*\b)?exit code (\d+)\s*$")
@@ -47,11 +49,18 @@ class Block(NamedTuple):
         return "\n".join(self.lines) + "\n"
 
     @property
+    def has_condition(self) -> bool:
+        """Whether its first line says that it is not run everywhere."""
+        return bool(self.lines) and any(each.match(self.lines[0]) for each in (_NEEDS, _LONG, _NOT_HERE))
+
+    @property
     def why_not(self) -> str | None:
         """Why the tests don't run this block on this machine, by its first line; None if they do."""
         first = self.lines[0] if self.lines else ""
         if match := _NOT_HERE.match(first):
             return match[1]
+        if (match := _LONG.match(first)) and "TURNSTILE_ALL_BLOCKS" not in os.environ:
+            return f"{match[1]}; `make docs` does it"
         if (match := _NEEDS.match(first)) and shutil.which(match[1]) is None:
             return f"{match[1]} is not installed"
         return None
@@ -69,6 +78,8 @@ class Block(NamedTuple):
         lines = iter(self.lines)
         for line in lines:
             if self.language == "console" and not line.startswith("$ "):
+                if not found:
+                    continue
                 found[-1].shown.append(line)  # type: ignore[union-attr]
                 continue
             text = line.removeprefix("$ ") if self.language == "console" else line
@@ -118,9 +129,10 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
+    """The anchors that GitHub gives to the headings of a page, and those that it sets itself."""
     found: set[str] = set()
     for line in prose(page):
+        found |= set(re.findall(r'<a id="([^"]+)">', line))
         if heading := _HEADING.match(line):
             kept = re.sub(r"[^\w\- ]", "", heading[1].replace("`", "").lower())
             found.add(kept.replace(" ", "-"))

@@ -12,9 +12,11 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from pages import PASTED, ROOT, Block, Command
+
 from scripts.peers import jars
 
 NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -94,6 +96,7 @@ class Shell:
         self._commands += 1
         text, printed = (self._folder.parent / f"{kind}-{self._commands}" for kind in ("pasted", "printed"))
         text.write_text(command)
+        began = time.monotonic()
         self._shell.stdin.write(f". {text} < /dev/null > {printed} 2>&1; echo $?\n")
         self._shell.stdin.flush()
         try:
@@ -102,6 +105,7 @@ class Shell:
             raise PasteFailed(f"after {timeout_s} s there is no end of:\n{command}\n{printed.read_text()}") from None
         if not answer.strip().isdigit():
             raise PasteFailed(f"the shell ended at:\n{command}\n{answer}{printed.read_text()}")
+        print(f"{time.monotonic() - began:5.1f} s  {command.strip().splitlines()[0]}")  # shown of a page that fails
         return int(answer), printed.read_text()
 
     def paste(self, block: Block) -> None:
@@ -123,12 +127,12 @@ class Shell:
 
     def _run_python(self, block: Block) -> None:
         """A file with tests is run by pytest, any other by python."""
-        name = block.file or f"block_{block.line}.py"
+        name = f"block_{block.line}.py"
         (self._folder / name).write_text(block.text)
         tests = any(line.startswith("def test_") for line in block.lines)
-        if name == "conftest.py":
-            return
-        code, printed = self.run(f"python -m pytest -q -p no:cacheprovider -p no:randomly {name}" if tests else f"python {name}")
+        code, printed = self.run(
+            f"python -m pytest -q -p no:cacheprovider -p no:randomly {name}" if tests else f"python {name}"
+        )
         if code:
             raise PasteFailed(f"{block}: exit code {code}\n{printed}")
 

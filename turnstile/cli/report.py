@@ -12,6 +12,7 @@ from turnstile.cli.spark_job import (
     SparkOptions,
     check_writable,
     failing_in_one_sentence,
+    journal_folder,
     prepared_journal,
     spark_options,
     spark_session,
@@ -93,7 +94,7 @@ def _follow(journal: str, out: str, checkpoint: str | None, once: bool, on: Spar
         from turnstile.pipeline.follow import follow
 
         with spark_session(on, [journal], "following") as spark:
-            query = follow(spark, journal, out, checkpoint, once=once)
+            query = follow(spark, journal_folder(journal), out, checkpoint, once=once)
             click.echo(
                 f"following {journal}; results in {out}; Ctrl-C ends it, the next run goes on from there", err=True
             )

@@ -47,3 +47,11 @@ def test_odd_software_names_are_an_invalid_request(name: str) -> None:
     request = wire.request_types(18, 3).ApiVersionsRequest(client_software_name=name, client_software_version="1")
     response = route.function(request, call)
     assert (response.error_code, listed(response)) == (codes.INVALID_REQUEST, [])
+
+
+def test_telemetry_is_listed_while_a_client_metrics_resource_is_there() -> None:
+    supported = SupportedVersions([*ROUTES, Route.of(71, nothing), Route.of(72, nothing)])
+    image = ClusterImage()
+    assert [key for key in supported.listed(image) if key in (71, 72)] == []
+    image.client_metrics["all"] = {"metrics": "*"}
+    assert [key for key in supported.listed(image) if key in (71, 72)] == [71, 72]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storms import Storm
+from storms import Storm, busy
 
 from broker.journal.writer import JournalWriter
 
@@ -52,6 +52,14 @@ def test_audit_of_what_was_left_in_the_spool(tmp_path: Path) -> None:
     [cap] = [check for check in answer["checks"] if check["name"] == "ip_cap"]
     assert cap["verdict"] == "exceeded"
     assert cap["evidence"][0]["connections"] == ["0/0/1/3", "0/0/1/2", "0/0/1/1"]
+
+
+def test_a_data_directory_is_followed_by_its_journal(tmp_path: Path) -> None:
+    busy().write(tmp_path / "journal")
+    done = turnstile("report", str(tmp_path), "--follow", "--once", "--out", str(tmp_path / "counts"))
+    assert done.returncode == 0, done.stderr
+    shown = turnstile("followed", str(tmp_path / "counts"), "--json")
+    assert shown.returncode == 0, shown.stderr
 
 
 def test_unknown_is_exit_code_2(tmp_path: Path) -> None:

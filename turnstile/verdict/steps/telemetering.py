@@ -39,7 +39,11 @@ def telemetering(stage: Stage) -> None:
     """In the baseline it pushes as told; then half as often; then one is told that it came too early; then none is asked for."""
     first_ms, seen = stage.times.telemetry_ms, {event.api for event in stage.watch.all()}
     if ASKED not in seen:
-        stage.skipped["telemetry"] = "it did not ask for telemetry subscriptions"
+        stage.skipped["telemetry"] = (
+            "it did not ask for telemetry subscriptions"
+            if stage.start_client is not None
+            else "it did not ask for telemetry subscriptions: it connected before there was one, when telemetry is not offered"
+        )
         return
     if PUSHED not in seen and stage.start_client is None:
         stage.skipped["telemetry"] = "it asked for telemetry subscriptions before there was one, and pushes nothing yet"
