@@ -23,6 +23,8 @@ NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-pr
 NOT_LINKED = {".git", "build", "out"}
 BLOCK_TIMEOUT_S = 120
 _NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*")
+_PROGRESS = re.compile(r"\w+: .+ \(\d+ s\)$")
+"""A line that says how far a command is, which a terminal does not keep."""
 _TIDY = """
 ip link set lo up
 make() { command make --dry-run "$@" > /dev/null; }  # they take minutes: what they run has tests of its own
@@ -156,7 +158,7 @@ class Shell:
 
 def first_unlike(shown: list[str], printed: str) -> str | None:
     """The first line of `shown` that was not printed in its place, whatever its numbers; `...` stands for any lines."""
-    rest = [_likeness(line) for line in printed.splitlines() if line.strip()]
+    rest = [_likeness(line) for line in printed.splitlines() if line.strip() and not _PROGRESS.match(line)]
     gap = False
     for line in shown:
         if not line.strip():
