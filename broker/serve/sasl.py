@@ -31,6 +31,13 @@ MAX_SALT_BYTES = 1024
 _SALT_BYTES = 26
 
 
+WRONG_NONCE = "Invalid client nonce in the final client message."
+DOUBLED_NONCE = (
+    f"{WRONG_NONCE} It has the client's part twice, as librdkafka before 2.6.1 sends it; Kafka 4 refuses that, too. "
+    "Take a later librdkafka, or PLAIN."
+)
+
+
 class AuthenticationFailed(Exception):
     """The client's proof is wrong, or its token is not of the mechanism; `str()` may be sent to it."""
 
@@ -247,8 +254,9 @@ class Scram:
         """`c=binding,r=nonce,p=proof` -> `v=signature`"""
         assert self._credential is not None
         without_proof, _, proof = text.rpartition(",p=")
-        if _fields(without_proof)["r"] != self._nonce:
-            raise AuthenticationFailed("Authentication failed: the nonce is not the one that was given")
+        nonce = _fields(without_proof)["r"]
+        if nonce != self._nonce:
+            raise AuthenticationFailed(DOUBLED_NONCE if nonce.endswith(self._nonce) else WRONG_NONCE)
         said = f"{self._said},{without_proof}".encode()
         signature = hmac.digest(self._credential.stored_key, said, self._digest)
         given = base64.b64decode(proof)

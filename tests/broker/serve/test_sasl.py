@@ -181,3 +181,15 @@ def test_nothing_stored_is_the_password():
         "secret" not in str(STORED)
         and Credential.parse(STORED["alice"]["SCRAM-SHA-256"]).stored() == STORED["alice"]["SCRAM-SHA-256"]
     )
+
+
+def test_a_client_that_sends_its_nonce_twice_is_told_which_clients_do():
+    """librdkafka before 2.6.1: its own nonce, and then the whole of what the server sent."""
+    scram = mechanism_of("SCRAM-SHA-256", USERS)
+    nonce = scram.answer(b"n,,n=alice,r=mine").decode().split(",")[0].removeprefix("r=")
+    with pytest.raises(AuthenticationFailed, match=r"librdkafka before 2\.6\.1"):
+        scram.answer(f"c=biws,r=mine{nonce},p=".encode())
+    scram = mechanism_of("SCRAM-SHA-256", USERS)
+    scram.answer(b"n,,n=alice,r=mine")
+    with pytest.raises(AuthenticationFailed, match=r"Invalid client nonce in the final client message\.$"):
+        scram.answer(b"c=biws,r=another,p=")

@@ -1,0 +1,59 @@
+"""Two records produced, one after the other, by confluent-kafka, kafka-python or aiokafka: what its user sees by default."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+
+logging.basicConfig(format="%(levelname)s:%(name)s:%(message)s", level=logging.WARNING)
+WHERE = os.environ["TURNSTILE_BOOTSTRAP"]
+VALUE = b"x" * 50_000
+
+
+def confluent() -> object:
+    from confluent_kafka import Producer
+
+    told: list[object] = []
+    producer = Producer(
+        {"bootstrap.servers": WHERE, "client.id": "symptoms", "error_cb": lambda error: print("error_cb:", error)}
+    )
+    for _ in range(2):
+        producer.produce("orders", VALUE, on_delivery=lambda error, _: told.append(error))
+        if producer.flush(10):
+            return "nothing after 10 s"
+    return told[-1]
+
+
+def kafka_python() -> object:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=WHERE, client_id="symptoms")
+    for _ in range(2):
+        producer.send("orders", VALUE).get(timeout=10)
+    return None
+
+
+async def aiokafka() -> object:
+    from aiokafka import AIOKafkaProducer
+
+    producer = AIOKafkaProducer(bootstrap_servers=WHERE, client_id="symptoms")
+    try:
+        await producer.start()
+        for _ in range(2):
+            await asyncio.wait_for(producer.send_and_wait("orders", VALUE), 10)
+    finally:
+        await asyncio.wait_for(producer.stop(), 5)
+    return None
+
+
+began = time.monotonic()
+name = sys.argv[1]
+try:
+    result = (
+        asyncio.run(aiokafka()) if name == "aiokafka" else confluent() if name == "confluent-kafka" else kafka_python()
+    )
+except Exception as error:
+    result = f"{type(error).__name__}: {error}"
+print(f"returned after {time.monotonic() - began:.1f} s: {result}", flush=True)
+os._exit(0)
