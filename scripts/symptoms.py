@@ -94,6 +94,10 @@ SITUATIONS: dict[str, Situation] = {
 }
 
 
+_TRACEBACK = re.compile(r"\s|$|Traceback|Exception ignored|\w+Error: ")
+"""Lines of a traceback, which name files of this machine; and empty ones."""
+
+
 def said(command: list[str], situation: Situation) -> Said:
     """Runs a client in a situation, on a cluster of its own."""
     with turnstile.Cluster(topics={"orders": 1}, shards=2) as cluster, situation(cluster):
@@ -110,14 +114,15 @@ def said(command: list[str], situation: Situation) -> Said:
         except subprocess.TimeoutExpired:
             program.kill()
             printed, _ = program.communicate()
-    lines = [_without_what_differs(line) for line in printed.splitlines() if line.strip()]
+    lines = [_without_what_differs(line) for line in printed.splitlines() if not _TRACEBACK.match(line)]
     returned = next((line for line in lines if line.startswith("returned after")), f"nothing after {TIMEOUT_S} s")
     return Said(Counter(line for line in lines if line != returned), returned)
 
 
 def _without_what_differs(line: str) -> str:
     """A line without times, ports and numbers of connections."""
-    line = re.sub(r"127\.0\.0\.1(:|, |@)\d+|localhost:\d+", "BROKER", line)
+    line = re.sub(r"'?127\.0\.0\.1'?(:|, |@)\d+|localhost:\d+", "BROKER", line)
+    line = re.sub(r"BROKER<-\d+", "BROKER", line)
     line = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\dZ]*", "TIME", line)
     line = re.sub(r"%(\d)\|\d+\.\d+\|", r"%\1|TIME|", line)
     return re.sub(r"0x[0-9a-f]+|\b\d+ms\b|[0-9a-f]{8}-[0-9a-f-]{27}", "#", line.strip())
