@@ -2,7 +2,7 @@
 
 import {say} from "./dom.js";
 
-// Where the page was opened as http://user:token@host, a relative path would be refused by fetch.
+// Where the page was opened with user:token@ before the host, a relative path would be refused by fetch.
 const at = path => location.origin + path;
 
 export async function ask(path) {
