@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Points of one curve as they go to another shard: the first is where to count from, and is not counted itself."""
+    """Points of one curve as they go to another shard; where none of it is known, they are counted from the first on."""
 
     place: Place
     shard: int
@@ -142,10 +142,10 @@ class History:
         """The points of the own curve of a key from that number on."""
         curve = self._own.get(place)
         if curve is not None:
-            base, *points = curve.points
-            later = [point for point in points if point.number >= number]
-            if later:
-                yield Row(place, self._me, curve.began_ms, [base, *later])
+            known = sum(point.number < number for point in curve.points[1:])
+            points = curve.points[known:]
+            if len(points) > 1:
+                yield Row(place, self._me, curve.began_ms, points)
 
     def whole(self, place: Place) -> Iterator[Row]:
         """All points of a key, whichever shards they are of: for a shard that knows none."""
@@ -163,10 +163,10 @@ class History:
         name = row.shard, row.began_ms
         curves = self._others.setdefault(row.place, {})
         curve = curves.get(name)
-        if curve is None or curve.points[-1].number < row.points[0].number:
+        if curve is None:
             curve = curves[name] = Curve(row.began_ms, [row.points[0]])
         told = []
-        for point in row.points[1:]:
+        for point in row.points:
             last = curve.points[-1]
             if point.number > last.number:
                 told.append(Recorded(row.place, point.at_ms, point.total - last.total))

@@ -10,10 +10,14 @@ from scripts.bench.machine import Server
 
 
 class Finding(NamedTuple):
-    """What an attack itself has measured, as one phrase, and whether that is within its bound."""
+    """What an attack itself has measured, as one phrase, and whether that is within its bound.
+
+    `judges_waits`: whether the waits of others are judged, too; not where the attack stops shards.
+    """
 
     text: str
     met: bool
+    judges_waits: bool = True
 
 
 def nothing(server: Server) -> None:
