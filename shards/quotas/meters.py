@@ -57,14 +57,12 @@ class SensorCounts(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The answer to a charge that was decided here, and the units of it that stay recorded."""
+    """The answer to a charge that was decided here, and what its sensor recorded of it, in its own units: nothing, the charge,
+    or that and its being taken back."""
 
     accepted: bool
     throttle_ms: int
-    recorded: float
-
-
-_NOTHING_KEPT: Final = Decision(True, 0, 0)
+    recorded: tuple[float, ...]
 
 
 class Meters:
@@ -172,7 +170,7 @@ class Meters:
         """Records `amount` in the sensor here, and answers by Kafka's arithmetic; a negative one takes back."""
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
-            return _NOTHING_KEPT._replace(recorded=amount)
+            return Decision(True, 0, (amount,))
         manager = self._managers[kind]
         charged: Charged
         if kind == MUTATION:
@@ -189,8 +187,10 @@ class Meters:
             if key in manager.sensors:
                 average = self._throttles.setdefault((kind, *key), Average(manager.window))
                 average.record(throttle_ms, now_ms=now_ms)
-        is_kept = accepted and not (kind == FETCH and throttle_ms)
-        return Decision(accepted, throttle_ms, manager.units(amount) if is_kept else 0)
+        if not accepted:
+            return Decision(False, throttle_ms, ())
+        units = manager.units(amount)
+        return Decision(True, throttle_ms, (units, -units) if kind == FETCH and throttle_ms else (units,))
 
     def insert(self, place: Place, amount: float, *, at_ms: int, now_ms: int) -> None:
         """Counts what another shard recorded under a key."""

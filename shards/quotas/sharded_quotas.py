@@ -157,10 +157,11 @@ class ShardedQuotas(Meters):
         now_ms = self._now_ms()
         accepted, throttle_ms, recorded = self.decide(kind, user, client_id, amount, strict=strict, now_ms=now_ms)
         home, limit, place = self._metered(kind, user, client_id)
-        if recorded and limit is not None and self._peers and self.is_kept(place):
-            untold = self._history.record(place, recorded, now_ms=now_ms)
-            if home != self._me or untold >= limit * self.window_s[kind] / UNTOLD_SHARE:
-                self.publications.publish(place, now_ms=now_ms)
+        if limit is not None and self._peers and self.is_kept(place):
+            for units in recorded:
+                untold = self._history.record(place, units, now_ms=now_ms)
+                if home != self._me or untold >= limit * self.window_s[kind] / UNTOLD_SHARE:
+                    self.publications.publish(place, now_ms=now_ms)
         return RecordedCharge(accepted, throttle_ms, now_ms, home != self._me)
 
     def _charge_there(self, home: int, charge: _Charge) -> Deferred[RecordedCharge]:

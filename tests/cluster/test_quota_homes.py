@@ -14,10 +14,11 @@ from typing import NamedTuple
 import pytest
 from batches import batch
 from harness import connect, running, until
-from raw import answer, produce, produced
+from raw import answer, create_topics, created, fetch, produce, produced, request
 
 from broker.journal.reader import events
-from shards.limits.client_quota_managers import PRODUCE
+from shards.limits.bucket import TokenBucket
+from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.rate import Rate, Window
 from shards.tokens.homes import home_of
 
@@ -212,3 +213,86 @@ def test_all_clients_of_a_broker_stay_within_the_bound_while_homes_stop_and_die(
         assert most_unthrottled(rows) <= 3 * MOST_IN_A_WINDOW, "one more window for each shard"
         total = sum(row["bytes"] for row in rows)
         assert total <= QUOTA * (took_s + SAMPLES) * 1.5 + len(clients) * 9_100 * 3
+
+
+@pytest.mark.timed
+def test_a_stopped_homes_stand_in_withholds_fetches_beyond_the_quota(tmp_path):
+    with running(tmp_path / "d", *OPTIONS, *PATIENT) as cluster, ExitStack() as stack:
+        sock = connect_to(cluster, stack, shard=0)
+        sock.sendall(produce("filler", "t", 0, batch(b"x" * 60_000)))
+        assert produced(answer(sock)).error == 0
+        name = client_of(home=1, kind=FETCH)
+        limit(cluster, name, consumer_byte_rate=QUOTA)
+        client = Client(sock, fetch(name, "t"), lambda it: int.from_bytes(it[4:8], "big"))
+        client.run(0.5)
+        home = cluster.shard_pid(1)
+        os.kill(home, signal.SIGSTOP)
+        try:
+            client.run(4)
+        finally:
+            os.kill(home, signal.SIGCONT)
+        client.run(2)
+        assert max(each.waited_s for each in client.answers) < LONGEST_WAIT_S
+        rows = charged(cluster, name, len(client.answers))
+        assert {row.get("reason") for row in rows} == {None, "stand_in"}
+        meter, expected = Rate(WINDOW), []
+        for row in rows:
+            at_ms, size = row["mono_ns"] // 1_000_000, row["bytes"]
+            expected.append(meter.charge(size, QUOTA, now_ms=at_ms))
+            if expected[-1]:
+                meter.record(-size, now_ms=at_ms)
+        assert [each.throttle_ms for each in client.answers] == expected
+        assert any(row.get("reason") and row.get("throttle_ms") for row in rows)
+        assert most_unthrottled(rows) <= MOST_IN_A_WINDOW
+
+
+@pytest.mark.timed
+def test_a_killed_homes_stand_in_throttles_request_time(tmp_path):
+    """`turnstile.request.cost` makes each request worth 100 ms of a quota of 5 %; a delay is a window at most."""
+    cost = ("--set", "turnstile.request.cost=ApiVersions=100ms")
+    with running(tmp_path / "d", *OPTIONS, *cost) as cluster, ExitStack() as stack:
+        name = client_of(home=1, kind=REQUEST)
+        limit(cluster, name, request_percentage=5)
+        client = Client(
+            connect_to(cluster, stack, shard=0), request(18, 2, name, b""), lambda it: int.from_bytes(it[-4:], "big")
+        )
+        for _ in range(4):
+            client.ask()
+            kill(cluster, 1)
+            client.ask()
+        client.run(2)
+        assert max(each.waited_s for each in client.answers) < LONGEST_WAIT_S
+        assert [each.throttle_ms for each in client.answers[1:]] == [1000] * (len(client.answers) - 1)
+        rows = charged(cluster, name, sum(each.throttle_ms > 0 for each in client.answers))
+        assert "stand_in" in {row.get("reason") for row in rows}
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "permissive"])
+def test_a_stopped_homes_stand_in_limits_mutations(tmp_path, strict):
+    with running(tmp_path / "d", *OPTIONS, *PATIENT) as cluster, ExitStack() as stack:
+        name = client_of(home=1, kind=MUTATION)
+        limit(cluster, name, controller_mutation_rate=2)  # a burst of 6
+        sock = connect_to(cluster, stack, shard=0)
+        home = cluster.shard_pid(1)
+
+        def create(topic, partitions):
+            began_s = time.monotonic()
+            sock.sendall(create_topics(name, {topic: partitions}, strict=strict, validate_only=True))
+            told = created(answer(sock), strict=strict)
+            return told.errors[topic], told.throttle_ms, time.monotonic() - began_s
+
+        assert create("first", 5)[:2] == (0, 0)
+        os.kill(home, signal.SIGSTOP)
+        try:
+            error, throttle_ms, waited_s = create("second", 4)
+            assert error == 0 and waited_s < LONGEST_WAIT_S
+            assert strict or 500 < throttle_ms <= 1500, "three tokens too many, at two a second, and time has passed"
+        finally:
+            os.kill(home, signal.SIGCONT)
+        until(lambda: cluster.get("/healthz")["status"] == "ok", what="the home is back")
+        bucket = TokenBucket(WINDOW)
+        for row in charged(cluster, name, 2):
+            bucket.charge(row["bytes"], 2, now_ms=row["mono_ns"] // 1_000_000)
+        error, throttle_ms, _ = create("third", 4)
+        assert (error, throttle_ms > 0) == ((0, True) if not strict else (error, error == 89)), "the home knows of both"

@@ -75,17 +75,17 @@ class Created(NamedTuple):
     errors: dict[str, int]
 
 
-def create_topics(client_id: str, topics: dict[str, int], *, strict: bool) -> bytes:
+def create_topics(client_id: str, topics: dict[str, int], *, strict: bool, validate_only: bool = False) -> bytes:
     """CreateTopics 6, the first to refuse, or 4, which throttles only: partitions of each topic."""
     if not strict:
         each = (string(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items())
-        body = struct.pack(">i", len(topics)) + b"".join(each) + struct.pack(">i?", 30_000, False)
+        body = struct.pack(">i", len(topics)) + b"".join(each) + struct.pack(">i?", 30_000, validate_only)
         return request(19, 4, client_id, body)
     compact = (
         bytes([len(name) + 1]) + name.encode() + struct.pack(">ih", count, 1) + b"\1\1\0"
         for name, count in topics.items()
     )
-    body = bytes([len(topics) + 1]) + b"".join(compact) + struct.pack(">i?", 30_000, False) + b"\0"
+    body = bytes([len(topics) + 1]) + b"".join(compact) + struct.pack(">i?", 30_000, validate_only) + b"\0"
     return request(19, 6, client_id, body, flexible=True)
 
 

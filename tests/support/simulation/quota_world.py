@@ -70,7 +70,7 @@ class SimulatedShard:
         decision = self._decide(kind, user, client_id, amount, strict=strict, now_ms=now_ms)
         _, limit, place = self.meters._metered(kind, user, client_id)
         self.world.oracle.decided(
-            self.process, place, decision.recorded, limit, passed=decision.accepted and not decision.throttle_ms
+            self.process, place, sum(decision.recorded), limit, passed=decision.accepted and not decision.throttle_ms
         )
         return decision
 
