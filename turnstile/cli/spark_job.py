@@ -155,12 +155,27 @@ def write_files(files: Mapping[str, bytes], folder: str, spark: SparkSession | N
 
 def _write(content: bytes, place: str, spark: SparkSession | None) -> None:
     if not is_uri(place):
-        local_path(place).write_bytes(content)
+        _write_whole(content, local_path(place).resolve())
         return
     from turnstile.pipeline.hadoop_files import HadoopFiles
 
     assert spark is not None  # who is given a URI begins one
     HadoopFiles(spark).write(place, content)
+
+
+def _write_whole(content: bytes, path: Path) -> None:
+    """The file has all of it, or is as it was: also where the disk is full or this process is killed in the middle."""
+    if path.exists() and not path.is_file():  # a terminal, a pipe
+        path.write_bytes(content)
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_bytes(content)
+        os.replace(aside, path)
+    except PermissionError:  # of the folder, perhaps not of the file
+        path.write_bytes(content)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 class PreparedJournal(NamedTuple):

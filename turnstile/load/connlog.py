@@ -10,11 +10,17 @@ import csv
 from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
+from math import isfinite
 from pathlib import Path
+from typing import TextIO
 
 from turnstile.load.sources import Sources
 from turnstile.load.spec import ClientGroup, LoadScenario, RecordedConnection, SpecInvalid
 
+LONGEST = 1 << 20
+"""Characters of a line: far more than a log has."""
+TOO_LONG = "(too long)\n"
 _ZEEK_FIELDS = ("ts", "id.orig_h", "duration")
 
 
@@ -50,16 +56,27 @@ def _read(path: Path) -> tuple[list[tuple[float, float, str]], int]:
     rows, bad = [], 0
     try:
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
-            first = file.readline()
-            file.seek(0)
-            for row in _zeek(file, path) if first.startswith("#separator") else _csv(file, path):
-                if row is None:
+            lines = _lines(file)
+            first = next(lines, "")
+            lines = chain([first], lines)
+            for row in _zeek(lines, path) if first.startswith("#separator") else _csv(lines, path):
+                if row is None or not all(map(isfinite, row[:2])):
                     bad += 1
                 else:
                     rows.append(row)
     except OSError as error:
         raise SpecInvalid(f"{path} can't be read: {error.strerror}.") from None
     return rows, bad
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Its lines; one that is too long for a log is TOO_LONG instead, whatever else is in it, and never in memory as a whole."""
+    while line := file.readline(LONGEST):
+        if len(line) == LONGEST and not line.endswith("\n"):
+            while (rest := file.readline(LONGEST)) and not rest.endswith("\n"):
+                pass
+            line = TOO_LONG
+        yield line
 
 
 def _zeek(lines: Iterator[str], path: Path) -> Iterator[tuple[float, float, str] | None]:
@@ -81,9 +98,20 @@ def _zeek(lines: Iterator[str], path: Path) -> Iterator[tuple[float, float, str]
 
 def _csv(lines: Iterator[str], path: Path) -> Iterator[tuple[float, float, str] | None]:
     reader = csv.DictReader(lines)
-    if not {"opened_at", "closed_at", "ip"} <= set(reader.fieldnames or ()):
+    try:
+        names = set(reader.fieldnames or ())
+    except csv.Error:
+        names = set()
+    if not {"opened_at", "closed_at", "ip"} <= names:
         raise SpecInvalid(f"{path} is neither a Zeek conn.log nor a CSV with opened_at, closed_at and ip.")
-    for row in reader:
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # a field of more than 131,072 characters, as after a quote that nothing ends
+            yield None
+            continue
         try:
             opened = _seconds(row["opened_at"])
             closed = _seconds(row["closed_at"]) if row["closed_at"] else opened

@@ -46,6 +46,8 @@ def read(path: Path) -> LoadScenario:
         return build(document, path.stem)
     except (tomllib.TOMLDecodeError, SpecInvalid, UnicodeDecodeError, OSError) as wrong:
         raise SpecInvalid(f"{path}: {wrong}") from None
+    except RecursionError:
+        raise SpecInvalid(f"{path}: it is nested too deeply.") from None
 
 
 def build(document: dict[str, Any], name: str) -> LoadScenario:

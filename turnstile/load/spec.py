@@ -68,10 +68,14 @@ class ClientGroup:
         for name in ("clients", "concurrency"):
             _require(getattr(self, name) >= 1, self, name, "must be at least 1")
         for name in ("start_s", "hold_s", "backoff_s", "backoff_max_s", "pause_s"):
-            _require(getattr(self, name) >= 0, self, name, "can't be negative")
+            value = getattr(self, name)
+            _require(value >= 0, self, name, "must be a number of at least 0")
+            _require(math.isfinite(value) or name == "hold_s", self, name, "can't be endless")
         for name in ("rate", "duration_s"):
             value = getattr(self, name)
-            _require(value is None or value > 0, self, name, "must be more than 0")
+            _require(
+                value is None or 0 < value < math.inf, self, name, "must be a number of more than 0, and not endless"
+            )
         endless = self.reconnect or self.repeat
         _require(self.duration_s is not None or not endless, self, "duration_s", "is needed with reconnect or repeat")
 

@@ -26,7 +26,7 @@ def test_a_group_by_rate_has_as_many_clients_as_fit_its_duration():
         ({"group": [{"clients": "five"}]}, "clients can't be 'five'"),
         ({"group": [{"clients": 2.5}]}, "clients can't be 2.5"),
         ({"group": [{"reconnect": True}]}, "duration_s is needed"),
-        ({"group": [{"hold_s": -1}]}, "hold_s can't be negative"),
+        ({"group": [{"hold_s": -1}]}, "hold_s must be a number of at least 0"),
         ({"group": [{"sources": "127.0.0.0/99"}]}, "127.0.0.0/99"),
         ({"group": {"clients": 5}}, r"\[\[group\]\]"),
         ({"group": [{}], "probe": "ping"}, "probe must be one of"),

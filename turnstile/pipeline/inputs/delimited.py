@@ -15,6 +15,8 @@ from turnstile.pipeline.inputs.connections import COLUMNS, conclude, file_places
 
 DURATIONS = {"duration_s": 1, "duration_ms": 1000}
 NAMES = (*COLUMNS, *DURATIONS, "server_port")
+NAMED, LONGEST_NAME = 20, 40
+"""Of a file's columns, in a sentence."""
 
 
 def parse(tables: Sequence[DataFrame], columns: Mapping[str, str], *, port: int | None = None) -> DataFrame:
@@ -28,12 +30,12 @@ def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> Dat
         raise PipelineError(f"--columns maps to {unknown[0]!r}; it can be one of {', '.join(NAMES)}.")
     for name, column in columns.items():
         if column not in rows.columns:
-            raise PipelineError(f"There is no column {column!r} for {name}; there are: {', '.join(rows.columns)}.")
+            raise PipelineError(f"There is no column {column!r} for {name}; there are: {_listed(rows.columns)}.")
     given = {name: columns.get(name, name) for name in NAMES if columns.get(name, name) in rows.columns}
     for name in ("ip", "opened_at"):
         if name not in given:
             raise PipelineError(
-                f"No column gives {name}; say which does with --columns {name}=..., out of: {', '.join(rows.columns)}."
+                f"No column gives {name}; say which does with --columns {name}=..., out of: {_listed(rows.columns)}."
             )
 
     if port is not None and "server_port" not in given:
@@ -64,6 +66,12 @@ def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> Dat
         *file_places(), raw.alias("raw"), bad.alias("bad"),
     )  # fmt: skip
     return conclude(only_port(parsed, port))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first NAMED of them, each not longer than a column's name is."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(name[:LONGEST_NAME] for name in names[:NAMED]) + more
 
 
 def _time(rows: DataFrame, name: str) -> Column:
