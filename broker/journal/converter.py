@@ -10,12 +10,14 @@ spool, from which a job makes the parts where the libraries are installed.
 Invariants
   C1  an event is in a segment or in a part of the same stem, at every instant; readers take one of the two
   C2  parts, or segments that stay segments, take at most keep_bytes (and one file); the oldest go first
+  C3  a part whose converter was killed in the middle of it is made again, and what there is of it goes
 """
 
 import contextlib
 import os
 import select
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +28,8 @@ from broker.journal.schema import COLUMNS
 DEFAULT_KEEP_BYTES = 2 << 30
 PERIOD_S = 0.25
 NICENESS = 19
+_ASIDE = ".aside"
+_UNFINISHED_S = 60.0
 RISING = ("ts", "mono_ns", "seq", "conn")
 """Columns whose values differ from row to row by little: deltas are both smaller and faster than a dictionary."""
 
@@ -81,6 +85,7 @@ def finish(folder: Path, *, keep_bytes: int | None = None) -> int:
     if not spool.spool_folder(folder).is_dir():
         return 0
     spool.finish_abandoned(folder)
+    delete_unfinished(folder, now_s=time.time())
     events = 0
     for path in sorted(spool.spool_folder(folder).glob(f"*{spool.DONE}"), key=_age):
         events += convert(path, folder)
@@ -96,7 +101,7 @@ def convert(path: Path, folder: Path) -> int:
 
     from broker.journal.spool_columns import read_segment
 
-    aside = folder / f".{path.stem}.{os.getpid()}.aside"
+    aside = folder / f".{path.stem}.{os.getpid()}{_ASIDE}"
     try:
         table = read_segment(path)
         if table.num_rows:
@@ -120,6 +125,19 @@ def convert(path: Path, folder: Path) -> int:
     finally:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
+
+
+def delete_unfinished(folder: Path, *, now_s: float) -> int:
+    """Delete the files of parts whose converter was killed before it gave them their name; returns how many went. `now_s`: Unix
+    time. One that was written a moment ago stays: its process may be of another container, where this one sees no pid."""
+    deleted = 0
+    for path in folder.glob(f".*{_ASIDE}"):
+        pid = path.name.split(".")[-2]
+        with contextlib.suppress(OSError):  # else it has got its name meanwhile
+            if now_s - path.stat().st_mtime > _UNFINISHED_S and not Path("/proc", pid).exists():
+                path.unlink()
+                deleted += 1
+    return deleted
 
 
 def delete_oldest(folder: Path, keep_bytes: int, suffix: str = spool.PART) -> int:

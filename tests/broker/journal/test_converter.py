@@ -1,7 +1,11 @@
 """The converter: every segment becomes one part, also when a writer or a converter dies."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet
@@ -130,3 +134,32 @@ def test_without_the_libraries_the_spool_stays_and_the_oldest_segments_go(
     assert list(tmp_path.glob("*.parquet")) == []
     monkeypatch.undo()
     assert converter.finish(tmp_path) == 200
+
+
+def test_a_converter_that_is_killed_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
+    """It is stopped by itself where a part is written and has no name yet."""
+    write(tmp_path, 1000)
+    code = f"""
+import os, signal
+from pathlib import Path
+from broker.journal import converter
+os.rename = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+converter.convert(next(Path({str(spool.spool_folder(tmp_path))!r}).iterdir()), Path({str(tmp_path)!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    (unfinished,) = tmp_path.glob(".*")
+    assert converter.finish(tmp_path) == 1000
+    assert unfinished.exists(), "written a moment ago"
+    long_ago_s = time.time() - 3600
+    os.utime(unfinished, (long_ago_s, long_ago_s))
+    converter.finish(tmp_path)
+    assert not unfinished.exists()
+    assert seqs(tmp_path) == list(range(1000))
+
+
+def test_a_part_that_a_living_converter_writes_stays(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    mine = tmp_path / f".b0-s0-e000001-000000000000.{os.getpid()}.aside"
+    mine.touch()
+    assert converter.delete_unfinished(tmp_path, now_s=time.time() + 3600) == 0
+    assert mine.exists()
