@@ -130,10 +130,16 @@ def _account(cluster: Cluster) -> str:
     if len(refusals.by_ip) > _ADDRESSES:
         lines.append(f"refused {len(refusals.by_ip) - _ADDRESSES} addresses more: see Cluster.refusals()")
     for name, each in throttled.items():
-        lines.append(f"throttled by {name}: {count(each.requests)} requests, {duration(each.throttle_ms)} in all")
+        lines.append(f"throttled by {name}: {_requests(each.requests)}, {duration(each.throttle_ms)} in all")
     lines += [_throttled(live, row) for row in live["throttled"]]
     lines += [f"journal: {line}" for line in journal_lines(live["journal"])]
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])
+
+
+def _requests(number: int) -> str:
+    from turnstile.quantities import count
+
+    return f"{count(number)} request" + ("" if number == 1 else "s")
 
 
 def _caps(live: Mapping[str, Any], ip: str) -> str:
@@ -142,7 +148,7 @@ def _caps(live: Mapping[str, Any], ip: str) -> str:
 
     uses = [use for row in live["top_refused"] if row["ip"] == ip for use in row["uses"]]
     told = [
-        f"{use_text(use)} open{_on(live, use)}, cap of {use['by']}" for use in uses if use["used"] or len(uses) == 1
+        f"{use_text(use)} open now{_on(live, use)}, cap of {use['by']}" for use in uses if use["used"] or len(uses) == 1
     ]
     return "".join(f"; {each}" for each in told)
 

@@ -15,8 +15,8 @@ import trio
 
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
+from broker.admin.quota_clients import quota_clients
 from broker.admin.sampler import Member, Sample, Sampler
-from broker.admin.throttled import throttled_clients
 from broker.admin.uses import Use, connection_uses, fullest_first, in_use, rate_uses
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
@@ -73,6 +73,7 @@ class LiveView:
         brokers = self._coordinator.state.brokers
         capped = connection_uses(self._images, brokers, pools, used)
         rates = self._rate_uses(asked["describe_gauges"])
+        clients = quota_clients(asked["describe_gauges"], self._images, SHOWN)
         return {
             "at": time.time(),
             "uptime_s": round(time.monotonic() - self._started_s, 1),
@@ -95,7 +96,8 @@ class LiveView:
                 "others_refused": sum(n for _, n, *_ in refused[SHOWN:]),
                 "more": any(len(told) >= KEPT for told in asked["describe_refusals"].values()),
             },
-            "throttled": throttled_clients(asked["describe_gauges"], self._images, SHOWN),
+            "throttled": clients.throttled,
+            "within_quota": clients.others,
             "limits": self._settings.limits(),
         }  # fmt: skip
 

@@ -35,6 +35,10 @@ LIVE = {
         {"broker": 2, "user": "", "client_id": "batch", "quota": "request_percentage", "throttle_ms": 20.0, "value": 50.0,
          "limit": None},
     ],
+    "within_quota": [
+        {"broker": 1, "user": "bob", "client_id": "", "quota": "consumer_byte_rate", "throttle_ms": 0.0, "value": 85_000.0,
+         "limit": 100_000.0},
+    ],
     "top_refused": [
         {"ip": "2001:db8:ffff:ffff::1", "count": 9, "error": 0, "open": 60, "reasons": {"ip_cap": 8, "ip_rate": 1},
          "uses": [{"broker": broker, "what": "connections", "of": "ip:2001:db8:ffff:ffff::1", "used": used, "limit": 50,

@@ -134,7 +134,7 @@ def test_its_fixture_fails(clients):
     assert len(sections) == 2, done.stdout
     for section, refused in zip(sections, (2, 3), strict=True):  # pytest shows the fixture's first
         assert "2 connections admitted" in section and f"refused 127.1.0.1: ip_cap {refused}; " in section
-        assert re.search(r"[0-2] of 2 \(\d+ %\) open, cap of kafka_connections_max_per_ip", section), section
+        assert re.search(r"[0-2] of 2 \(\d+ %\) open now, cap of kafka_connections_max_per_ip", section), section
 
 
 def test_a_failure_puts_what_a_throttled_client_used_beside_its_quota(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_fails(turnstile):
         r"^throttled client app on broker \d: producer_byte_rate (.*), delayed by (.*) on average", done.stdout, re.M
     )
     assert told and re.fullmatch(r"1\.\d+ kB/s of 1 kB/s \(\d+ %\)", told[1]), done.stdout
-    assert re.search(r"^throttled by producer_byte_rate: 1 requests, [\d.]+ (s|ms) in all", done.stdout, re.M)
+    assert re.search(r"^throttled by producer_byte_rate: 1 request, [\d.]+ (s|ms) in all", done.stdout, re.M)
 
 
 WRONG = """

@@ -71,12 +71,12 @@ def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
     """Beside each other where there is room; on a low screen short, and without those that are empty."""
     rows, width = _FEW if low else _ROWS, console.width
     uses, addresses = _uses(live, width, rows), _addresses(live, width, rows)
-    throttled, refusals = _throttled(live, width, rows), _refusals(live, rows)
+    clients, refusals = _clients(live, width, rows), _refusals(live, rows)
     if not low:
-        return packed([uses, addresses, throttled, refusals], console)
-    for each in (uses, addresses, throttled, refusals):
+        return packed([uses, addresses, clients, refusals], console)
+    for each in (uses, addresses, clients, refusals):
         each.box = None  # no line below the headings
-    filled = ((uses, "uses"), (addresses, "top_refused"), (throttled, "throttled"), (refusals, "top_refused"))
+    filled = ((uses, "uses"), (addresses, "top_refused"), (clients, "throttled"), (refusals, "top_refused"))
     return packed([table for table, rows_of in filled if live[rows_of]], console)
 
 
@@ -182,18 +182,20 @@ def _open_of(row: dict[str, Any]) -> Text:
     return Text(f"{use_text(fullest)}{where}", style=_STYLES[level(fullest["used"], fullest["limit"])])
 
 
-def _throttled(live: dict[str, Any], width: int, rows: int) -> Table:
+def _clients(live: dict[str, Any], width: int, rows: int) -> Table:
     several = live["brokers"] > 1
     columns = [("broker", "")] * several + [("client", ""), ("quota", ""), ("used", ""), ("delay", "r")]
-    shown = table("throttled clients", *columns)
+    shown = table("clients with a quota, throttled ones first", *columns)
     room = min(_CLIENT, max(16, width - _BESIDE_CLIENT))
-    for row in live["throttled"][:rows]:
+    clients = [*live["throttled"], *live["within_quota"]]
+    for row in clients[:rows]:
         client = printable(client_text(row["user"], row["client_id"]))
         client = client if len(client) <= room else f"{client[: room - 2]}.."
         used = Text(use_text(row), style=_STYLES[level(row["value"], row["limit"])] if row["limit"] else "")
-        cells = (Text(client), _SHORT.get(row["quota"], row["quota"]), used, duration(row["throttle_ms"]))
+        delay = duration(row["throttle_ms"]) if row["throttle_ms"] else "-"
+        cells = (Text(client), _SHORT.get(row["quota"], row["quota"]), used, delay)
         shown.add_row(*[str(row["broker"])] * several, *cells)
-    if not live["throttled"]:
+    if not clients:
         shown.add_row(*[""] * several, Text("none", style="dim"), "", "", "")
     return shown
 

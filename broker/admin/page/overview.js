@@ -96,12 +96,13 @@ function openOf(live, row) {
 
 const WORDS = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
 const clientText = row => [row.user && "user " + row.user, row.client_id && "client " + row.client_id].filter(Boolean).join(" ") || "any";
-export function drawThrottled(live, series) {
-  const rows = live.throttled, total = sum(Object.values(live.totals.throttled).map(each => each.requests));
-  if (!rows.length) return show("throttled", empty(total ? `No client is throttled now; ${count(total)} requests were, in all.` : "No client has been throttled."));
-  show("throttled", table([["client", ""], ["quota", "h k"], ["", "b s"], ["used", "n t"], ["delay", "n"]], rows.map(row => [
+export function drawClients(live, series) {
+  const rows = [...live.throttled, ...live.within_quota], total = sum(Object.values(live.totals.throttled).map(each => each.requests));
+  const told = `${count(throttledOf(series.at(-1) || {throttled: {}}))} requests/s are throttled, ${count(total)} since the start`;
+  if (!rows.length) return show("clients", empty(total ? `No client uses a quota now; ${count(total)} requests were throttled since the start.` : "No client has been throttled, and none uses a quota now."));
+  show("clients", table([["client", ""], ["quota", "h k"], ["", "b s"], ["used", "n t"], ["delay", "n"]], rows.map(row => [
     el("span", {class: "mono"}, clientText(row), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, row)) : null),
     el("span", {title: row.quota}, WORDS[row.quota]), row.limit === null ? "" : useBar(row.value, row.limit),
-    useText(row.value, row.limit, QUOTAS[row.quota]), duration(row.throttle_ms)])),
-    el("div", {class: "rest"}, `${count(throttledOf(series.at(-1) || {throttled: {}}))} requests/s are throttled, ${count(total)} since the start`));
+    useText(row.value, row.limit, QUOTAS[row.quota]), row.throttle_ms ? duration(row.throttle_ms) : "–"])),
+    el("div", {class: "rest"}, told));
 }

@@ -300,10 +300,13 @@ async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(ap
         ["kafka_server_quota_byte_rate", alice, 100.0],
         ["kafka_server_quota_throttle_time", alice, 250.0 + member[1]],
         ["kafka_server_quota_throttle_time", idle, float("nan")],
+        ["kafka_server_quota_byte_rate", idle, 40.0 * member[0]],
         ["kafka_server_produce_queue_size", {}, 3],
     ]
     api.admin.counters[0, 0].throttled("producer_byte_rate", 250)
-    await api.put("/v1/quotas", {"alter": [{"entity": {"user": "alice"}, "set": {"producer_byte_rate": 150}}]})
+    quotas = [{"entity": {"user": "alice"}, "set": {"producer_byte_rate": 150}}]
+    quotas.append({"entity": {"client-id": None}, "set": {"consumer_byte_rate": 50}})
+    await api.put("/v1/quotas", {"alter": quotas})
     await api.put("/v1/cluster_config?broker=1", {"upsert": {"max.connections": 7}})
     live = await api.get("/v1/live")
     row = {"user": "alice", "client_id": "", "quota": "producer_byte_rate", "limit": 150.0}
@@ -311,6 +314,10 @@ async def test_live_tells_who_is_throttled_and_what_brokers_have_of_their_own(ap
         {"broker": 0, **row, "throttle_ms": 251.0, "value": 200.0},
         {"broker": 1, **row, "throttle_ms": 250.0, "value": 100.0},
     ]
+    assert live["within_quota"] == [
+        {"broker": 1, "user": "", "client_id": "idle", "quota": "consumer_byte_rate", "limit": 50.0, "throttle_ms": 0.0,
+         "value": 40.0},
+    ]  # fmt: skip
     assert live["totals"]["throttled"]["producer_byte_rate"]["requests"] == 1
     own = [(row["broker"], row["value"]) for row in live["limits"] if row["name"] == "max.connections" and row["set"]]
     assert own == [(1, 7)]

@@ -44,7 +44,7 @@ const setQuota = value => fill(document.querySelector("#quotas form"), "user=ali
 THEN = """
 <script>
 setTimeout(async () => {
-  await until(() => document.querySelector("#throttled table"));
+  await until(() => document.querySelector("#clients table"));
   const text = document.body.innerText;
   %s
   const told = JSON.stringify({puts, said, text, seen});

@@ -35,6 +35,10 @@ def test_each_use_stands_beside_the_limit_of_its_broker():
     text = drawn(LIVE, 80)
     assert "user \\x1b[31malice client app" in drawn(LIVE, 120)
     assert "112 kB/s of 100 kB/s (111 %)" in text and "50 of 50 (100 %) on broker 0" in text
+    assert any(
+        line.split() == ["1", "user", "bob", "fetch", "85", "kB/s", "of", "100", "kB/s", "(85", "%)", "-"]
+        for line in text.splitlines()
+    )
     assert "62 others" in text and "1,234" in text
     assert "max.connections" in drawn(LIVE, 120).partition("refused by")[0], "a wide screen says what sets a limit"
 
@@ -51,7 +55,7 @@ def test_a_low_screen_has_all_that_happens_in_its_first_lines():
     text = drawn(LIVE, 80, height=24, keys="q: end").splitlines()[:26]
     assert any("q: end" in line for line in text) and any("user \\x1b" in line for line in text)
     idle = {**LIVE, "top_refused": [], "throttled": []}
-    assert "throttled clients" not in drawn(idle, 80, height=24)
+    assert "clients with a quota" not in drawn(idle, 80, height=24)
 
 
 def test_all_rates_are_said_to_be_of_one_window():

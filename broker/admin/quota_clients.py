@@ -1,10 +1,10 @@
-"""The clients that client quotas slow down, for displays: from the gauges that shards report for /metrics."""
+"""Clients with a quota, for displays: how much of it they use, and whom it slows down. From the gauges of /metrics."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.admin.images import Images
 from broker.admin.sampler import Member
@@ -21,16 +21,18 @@ _Key = tuple[int, str, str, str]
 """Broker, bean, user, client-id."""
 
 
-def throttled_clients(
-    gauges: Mapping[Member, Iterable[Sequence[Any]]], images: Images, most: int
-) -> list[dict[str, Any]]:
-    """The clients with the longest average throttle time within the quota window, the longest first; a row for each broker
-    that throttles a client, as a quota holds on each broker by itself.
+class QuotaClients(NamedTuple):
+    """Clients with a quota: those that it slows down, the longest average throttle time within the quota window first, and
+    others that use it, the fullest first. A row for each broker, as a quota holds on each broker by itself: `broker`, `user` and
+    `client_id` ("" where the quota does not tell them apart), `quota` (its key), `throttle_ms`, `value` (bytes a second,
+    percent, or mutations a second), and `limit`, the quota in the same unit (None: it is not set any more)."""
 
-    `gauges`: what each shard answers to describe_gauges. Each row: `broker`, `user` and `client_id` ("" where the quota does
-    not tell them apart), `quota` (its key), `throttle_ms`, `value` (bytes a second, percent, or mutations a second), and
-    `limit`, the quota in the same unit (None: it is not set any more).
-    """
+    throttled: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+
+
+def quota_clients(gauges: Mapping[Member, Iterable[Sequence[Any]]], images: Images, most: int) -> QuotaClients:
+    """At most `most` rows in all. `gauges`: what each shard answers to describe_gauges."""
     values: dict[_Key, float] = {}
     throttles: dict[_Key, float] = {}
     for (broker, _), reported in gauges.items():
@@ -43,8 +45,13 @@ def throttled_clients(
                 throttles[key] = max(value, throttles.get(key, 0.0))
             elif attribute in _RATES:
                 values[key] = values.get(key, 0.0) + value
-    ranked = sorted(throttles.items(), key=lambda item: (-item[1], item[0]))[:most]
-    return [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in ranked]
+    longest = sorted(throttles.items(), key=lambda item: (-item[1], item[0]))[:most]
+    throttled = [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in longest]
+    rows = [_row(key, 0.0, value, images) for key, value in values.items() if value > 0 and key not in throttles]
+    others = sorted(
+        (row for row in rows if row["limit"]), key=lambda row: (-row["value"] / row["limit"], row["broker"])
+    )
+    return QuotaClients(throttled, others[: most - len(throttled)])
 
 
 def _row(key: _Key, throttle_ms: float, value: float, images: Images) -> dict[str, Any]:
