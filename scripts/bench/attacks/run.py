@@ -7,7 +7,8 @@ process of the cluster had (goal: 300 MB), how long the other client waited (goa
 how many of its connections were lost (goal: none), and what the attack itself found. `idle` is the worst wait for a process
 with nothing to do, at the same time: on a busy machine, no broker's worst is below that, and the goal is 100 ms more.
 `no CPU` is the share of the shards' time for which other processes had the CPUs, the attacker's own among them; beyond a
-half, a goal that is missed says nothing ("busy"). A goal that is missed is exit code 1.
+third, a goal that is missed says nothing ("busy"): with two cores to itself a run has less than a quarter. A goal that is
+missed is exit code 1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from scripts.bench.machine import Server  # noqa: E402
 from tests.support.certificates import make_certificate  # noqa: E402
 
 MOST_MB, MOST_P99_MS, MOST_MS = 300, 50, 100
-BUSY = 0.5
+BUSY = 1 / 3
 COLUMNS = ("attack", "memory", "others' p99", "worst", "idle", "no CPU", "lost", "found", "")
 
 
