@@ -36,7 +36,13 @@ TIMEOUT_S = 80
 
 JARS = BUILD / "symptoms-jars"
 PROGRAMS = {
-    "java-producer": ["java", "-cp", f"{JARS}/*", str(HERE / "java" / "symptoms" / "Symptoms.java")],
+    "java-producer": [
+        "java",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        f"{JARS}/*",
+        str(HERE / "java" / "symptoms" / "Symptoms.java"),
+    ],
     "confluent-kafka": [sys.executable, str(HERE / "python" / "symptoms.py"), "confluent-kafka"],
     "kafka-python": [sys.executable, str(HERE / "python" / "symptoms.py"), "kafka-python"],
     "aiokafka": [sys.executable, str(HERE / "python" / "symptoms.py"), "aiokafka"],

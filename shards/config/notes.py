@@ -1,7 +1,7 @@
 """What people should know of limits that are in force, or that a change brings: sentences. Pure.
 
-A limit that lets no connection in (lockouts.py), and how much of a rate passes at once (bursts.py). Answers of the admin API,
-`turnstile up` and the pytest plugin say them.
+A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), and quotas of bytes that are
+smaller than a batch (byte_rates.py). Answers of the admin API, `turnstile up` and the pytest plugin say them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 from shards.config.changes import ConfigState, listeners_of, settings_delta
 from shards.limits.broker_config import EVERY_BROKER, given
 from shards.limits.bursts import burst_notes
-from shards.limits.config_def import canonical_name
+from shards.limits.byte_rates import byte_rate_notes
+from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.quota_entities import entity_of, entity_of_key
 
+LARGEST_BATCH = "message.max.bytes"
 MOST = 20
 """Notes that one answer has at most; a last one counts the others."""
 
@@ -42,7 +44,8 @@ def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> lis
         (entity_of(entity), {key: float(value) for key, value in values.items() if value is not None})
         for entity, values in changes
     ]
-    return _bounded(burst_notes(_limits(state, state.settings)[EVERY_BROKER], quotas, names=()))
+    limits = _limits(state, state.settings)[EVERY_BROKER]
+    return _bounded([*byte_rate_notes(limits, quotas, _largest_batch(state)), *burst_notes(limits, quotas, names=())])
 
 
 def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
@@ -50,7 +53,8 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
     notes = _lockouts(state, state.settings, at)
     quotas = [(entity_of_key(key), values) for key, values in list(state.quotas.items())[:MOST]]
     for broker, limits in _limits(state, state.settings).items():
-        notes += _of_broker(broker, burst_notes(limits, quotas if broker == EVERY_BROKER else ()))
+        of = quotas if broker == EVERY_BROKER else ()
+        notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     return _bounded(notes)
 
 
@@ -72,6 +76,16 @@ def _limits(state: ConfigState, settings: Mapping[str, str]) -> dict[int, Connec
         broker: ConnectionLimits(given(broker, state.static, settings, unreadable=lambda fault: None))
         for broker in (EVERY_BROKER, *sorted(own))
     }
+
+
+def _largest_batch(state: ConfigState) -> int:
+    """Bytes; topics may have another `max.message.bytes`."""
+    row = broker_setting(LARGEST_BATCH)
+    told = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None).get(
+        LARGEST_BATCH, row.default
+    )
+    assert isinstance(told, int)
+    return told
 
 
 def _of_broker(broker: int, notes: Sequence[str]) -> list[str]:

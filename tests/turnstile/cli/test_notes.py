@@ -94,3 +94,10 @@ def test_a_mistyped_scenario_is_answered_with_the_one_that_was_meant() -> None:
         2,
         "Error: There is no scenario 'nta': did you mean nat?",
     )
+
+
+def test_a_byte_rate_below_what_one_fetch_brings_is_said(cluster: Cluster) -> None:
+    said = cluster.turnstile("quota", "set", "client-id=slow", "consumer_byte_rate=20000")
+    assert "note: client-id=slow: as in Kafka, a batch of more than 200,000 bytes is never delivered" in said
+    assert "never delivered" not in cluster.turnstile("quota", "set", "client-id=slow", "consumer_byte_rate=200000")
+    cluster.turnstile("quota", "unset", "client-id=slow")

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log"
 	"os"
@@ -20,6 +21,7 @@ func main() {
 	defer done()
 	where := os.Getenv("TURNSTILE_BOOTSTRAP")
 	value := make([]byte, size)
+	rand.Read(value) // what compresses well is under the quota
 	var err error
 	began := time.Now()
 	switch os.Args[1] {
