@@ -1,7 +1,9 @@
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
@@ -42,9 +44,14 @@ public final class ShareConsume {
                         accepted.add("accepted " + row);
                     }
                 }
-                if (consumer.commitSync(Duration.ofSeconds(30)).values().stream().allMatch(each -> each.isEmpty())) {
-                    accepted.forEach(System.out::println);
-                }
+                // A partition whose answer was lost may be left out of what is returned: nothing is known of it.
+                Set<Integer> committed = new HashSet<>();
+                consumer.commitSync(Duration.ofSeconds(30)).forEach((partition, failure) -> {
+                    if (failure.isEmpty()) {
+                        committed.add(partition.partition());
+                    }
+                });
+                accepted.stream().filter(row -> committed.contains(Integer.valueOf(row.split(" ")[1]))).forEach(System.out::println);
                 System.out.flush();
             }
             double most = consumer.metrics().entrySet().stream()
