@@ -5,11 +5,7 @@ import {drawRates, KEPT} from "./charts.js";
 import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {$} from "./dom.js";
 import {drawInternals} from "./internals.js";
-<<<<<<< HEAD
-import {drawAddresses, drawHeader, drawJournal, drawReasons, drawThrottled, drawTiles, drawUses} from "./overview.js";
-=======
-import {drawAddresses, drawHeader, drawReasons, drawClients, drawTiles, drawUses} from "./overview.js";
->>>>>>> 2a93cf3 (Displays: clients that use a quota are shown before it throttles them)
+import {drawAddresses, drawClients, drawHeader, drawJournal, drawReasons, drawTiles, drawUses} from "./overview.js";
 
 const TABS = ["overview", "internals"];
 let series = [], changes = [], version = -1, paused = false, failures = 0, tab = "overview", allAddresses = false;
