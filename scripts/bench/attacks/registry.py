@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scripts.bench.attacks import (
     abandoned_polls,
+    admin_clients,
     client_ids,
     delete_groups,
     fast_reader,
@@ -38,6 +39,7 @@ ATTACKS: tuple[Attack, ...] = (
     client_ids.ATTACK,
     long_client_ids.ATTACK,
     quota_without_home.ATTACK,
+    admin_clients.ATTACK,
     *pipelining.ATTACKS,
     *librdkafka.ATTACKS,
     *fast_reader.ATTACKS,
