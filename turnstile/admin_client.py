@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from http.client import HTTPConnection
 
 DEFAULT_ADMIN = "http://127.0.0.1:9644"
+_NAMED = "x-turnstile"
+"""A header of each answer (broker/admin/guard.py): other programs answer with JSON, too."""
 _KEPT_S = 20.0
 """How long a connection is kept without a call: well below the time after which the API closes it."""
 
@@ -48,6 +50,7 @@ class AdminRefused(AdminError):
 class _Answer(NamedTuple):
     status: int
     content: bytes
+    is_ours: bool
 
 
 class _Kept(NamedTuple):
@@ -124,6 +127,8 @@ class AdminClient:
             raise AdminUnreachable(
                 f"the cluster at {self.url} did not answer ({_why(fault)}): the change may be in force, or not"
             ) from None
+        if not answer.is_ours and answer.status < 500:  # a gateway in front of it may have failed
+            raise AdminUnreachable(f"{self.url} is no admin API of Turnstile")
         if answer.status >= 400:
             raise self._refusal(answer.status, answer.content)
         return answer.content
@@ -158,7 +163,7 @@ class AdminClient:
                 self._kept.append(_Kept(connection, time.monotonic()))
             else:
                 connection.close()
-        return _Answer(answer.status, content)
+        return _Answer(answer.status, content, answer.getheader(_NAMED) is not None)
 
     def _take(self) -> HTTPConnection | None:
         """The connection that was kept, if it can be used; it is this thread's from here on."""

@@ -13,6 +13,9 @@ from shards.limits.config_types import Value
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import entity_of_key
 
+_NAMED = 20
+"""Users that a refusal names."""
+
 
 class SettingsView:
     """Answers questions about the configuration as JSON-able values."""
@@ -62,7 +65,9 @@ class SettingsView:
         if password is None:
             known = self._coordinator.state.users.get(name)
             if known is None:
-                raise ConfigInvalid("user", name, "there is no such user", error="RESOURCE_NOT_FOUND")
+                known_users = ", ".join(sorted(self._coordinator.state.users)[:_NAMED]) or "there is none"
+                sentence = f"there is no user {name!r:.200}; users: {known_users}."
+                raise ConfigInvalid.saying(sentence, name="user", error="RESOURCE_NOT_FOUND")
             return [[name, mechanism, None] for mechanism in known]
         if not password:
             raise ConfigInvalid("password", "", "it must not be empty", error="UNACCEPTABLE_CREDENTIAL")

@@ -16,7 +16,10 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+NAMED = (b"x-turnstile", b"admin")
+"""A header of each answer, by which turnstile.AdminClient knows that it has not asked another program."""
 
 
 class Guard:
@@ -32,7 +35,13 @@ class Guard:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         refusal = self._refusal(scope["path"], headers)
-        await (self._app if refusal is None else refusal)(scope, receive, send)
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), NAMED]
+            await send(message)
+
+        await (self._app if refusal is None else refusal)(scope, receive, send_named)
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> JSONResponse | None:
         host = headers.get(b"host", b"").decode("latin-1")

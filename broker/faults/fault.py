@@ -168,7 +168,7 @@ def _trigger(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _error(given: Any) -> str:
     if not isinstance(given, str) or given not in ERRORS or given == "NONE":
-        near = difflib.get_close_matches(str(given), ERRORS, 1)
+        near = difflib.get_close_matches(str(given), [name for name in ERRORS if name != "NONE"], 1)
         raise ConfigInvalid("error", given, "it is no error of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
     return given
 

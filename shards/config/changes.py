@@ -282,7 +282,8 @@ def faults_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[C
         if fault is not None:
             wanted[name] = fault
         elif wanted.pop(name, None) is None:
-            raise ConfigInvalid("fault", name, "there is no such fault", error="RESOURCE_NOT_FOUND")
+            sentence = f"there is no fault {name!r}; faults: {', '.join(state.faults) or 'none is set'}."
+            raise ConfigInvalid.saying(sentence, name="fault", error="RESOURCE_NOT_FOUND")
     if len(wanted) > MAX_FAULTS:
         raise ConfigInvalid("faults", len(wanted), f"there may be at most {MAX_FAULTS} at a time")
     names = dict.fromkeys([*state.faults, *wanted])

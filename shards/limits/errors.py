@@ -21,9 +21,9 @@ class ConfigInvalid(TurnstileError):
         self.error = error
 
     @classmethod
-    def saying(cls, sentence: str, *, error: str = "INVALID_CONFIG") -> "ConfigInvalid":
-        """With a sentence of Kafka's own, word for word."""
-        made = cls("", None, sentence, error=error)
+    def saying(cls, sentence: str, *, name: str = "", error: str = "INVALID_CONFIG") -> "ConfigInvalid":
+        """With a sentence of its own, such as Kafka's, word for word."""
+        made = cls(name, None, sentence, error=error)
         made.args = (sentence,)
         return made
 

@@ -186,7 +186,7 @@ def test_the_command(cluster, monkeypatch):
         "seed=0",
     ]
     assert "did you mean Produce?" in run("add", "blackhole", "--api", "Prodce", expect=1)
-    assert "there is no such fault" in run("remove", "fault-9", expect=1)
+    assert "there is no fault 'fault-9'" in run("remove", "fault-9", expect=1)
     assert json.loads(run("add", "throttle", "--throttle-ms", "9", "--no-mute", "--name", "t", "--json"))["names"] == [
         "t"
     ]

@@ -8,6 +8,7 @@ from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import ENTITY_TYPES, show_json, show_table
+from turnstile.cli.suggest import did_you_mean
 from turnstile.cli.use_rows import address_rows, client_rows
 
 
@@ -34,7 +35,8 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     for word in words:
         kind, equals, name = word.partition("=")
         if not equals or kind not in ENTITY_TYPES:
-            raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in ENTITY_TYPES)}")
+            rather = did_you_mean(kind, ENTITY_TYPES) if equals else ""
+            raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in ENTITY_TYPES)}{rather}")
         asked[kind] = name
     found = cluster.get("/v1/explain", **asked)
     if as_json:

@@ -17,7 +17,7 @@ from turnstile.cli.output import (
     show_json,
     show_table,
 )
-from turnstile.cli.suggest import Commands
+from turnstile.cli.suggest import Commands, did_you_mean
 from turnstile.cli.use_rows import client_rows
 
 KEYS = (
@@ -165,8 +165,14 @@ def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
             rest.append(word)
         elif kind in entity:
             raise click.UsageError(f"{kind} is given twice")
+        elif not name:
+            raise click.UsageError(f"{kind}= has no name; {kind}={DEFAULT} is every {kind} without a quota of its own")
         else:
             entity[kind] = None if name == DEFAULT else _one_spelling(name) if kind == "ip" else name
+    if not entity and (meant := did_you_mean(words[0].partition("=")[0], ENTITY_TYPES)):
+        raise click.UsageError(f"{words[0]!r} is no entity{meant}")
+    if "ip" in entity and len(entity) > 1:
+        raise click.UsageError("an ip has quotas by itself, without user or client-id")
     if not entity:
         raise click.UsageError("say whose quota: ip=ADDRESS, user=NAME, client-id=NAME, with <default> as any name")
     return entity, rest

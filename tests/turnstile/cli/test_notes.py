@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,24 @@ def test_a_wrong_fault_is_answered_by_the_names_of_options(cluster: Cluster, wor
     assert said.splitlines()[-1] == f"Error: {sentence}"
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("user remove nobody", 1, "there is no user 'nobody'; users: there is none."),
+        ("fault remove slow", 1, "there is no fault 'slow'; faults: none is set."),
+        ("quota set usr=a producer_byte_rate=1", 2, "Error: 'usr=a' is no entity; did you mean user?"),
+        ("quota set user= producer_byte_rate=1", 2,
+         "Error: user= has no name; user=<default> is every user without a quota of its own"),
+        ("quota set ip=10.0.0.1 user=a connection_creation_rate=1", 2,
+         "Error: an ip has quotas by itself, without user or client-id"),
+        ("explain usr=a", 2, "Error: 'usr=a' is not ip=..., user=..., client-id=...; did you mean user?"),
+        ("fault add error --error NONE", 2, "Error: --error cannot be 'NONE': it is no error of Kafka."),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_answered_with_what_there_is(cluster: Cluster, words: str, code: int, sentence: str) -> None:
+    assert cluster.turnstile(*words.split(), expect=code).splitlines()[-1] == sentence
+
+
 def test_the_list_of_scenarios_fits_a_terminal(tmp_path: Path) -> None:
     listed = subprocess.run([TURNSTILE, "load", "--list"], capture_output=True, text=True, timeout=60).stdout
     assert "noisy-producer" in listed and max(map(len, listed.splitlines())) <= 80
@@ -101,3 +121,40 @@ def test_a_byte_rate_below_what_one_fetch_brings_is_said(cluster: Cluster) -> No
     assert "note: client-id=slow: as in Kafka, a batch of more than 200,000 bytes is never delivered" in said
     assert "never delivered" not in cluster.turnstile("quota", "set", "client-id=slow", "consumer_byte_rate=200000")
     cluster.turnstile("quota", "unset", "client-id=slow")
+
+
+COMMANDS = (
+    "config get num.partitions", "config list", "config export", "config set num.partitions 2", "config unset num.partitions",
+    "config history", "quota list", "quota set user=a producer_byte_rate=5", "quota unset user=a", "quota explain user=a",
+    "explain ip=127.1.0.1", "user list", "user add a --password b", "user remove a", "fault list", "fault add blackhole",
+    "fault remove --all", "telemetry", "telemetry abc", "status", "down", "top --once",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", [b'{"hello": 1}', b"[]", b"<html>"])
+def test_another_program_at_the_address_is_one_sentence_of_each_command(answer: bytes) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_PUT = do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            for words in COMMANDS:
+                done = subprocess.run(
+                    [TURNSTILE, *words.split(), "--admin", url], capture_output=True, text=True, timeout=60
+                )
+                assert done.returncode == 1, words
+                assert f"{url} is no admin API of Turnstile" in done.stderr and "Traceback" not in done.stderr, words
+        finally:
+            server.shutdown()
+            serving.join()

@@ -26,6 +26,7 @@ class Admin(BaseHTTPRequestHandler):
             text = f'turnstile_connections_admitted_total{{shard="0"}} {COUNTS["admitted"] + extra}\n'
             text += f'turnstile_connections_refused_total{{reason="ip_cap",shard="0"}} {COUNTS["refused"]}\n'
         self.send_response(200)
+        self.send_header("x-turnstile", "admin")
         self.end_headers()
         self.wfile.write(text.encode())
 
