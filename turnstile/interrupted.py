@@ -41,8 +41,13 @@ def raise_between_imports(number: int, frame: FrameType | None) -> None:
     """Handler of a signal: KeyboardInterrupt as soon as the main thread imports nothing. Needs SIGALRM for that."""
     if not _is_importing(frame):
         raise KeyboardInterrupt
-    signal.signal(signal.SIGALRM, raise_between_imports)
+    signal.signal(signal.SIGALRM, _again)
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _again(number: int, frame: FrameType | None) -> None:
+    """A SIGINT like the first, so that who blocks SIGINT meanwhile is not interrupted either."""
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -15,6 +15,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
+from turnstile.interrupted import INTERRUPTED, SAID
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +105,8 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
          processes: int | None, expected: tuple[str, ...], apply: bool, **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
-    Exit code 0: done. 1: it could not be done, was interrupted, or the cluster counted something else than was seen.
+    Exit code 0: done. 1: it could not be done, or the cluster counted something else than was seen. 130: it was
+    interrupted by Ctrl-C; it shows what there is until then.
     99: something that --expect names does not hold; with --apply, in the run with the limits.
 
     \b
@@ -164,7 +166,10 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
         output.show(result, out)
         if chosen.suggested and not interrupted and not result.limited:
             out.print(f"{_UNLIMITED}\n  {_with_limits()}", highlight=False, markup=False, soft_wrap=True)
-    if interrupted or disagrees:
+    if interrupted:
+        click.echo(SAID, err=True)
+        sys.exit(INTERRUPTED)
+    if disagrees:
         sys.exit(1)
     _judge(expectations, judged)
 

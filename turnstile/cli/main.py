@@ -76,7 +76,8 @@ def turnstile() -> None:
     \b
     eval "$(_TURNSTILE_COMPLETE=bash_source turnstile)"    completion; zsh_source and fish_source, too
 
-    Ctrl-C ends any command with exit code 130; `turnstile up`, once it is up, ends its cluster in order, with 0.
+    Ctrl-C ends a command with exit code 130. Three run until then, and end in order with 0: `turnstile up` once it is up,
+    `top`, and `report --follow`.
     """
     undo_first()
 
