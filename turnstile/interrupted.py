@@ -45,6 +45,13 @@ def raise_between_imports(number: int, frame: FrameType | None) -> None:
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
+def imports_are_done() -> None:
+    """A Ctrl-C that waits for the end of an import is a KeyboardInterrupt now: signals are about to be blocked."""
+    waiting_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    if waiting_s:
+        raise KeyboardInterrupt
+
+
 def _again(number: int, frame: FrameType | None) -> None:
     """A SIGINT like the first, so that who blocks SIGINT meanwhile is not interrupted either."""
     os.kill(os.getpid(), signal.SIGINT)

@@ -14,6 +14,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
+from turnstile.interrupted import imports_are_done
 
 if TYPE_CHECKING:
     from shards.config.cluster_plan import ListenerSpec
@@ -225,6 +226,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         ends_with_pid=ends_with_pid,
         journal_parts=None if journal is None else journal == "parquet",
     )
+    imports_are_done()
     try:
         sys.exit(launch.up(asked, detach=detach))
     except TurnstileError as fault:
