@@ -137,7 +137,7 @@ def _without_what_differs(line: str) -> str:
 def cell(found: Said) -> str:
     """A cell of the table: the lines seen most, and what was returned."""
     shown = [f"{times} x `{_cut(line)}`" for line, times in found.lines.most_common(SHOWN_LINES)] or ["logs nothing"]
-    return "<br>".join([*shown, f"*{_cut(found.returned)}*".replace("|", "\\|")])
+    return "<br>".join([*shown, f"-> `{_cut(found.returned)}`"])
 
 
 def _cut(line: str) -> str:

@@ -22,7 +22,7 @@ from scripts.peers import jars
 NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 NOT_LINKED = {".git", "build", "out"}
 BLOCK_TIMEOUT_S = 120
-_NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*")
+_NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*(?: (?:ms|s|min|h)\b)?")
 _PROGRESS = re.compile(r"\w+: .+ \(\d+ s\)$")
 """A line that says how far a command is, which a terminal does not keep."""
 _TIDY = """
