@@ -185,7 +185,7 @@ def test_the_command(cluster, monkeypatch):
         "probability=0.5",
         "seed=0",
     ]
-    assert "did you mean Produce?" in run("add", "blackhole", "--api", "Prodce", expect=1)
+    assert "did you mean Produce?" in run("add", "blackhole", "--api", "Prodce", expect=2)
     assert "there is no fault 'fault-9'" in run("remove", "fault-9", expect=1)
     assert json.loads(run("add", "throttle", "--throttle-ms", "9", "--no-mute", "--name", "t", "--json"))["names"] == [
         "t"

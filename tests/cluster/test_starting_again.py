@@ -109,11 +109,12 @@ def test_what_a_file_replaces_is_said(tmp_path: Path) -> None:
     run("quota", "set", "user=alice", "producer_byte_rate=2097152", "--admin", admin_of(said))
     run("down", "--admin", admin_of(said))
     file.write_text(file.read_text().replace('"a"', '"b"'))
-    quota, user = started(data, "--config", str(file), "--set", "quota.window.num=2")["notes"]
+    quota, user, *_ = started(data, "--config", str(file), "--set", "quota.window.num=2")["notes"]
     assert quota.startswith("user=alice producer_byte_rate=1048576 replaces 2097152, which was set on ")
     assert "To go back: turnstile quota set user=alice producer_byte_rate=2097152 --admin http://" in quota
     assert user.startswith("the password of user alice replaces another one, which was set on ")
-    assert started(data, "--config", str(file), "--set", "quota.window.num=2")["notes"] == []
+    again = started(data, "--config", str(file), "--set", "quota.window.num=2")["notes"]
+    assert not [note for note in again if "replaces" in note]
 
 
 def test_a_limit_that_lets_no_connection_in_and_a_burst_are_said(tmp_path: Path) -> None:
