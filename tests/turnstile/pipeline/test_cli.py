@@ -15,8 +15,11 @@ from broker.journal.writer import JournalWriter
 ROOT = Path(__file__).parents[3]
 
 
+MAIN = "from turnstile.cli.main import main; main()"
+
+
 def turnstile(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-c", MAIN, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
@@ -110,6 +113,21 @@ def test_a_report_of_a_small_journal_needs_no_jvm(tmp_path: Path) -> None:
     done = turnstile("report", str(journal), "--html", str(html), "--out", str(out), PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 0, done.stderr
     assert "events" in done.stdout and html.exists() and (out / "decisions.parquet").exists()
+
+
+def test_a_page_that_can_not_be_written_whole_stays_as_it_was(tmp_path: Path) -> None:
+    """As on a full disk: no file may have more than a kilobyte."""
+    journal = Storm(1).run(60).write(tmp_path / "journal")
+    html = tmp_path / "report.html"
+    html.write_text("the one before")
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)); {MAIN}"
+    command = [sys.executable, "-c", script, "report", str(journal), "--html", str(html)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (done.returncode, "File too large" in done.stderr, "Traceback" in done.stderr) == (1, True, False), (
+        done.stderr
+    )
+    assert html.read_text() == "the one before"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["journal", "report.html"]
 
 
 def test_without_a_jdk_there_is_a_sentence_that_helps(tmp_path: Path) -> None:
