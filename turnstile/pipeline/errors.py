@@ -23,7 +23,11 @@ _SENTENCES = (
     (r"OutOfMemoryError", "Spark ran out of memory: give it more with --conf spark.driver.memory=8g (or executor.memory)."),
     (r"No space left on device", "The disk is full: SPARK_LOCAL_DIRS or TMPDIR can name a larger one for Spark's files."),
     (r"All masters are unresponsive", "The Spark master does not answer."),
-    (r"SparkContext was shut down", "Spark was shut down while the job ran."),
+    (r"SparkContext was shut down",
+     "Spark was shut down while the job ran: it was ended, or ran out of memory (--conf spark.driver.memory=8g gives it more)."),
+    (r"Python worker exited unexpectedly|IOException: (?:Broken pipe|Connection reset)"
+     r"|EOFException(?![\s\S]*(?:Unexpected end of input|hadoop\.io\.compress))",
+     "A Python worker of Spark's ended while the job ran: it was killed, or ran out of memory."),
     (r"Master removed our application", "The Spark master removed the job."),
     (r"No FileSystem for scheme \"(?P<name>[^\"]*)\"", "Spark knows no filesystem {name}://."),
     (r"Class (?P<name>\S+FileSystem) not found",
@@ -35,23 +39,24 @@ _SENTENCES = (
 )  # fmt: skip
 """What to look for in an exception's text, and what it means. `{of}`: which worker failed, where that is told."""
 _WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")
+_JVM_GONE = "Spark's JVM ended while the job ran."
 _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
 def sentence(error: BaseException) -> str | None:
     """What an exception of Spark's says, in one sentence; None for one that is not Spark's."""
     kinds = [kind.__name__ for kind in type(error).__mro__]
+    if any(kind in _GONE for kind in kinds):
+        return _JVM_GONE
     if "PySparkException" not in kinds and "Py4JError" not in kinds and "PySparkRuntimeError" not in kinds:
         return None
     try:
         text = str(error)
     except Exception:  # the text of an exception is asked of the JVM, which may be gone
-        return "Spark's JVM ended while the job ran."
+        return _JVM_GONE
     said = known(text)
     if said is not None:
         return said
-    if any(kind in _GONE for kind in kinds):
-        return "Spark's JVM ended while the job ran."
     return f"Spark failed: {cause(text)}"
 
 

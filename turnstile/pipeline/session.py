@@ -77,10 +77,13 @@ class Starting:
         """Stops it; `gently`: what it still has to say is waited for. Waits for a start that is under way."""
         if self._started.exception() is not None:
             return
+        from py4j.protocol import Py4JError  # there, as a session has started
+
         spark, machine, folder = self._started.result()
         try:
             if gently or machine is None:
-                spark.stop()
+                with suppress(OSError, Py4JError):  # its JVM may be gone
+                    spark.stop()
         finally:
             if machine is not None:
                 _disconnect()

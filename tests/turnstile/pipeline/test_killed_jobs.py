@@ -1,0 +1,69 @@
+"""Spark's processes killed in the middle of a job: one sentence, exit code 1, no page, no process and no file left."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def of_job(marker: Path) -> dict[int, str]:
+    """Processes that have TMPDIR=marker, and their command lines."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TMPDIR={marker}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found[int(process.name)] = (
+                    (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+        except OSError:
+            continue
+    return found
+
+
+def is_jvm(command: str) -> bool:
+    return "deploy.SparkSubmit" in command
+
+
+def is_worker(command: str) -> bool:
+    return "-m turnstile.pipeline.worker_daemon" in command
+
+
+@pytest.mark.parametrize(
+    ("victims", "sentence"),
+    [
+        (is_jvm, "Spark's JVM ended while the job ran."),
+        (is_worker, "A Python worker of Spark's ended while the job ran"),
+    ],
+    ids=["jvm", "workers"],
+)
+def test_a_job_whose_processes_are_killed_is_a_sentence(
+    spark: Any, tmp_path: Path, victims: Any, sentence: str
+) -> None:
+    temporary, html, log = tmp_path / "temporary", tmp_path / "plan.html", tmp_path / "conn.csv"
+    temporary.mkdir()
+    rows = (f"10.0.{number % 200}.{number % 250},{number},{number + 9}" for number in range(1_000_000))
+    log.write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
+    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", "plan", "--format", "csv"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    process = subprocess.Popen(
+        [*command, "--input", str(log), "--html", str(html)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+    while sum(map(is_worker, of_job(temporary).values())) < 2:  # the daemon, and a worker that has begun
+        assert process.poll() is None, process.communicate()
+    while process.poll() is None:  # each anew: Spark starts another worker for a later stage
+        for pid, name in of_job(temporary).items():
+            if victims(name):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    out, said = process.communicate(timeout=120)
+    assert (process.returncode, out, html.exists()) == (1, "", False), said
+    assert sentence in said and "Traceback" not in said
+    assert list(temporary.iterdir()) == [] and not of_job(temporary)
