@@ -12,7 +12,9 @@ class NoInput(PipelineError):
 
 
 _WORKERS_NEED = "workers need pyarrow and numpy; install both there, or let PYSPARK_PYTHON name a Python that has them"
+_JVM_GONE = "Spark's JVM ended while the job ran."
 _SENTENCES = (
+    (r"\AAn error occurred while calling [\w.:]+\s*\Z|Answer from Java side is empty", _JVM_GONE),
     (r"errors\.(?:PipelineError|NoInput): (?P<said>.*)", "{said}"),
     (r"(?:No module named '|must be installed.*?|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|PyArrow|numpy)",
      "The Python{of} has no {name}: " + _WORKERS_NEED + "."),
@@ -39,7 +41,6 @@ _SENTENCES = (
 )  # fmt: skip
 """What to look for in an exception's text, and what it means. `{of}`: which worker failed, where that is told."""
 _WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")
-_JVM_GONE = "Spark's JVM ended while the job ran."
 _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
