@@ -2,8 +2,8 @@
 
 Under `pytest -n 2 --dist loadgroup` (`make test`) three rules hold:
 
-1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process, and so do
-   the pages of the documents.
+1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process.
+   Each page of the documents is a group of its own, as it has a machine of its own.
 2. Long groups begin first, so that no core is idle at the end. Within a group the order is random.
 3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it.
 """
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
             name = group_of(item) or str(item.path.relative_to(TESTS))
-            item.add_marker(pytest.mark.xdist_group(name))
+            item.add_marker(pytest.mark.xdist_group(item.name if name == "docs" else name))
     yield
     if "PYTEST_XDIST_WORKER" in os.environ and config.getoption("loadgroup") and items:
         assert all("@" in item.nodeid for item in items), "pytest-xdist does not keep groups in one process"

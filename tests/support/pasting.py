@@ -21,7 +21,7 @@ from scripts.peers import jars
 
 NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 NOT_LINKED = {".git", "build", "out"}
-BLOCK_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 300
 _NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*(?: (?:ms|s|min|h)\b)?")
 _PROGRESS = re.compile(r"\w+: .+ \(\d+ s\)$")
 """A line that says how far a command is, which a terminal does not keep."""
@@ -92,7 +92,7 @@ class Shell:
             self._said.put(line)
         self._said.put("")
 
-    def run(self, command: str, timeout_s: float = BLOCK_TIMEOUT_S) -> tuple[int, str]:
+    def run(self, command: str, timeout_s: float = COMMAND_TIMEOUT_S) -> tuple[int, str]:
         """Runs what is pasted; returns its exit code and what it printed. Raises PasteFailed when it takes too long."""
         assert self._shell.stdin is not None
         self._commands += 1
