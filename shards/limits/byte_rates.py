@@ -4,7 +4,7 @@ A batch of records is fetched whole or not at all. One that is larger than what 
 however long its consumer has waited, so it is never delivered. A Produce is taken whole in any case, and its connection is then
 muted until its rate is back at the quota: many minutes, which are beyond every client's request timeout.
 
-Source: ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.boundedThrottleTime; seen on Kafka 4.1 and 4.3.
+Source: ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.boundedThrottleTime; seen on Kafka 4.3.1.
 """
 
 from __future__ import annotations
