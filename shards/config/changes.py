@@ -25,6 +25,8 @@ Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000
 MAX_FAULTS = 100
 MOST_OF_A_NAME = 100
+MOST_KEY_BYTES = 64 << 10
+"""Of the names in one record's key: of a user, a quota's entity, a resource, an ACL. Clients choose them; a client id has 32 KB."""
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make an encoder for each value
 
 
@@ -92,8 +94,14 @@ def bounded(changes: Sequence[Any]) -> None:
 
 
 def storable(delta: list[Change]) -> list[Change]:
-    """The delta, when each value survives being stored (JSON) and pushed (msgpack). Raises ConfigInvalid (G4)."""
+    """The delta, when each value survives being stored (JSON) and pushed (msgpack), and each new key is of bounded length.
+    Raises ConfigInvalid (G4)."""
     for kind, key, value in delta:
+        size = len(key.encode("utf-8", "surrogatepass"))
+        if size > MOST_KEY_BYTES and value is not None:
+            raise ConfigInvalid(f"{kind} {key[:MOST_OF_A_NAME]!r}...", None,
+                                f"has too long a name: {size} bytes, of at most {MOST_KEY_BYTES}",
+                                error="INVALID_REQUEST")  # fmt: skip
         try:
             again = json.loads(_encode([key, value]))
             pushed = msgpack.unpackb(msgpack.packb([key, value]))

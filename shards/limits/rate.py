@@ -164,6 +164,9 @@ class Rate:
         """Whether nothing of what was recorded counts any more: a new rate would answer the same."""
         return now_ms - max(self._last, default=-_NEVER) >= self.window.samples * self.window.size_ms
 
+    def forgive(self, quota_per_s: float | None, *, now_ms: int) -> None:
+        """Nothing: what was recorded is forgotten after a window, however much it is."""
+
     def copy(self) -> "Rate":
         """Another rate with the same history."""
         twin = Rate(self.window)

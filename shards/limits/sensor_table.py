@@ -9,8 +9,9 @@ bounded            at most `most` sensors of keys that no quota names; a key tha
 forgets_nothing    a sensor is dropped only when a new one would throttle its client just the same
 never_generous     a client is throttled at least as long as by a sensor that is never dropped: a shared one counts all that its
                    clients record, and a client that leaves it for a sensor of its own takes a copy of its history along.
-                   The one exception: a change of quotas that brings a client without a sensor of its own under another
-                   quota begins its history anew. It may move one more burst then
+                   Two exceptions. A change of quotas that brings a client without a sensor of its own under another
+                   quota begins its history anew: it may move one more burst then. A shared bucket owes no more than a window
+                   pays back when the next record comes: else one flood would lock out every new client for hours
 
 A long name is a digest here (short_names.py), so `most` bounds bytes, too.
 """
@@ -67,6 +68,8 @@ class SensorTable(Generic[Sensor]):
         quota = self._quotas.quota(key)
         slot = None if quota is None else quota.place, crc32("\0".join(key).encode("utf-8", "surrogatepass")) % SHARED
         shared = self._shared.get(slot)
+        if shared is not None:
+            shared.forgive(None if quota is None else quota.limit, now_ms=now_ms)
         if self._has_room(quota, now_ms):
             sensor = self._make(self._window) if shared is None else shared.copy()
             self.own[key] = sensor

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shards.config.acl_changes import acls_delta
 from shards.config.changes import (
     MAX_CHANGES,
     Change,
@@ -21,6 +22,7 @@ from shards.config.changes import (
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.image import ClusterImage
 from shards.config.recovery import usable
+from shards.config.resource_changes import CLIENT_METRICS_KIND, resource_configs_delta
 from shards.config.topic_changes import create_topics, topic_configs_delta
 from shards.limits.config_def import BROKER, TOPIC
 from shards.limits.errors import ConfigInvalid
@@ -244,3 +246,29 @@ def test_a_quota_that_would_not_read_back_is_refused(entity, values):
 def test_a_credential_that_would_not_read_back_is_refused(name, credential):
     now = state()
     survives(now, lambda: users_delta(now, [[name, "PLAIN", credential]]))
+
+
+STORED_BY_NAME: dict[str, Callable[[str], list[Change]]] = {
+    "quota": lambda name: quotas_delta(state(), [[{"user": name}, {"producer_byte_rate": 1}]]),
+    "user": lambda name: users_delta(state(), [[name, "SCRAM-SHA-256", {}]]),
+    "client_metrics": lambda name: resource_configs_delta(
+        state(), CLIENT_METRICS_KIND, [[name, "interval.ms", "1000"]]
+    ),
+    "acl": lambda name: acls_delta(state(), [[[2, name, 3, "User:a", "*", 3, 3], True]]),
+}
+
+
+@pytest.mark.parametrize("kind", STORED_BY_NAME)
+def test_a_name_of_megabytes_is_refused_wherever_it_would_be_stored(kind):
+    assert STORED_BY_NAME[kind]("n" * 60_000)
+    with pytest.raises(
+        ConfigInvalid, match=f"^{kind} .* has too long a name: 3.* bytes, of at most 65536.$"
+    ) as refused:
+        STORED_BY_NAME[kind]("n" * 3_000_000)
+    assert refused.value.error == "INVALID_REQUEST" and len(str(refused.value)) < 300
+
+
+def test_a_long_name_of_earlier_can_be_removed():
+    before = state()
+    before.put([("user", "n" * 3_000_000, {"SCRAM-SHA-256": {}})])
+    assert users_delta(before, [["n" * 3_000_000, "SCRAM-SHA-256", None]]) == [("user", "n" * 3_000_000, None)]

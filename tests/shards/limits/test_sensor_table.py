@@ -123,6 +123,7 @@ def test_a_bounded_table_throttles_each_client_at_least_as_long_as_an_unbounded_
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_bounded_table_of_buckets_leaves_no_client_more_tokens(seed) -> None:
+    """Than buckets of their own that owe a window at most, as a shared one does."""
     chance = random.Random(seed)
     bounded, unbounded = (ControllerMutationQuotaManager(most_sensors=most) for most in (chance.randint(1, 8), 10**9))
     for each in (bounded, unbounded):
@@ -132,11 +133,26 @@ def test_a_bounded_table_of_buckets_leaves_no_client_more_tokens(seed) -> None:
         now_ms += chance.choice([0, 1, 15, 400, 1500, 11_000])
         name = f"client-{min(chance.randint(0, 30), chance.randint(0, 30))}"
         amount = chance.choice([1, 20, 200])
+        for bucket in unbounded.sensors.values():
+            bucket.forgive(5, now_ms=now_ms)
         said, kept = (
             each.record("", name, amount, strict=False, now_ms=now_ms).throttle_ms for each in (bounded, unbounded)
         )
         assert said >= kept
         bounded.places.drop_shared(now_ms=now_ms)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_after_a_flood_a_new_client_waits_for_a_window_and_for_what_it_asks_itself(strict) -> None:
+    mutation = ControllerMutationQuotaManager(most_sensors=1)
+    mutation.update(DEFAULT, 1)
+    mutation.record("", "first", 1, strict=False, now_ms=0)
+    for number in range(50 * SHARED):
+        mutation.record("", f"flood-{number}", 1000, strict=False, now_ms=1)
+    said = mutation.record("", "late", 5, strict=strict, now_ms=1)
+    assert said.accepted is not strict
+    assert WINDOW_MS <= said.throttle_ms <= WINDOW_MS + 5000
+    assert mutation.record("", "late", 5, strict=True, now_ms=said.throttle_ms + 1).accepted
 
 
 def test_a_copy_goes_on_by_itself() -> None:
