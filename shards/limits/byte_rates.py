@@ -2,7 +2,8 @@
 
 A batch of records is fetched whole or not at all. One that is larger than what passes at once (`bursts.py`) is over the quota
 however long its consumer has waited, so it is never delivered. A Produce is taken whole in any case, and its connection is then
-muted until its rate is back at the quota: many minutes, which are beyond every client's request timeout.
+muted until its rate is back at the quota: that can be many minutes, beyond the time that a client waits for an answer. A
+shorter mute is a throttle as every other, and needs no note.
 
 Source: ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.boundedThrottleTime; seen on Kafka 4.3.1.
 """
@@ -16,10 +17,12 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.quota_entities import Entity
 
 CONSUMER, PRODUCER = "consumer_byte_rate", "producer_byte_rate"
+REQUEST_TIMEOUT_S = 30.0
+"""For as long does a producer wait for an answer, unless told otherwise (request.timeout.ms, of Java and of librdkafka)."""
 
 
 def byte_rate_note(name: str, per_s: float, limits: ConnectionLimits, largest_batch: int) -> str:
-    """One sentence where the largest batch that the broker takes (`message.max.bytes`) is more than passes at once, else ""."""
+    """One sentence where the largest batch that the broker takes (`message.max.bytes`) is never delivered or times out, else ""."""
     if name not in (CONSUMER, PRODUCER) or per_s <= 0:
         return ""
     at_once = burst_of(name, per_s, limits)
@@ -32,6 +35,8 @@ def byte_rate_note(name: str, per_s: float, limits: ConnectionLimits, largest_ba
             f"{largest_batch / at_once.seconds:,.0f} lets each pass."
         )
     muted_s = largest_batch / per_s - at_once.seconds
+    if muted_s < REQUEST_TIMEOUT_S:
+        return ""
     return (
         f"as in Kafka, one Produce of {largest_batch:,} bytes (message.max.bytes) is taken whole, and then mutes its "
         f"connection for {muted_s:,.0f} s under {name}={per_s:,.0f}; clients take that for a timeout."
