@@ -177,9 +177,7 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
         click.echo(f"version {change['version']}  {at}  {printable(change['who'])}")
         shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
-        show_table(
-            [(described(kind, key), f"{_old(old)} -> {_old(new)}") for kind, key, old, new in shown], indent="  "
-        )
+        show_table([(described(kind, key), _moved(kind, old, new)) for kind, key, old, new in shown], indent="  ")
         if len(change["changes"]) > len(shown) == 20:
             click.echo(f"  and {len(change['changes']) - len(shown)} more")
 
@@ -241,6 +239,13 @@ def _what_it_does(schema: Mapping[str, Any], name: str) -> str:
 
 def _is_limit(name: str) -> bool:
     return name.startswith(("kafka_connection", "max.connection")) or name.startswith("listener.name.")
+
+
+def _moved(kind: str, before: Any, after: Any) -> str:
+    """From which value to which; of a topic, whose description is what the cluster keeps of it, only that it changed."""
+    if kind == "topic":
+        return "created" if before is None else "deleted" if after is None else "changed"
+    return f"{_old(before)} -> {_old(after)}"
 
 
 def _old(value: Any) -> str:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import click
+import harness
 import pytest
 import trio
 from click.testing import CliRunner, Result
@@ -83,6 +84,12 @@ async def test_json_is_for_programs(run):
     told = (await run(config, "history")).stdout
     assert "kafka_connections_max  (unset) -> 5" in told
     assert "quota of user=alice  (unset) -> producer_byte_rate=5.0" in told
+
+
+def test_a_topic_in_the_history_is_told_without_what_is_kept_of_it(tmp_path):
+    with harness.running(tmp_path / "data", "--topic", "orders:2") as cluster:
+        told = CliRunner().invoke(config, ["history"], env={"TURNSTILE_ADMIN": cluster.admin}).output
+    assert "  topic orders  created\n" in told
 
 
 async def test_a_dry_run_changes_nothing(run):
