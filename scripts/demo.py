@@ -60,10 +60,14 @@ def show(cluster: dict[str, Any]) -> None:
     )
     run(["quota", "set", "ip=<default>", "connection_creation_rate=20"])
     run(["load", "--scenario", "per-request", "--bootstrap", bootstrap])
+    tell_who_was_refused(admin)
+
+
+def tell_who_was_refused(admin: AdminClient) -> None:
     step("Who was refused, and why.")
     show_refusals(admin)
-    step("Where the tokens are: the home of each pool, and what other processes hold of it.")
-    show_tokens(admin)
+    step("What holds for one of the hosts that open a connection for every request, and how much of it is used.")
+    run(["explain", "ip=127.9.0.1"])
 
 
 def prove() -> int:
@@ -159,16 +163,6 @@ def show_refusals(admin: AdminClient) -> None:
         table.add_row(
             row["ip"], f"{row['count']:,}", ", ".join(f"{name} {count:,}" for name, count in row["reasons"].items())
         )
-    console.print(table)
-
-
-def show_tokens(admin: AdminClient) -> None:
-    table = Table("pool", "cap", "by", "home", "in use", "cached", "held by", title_justify="left")
-    for pool in admin.get("/v1/tokens")["pools"][:6]:
-        holders = ", ".join(f"shard {each['shard']}: {each['in_use']}+{each['cached']}" for each in pool["holders"])
-        name = f"{pool['kind']} {pool['key']}".strip()
-        cap = "-" if pool["cap"] is None else str(pool["cap"])
-        table.add_row(name, cap, pool["limit"], str(pool["home"]), str(pool["in_use"]), str(pool["cached"]), holders)
     console.print(table)
 
 
