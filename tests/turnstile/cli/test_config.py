@@ -121,8 +121,8 @@ async def test_a_quota_is_set_listed_explained_and_unset(run):
 async def test_quota_errors(run):
     bad = await run(quota, "set", "ip=10.0.0.1", "connection_creation_rate=-1", exit_code=1)
     assert bad.stderr == "Quota connection_creation_rate must be greater than 0\n"
-    mixed = await run(quota, "set", "ip=10.0.0.1", "user=u", "connection_creation_rate=1", exit_code=1)
-    assert "Invalid quota entity combination" in mixed.stderr
+    mixed = await run(quota, "set", "ip=10.0.0.1", "user=u", "connection_creation_rate=1", exit_code=2)
+    assert "an ip has quotas by itself, without user or client-id" in mixed.stderr
     await run(quota, "unset", "user=nobody", exit_code=1)
     for words in (
         ["set", "user=a"],
