@@ -9,14 +9,14 @@ All that a pass of the loop charges at one home is one call.
 that a request came to decides the charge itself: with its own sensor of that key, by the same arithmetic. What that sensor
 knows of the others' decisions it has from their histories (history.py): a home tells all other shards when 1/UNTOLD_SHARE of
 what a quota lets pass at once is untold, a stand-in of each charge. A home that is back is told first and asked then, so its
-window goes on from what the stand-ins recorded. A shard that starts is told everything before it decides anything, but
-waits no longer than STARTING_MS for that.
+window goes on from what the stand-ins recorded. A shard that starts is told everything before it decides anything, but waits
+no longer than STARTING_MS for that: its own charges are held, those that it is asked are decided by their askers.
 
 The most that one Kafka meter lets pass without a throttle in any span of `quota.window.num` windows is
 M = quota * (num + 1) * size (mutations: quota * 2 * num * size).
 
-never_unlimited     every charge under a quota is recorded, and answered by Kafka's arithmetic, within ANSWER_WITHIN_MS
-one_meter           while all homes are attended, what passes is what one meter lets pass: M
+never_unlimited     a charge under a quota is recorded, and answered within ANSWER_WITHIN_MS, or STARTING_MS after a start
+one_meter           while all homes are attended, and have been told after a start, what passes is what one meter lets pass: M
 knows_the_others    what a shard decides by lacks of another's decisions at most that one's untold share, M / UNTOLD_SHARE, and
                     what is on its way to it; so what passes in a span is at most M + (shards - 1) * M / UNTOLD_SHARE, and
                     what several shards decide within one message's time of each other
@@ -141,15 +141,19 @@ class ShardedQuotas(Meters):
     def charge(
         self, kind: str, user: str, client_id: str, amount: float, *, strict: bool = False
     ) -> MaybeDeferred[RecordedCharge]:
-        """Records `amount` (bytes, handler ms, partitions); the answer comes later when its home is elsewhere."""
+        """Records `amount` (bytes, handler ms, partitions); it is answered later if its home is elsewhere or this shard starts."""
         table: QuotaTable = self._managers[kind].table
         if not table.in_use:
             return NOTHING_RECORDED
         charge = _Charge(kind, user, short_name(client_id), amount, strict)
         home = self._metered(kind, user, client_id).home
-        if home == self._me or home in self._attendance.away:
-            return self._hold(charge) if self._unheard else self._decide(charge)
-        return self._charge_there(home, charge)
+        if home != self._me and home not in self._attendance.away:
+            return self._charge_there(home, charge)
+        if not self._unheard:
+            return self._decide(charge)
+        held = _Waiting(Deferred(), charge)
+        self._held.append(held)
+        return held.answer
 
     def _decide(self, charge: _Charge) -> RecordedCharge:
         """Decides a charge here, at its home or as a stand-in, and has the others told when it is time."""
@@ -166,9 +170,7 @@ class ShardedQuotas(Meters):
 
     def _charge_there(self, home: int, charge: _Charge) -> Deferred[RecordedCharge]:
         answer: Deferred[RecordedCharge] = Deferred()
-        waiting = self._to_ask.get(home)
-        if waiting is None:
-            waiting = self._to_ask[home] = []
+        waiting = self._to_ask.setdefault(home, [])
         waiting.append(_Waiting(answer, charge))
         if len(waiting) == 1:
             self._touch()
@@ -196,9 +198,8 @@ class ShardedQuotas(Meters):
 
     def _came(self, home: int, asked: Asked[list[_Waiting]], told: Deferred[list[list[Any] | None]]) -> None:
         """The answers of a home. None, or no answer at all: it did not decide."""
-        answers: list[list[Any] | None]
         try:
-            answers = told.result()
+            answers: list[list[Any] | None] = told.result()
         except (PeerLost, DeadlineExceeded):
             self.peer_lost(home)
             return
@@ -212,7 +213,10 @@ class ShardedQuotas(Meters):
                     waiting.answer.resolve(RecordedCharge(*answer))
 
     def _decide_all(self, charges: list[_Waiting]) -> None:
-        """Decides charges here, each by itself: an error is that of one client."""
+        """Decides charges here, each by itself: an error is that of one client. A shard that starts holds them."""
+        if self._unheard:
+            self._held += charges
+            return
         for answer, charge in charges:
             try:
                 recorded = self._decide(charge)
@@ -222,8 +226,8 @@ class ShardedQuotas(Meters):
                 answer.resolve(recorded)
 
     def _serve_charges(self, peer: int, charges: list[list[Any]], asked_ms: int) -> list[RecordedCharge | None]:
-        """Decides what another shard charges here; None for what it is to decide itself: all of a late call, or a mistake."""
-        if self._attendance.is_stale(peer, asked_ms, now_ms=self._now_ms()):
+        """Decides what another shard charges here; None for what it is to decide itself: late, while this one starts, a mistake."""
+        if self._attendance.is_stale(peer, asked_ms, now_ms=self._now_ms()) or self._unheard:
             return [None] * len(charges)
         answers: list[RecordedCharge | None] = []
         for charge in charges:
@@ -282,11 +286,6 @@ class ShardedQuotas(Meters):
             self._go_on()
         elif complete:
             self._unheard.discard(peer)
-
-    def _hold(self, charge: _Charge) -> Deferred[RecordedCharge]:
-        held = _Waiting(Deferred(), charge)
-        self._held.append(held)
-        return held.answer
 
     def _go_on(self) -> None:
         self._unheard.clear()

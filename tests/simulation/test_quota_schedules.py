@@ -3,6 +3,7 @@
 import pytest
 from simulation.quota_mutants import MUTANTS, SEEN, Mutant, seed_that_sees
 from simulation.quota_schedule import QuotaSchedule
+from simulation.seeds import failures
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -10,6 +11,11 @@ def test_a_quota_holds_whatever_happens_to_its_home(seed: int) -> None:
     schedule = QuotaSchedule(seed)
     schedule.run()
     assert schedule.answers
+
+
+def test_a_shard_that_starts_decides_nothing_by_an_empty_meter() -> None:
+    """In each of these a charge was made before the link to its home was up."""
+    assert failures([17, 198, 559, 646, 765, 774, 881], quotas=True) == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

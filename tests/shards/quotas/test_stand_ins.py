@@ -133,6 +133,35 @@ async def test_a_shard_that_starts_decides_nothing_before_it_was_told():
     assert asked.result().throttle_ms == 40_010, "5001 recorded, of 1000"
 
 
+async def test_a_shard_that_starts_stands_in_for_no_home_before_it_was_told():
+    broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
+    (name,) = elsewhere(0, 2, 1)
+    await broker.charge(1, PRODUCE, "ANONYMOUS", name, 5000)  # which it tells shard 0
+    broker.restart(0)
+    broker.down = {1}  # the link is not up yet
+    asked = broker.meters[0].charge(PRODUCE, "ANONYMOUS", name, 1)
+    broker.meters[0].flush()
+    assert not asked.resolved
+    broker.down = set()
+    broker.meters[1].publications.greet(0)
+    broker.meters[1].flush()
+    assert (asked.result().throttle_ms, asked.result().stand_in) == (40_010, True), "5001 recorded, of 1000"
+
+
+async def test_a_home_that_starts_has_charges_decided_by_their_askers_before_it_was_told():
+    broker = QuotaBroker(3, {(("client-id", None),): {PRODUCE: 100.0}})
+    name = at_home(0, 3)
+    await broker.charge(0, PRODUCE, "ANONYMOUS", name, 5000)  # which it tells both
+    broker.restart(0)
+    broker.meters[1].publications.greet(0)
+    broker.meters[1].flush()
+    answers = [await broker.charge(1, PRODUCE, "ANONYMOUS", name, 1)]
+    broker.meters[2].publications.greet(0)
+    broker.meters[2].flush()
+    answers.append(await broker.charge(1, PRODUCE, "ANONYMOUS", name, 1))
+    assert [(answer.throttle_ms, answer.stand_in) for answer in answers] == [(40_010, True), (40_020, False)]
+
+
 async def test_a_shard_that_starts_waits_half_a_second_at_most():
     broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
     name = at_home(0, 2)

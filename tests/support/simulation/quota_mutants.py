@@ -88,6 +88,12 @@ def knows_no_predecessor(quotas: ShardedQuotas) -> None:
     return
 
 
+def stands_in_before_it_was_told(quotas: ShardedQuotas, charges: list[Any]) -> None:
+    unheard, quotas._unheard = quotas._unheard, set()
+    _decide_all(quotas, charges)
+    quotas._unheard = unheard
+
+
 def decides_what_was_asked_after_it(attendance: Attendance[Any], asker: int, asked_ms: int, *, now_ms: int) -> bool:
     return now_ms - asked_ms >= STALE_AFTER_MS
 
@@ -109,6 +115,9 @@ MUTANTS = (
     Mutant("keeps_a_window_to_itself", sharded_quotas, "UNTOLD_SHARE", 0.5, "knows_the_others"),
     Mutant("drops_what_is_told_late", Rate, "insert", drops_what_is_told_late, "knows_the_others"),
     Mutant("knows_no_predecessor", ShardedQuotas, "await_peers", knows_no_predecessor, "knows_the_others"),
+    Mutant(
+        "stands_in_before_it_was_told", ShardedQuotas, "_decide_all", stands_in_before_it_was_told, "knows_the_others"
+    ),
 )
 
 SEEN = {
@@ -126,6 +135,7 @@ SEEN = {
     "keeps_a_window_to_itself": 3,
     "drops_what_is_told_late": 5,
     "knows_no_predecessor": 17,
+    "stands_in_before_it_was_told": 17,
 }
 """Where each mutant is seen first, as `run.py --quotas --mutants` prints it: so the tests need one schedule each."""
 
