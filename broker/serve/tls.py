@@ -16,6 +16,9 @@ from shards.config.cluster_plan import ListenerEndpoint
 from shards.errors import CannotStart
 
 _CHUNK = 64 << 10
+_FILL = 32 << 10
+"""Bytes that are read at once. A record has half of that, so there is data in it, unless a client floods with TLS's own messages:
+KeyUpdates, each of which costs new keys here and was made beforehand there."""
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
@@ -69,12 +72,15 @@ class TlsSocket:
 
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
         """Decrypted bytes; a short read does not mean that there is no more."""
+        filled = 0
         while True:
             try:
                 return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
             except ssl.SSLWantReadError:
                 self.flush()
-                self._fill()
+                if filled >= _FILL:
+                    raise ConnectionResetError("TLS without data") from None
+                filled += self._fill()
             except ssl.SSLZeroReturnError:
                 return 0
             except ssl.SSLError as fault:
@@ -116,9 +122,11 @@ class TlsSocket:
     def close(self) -> None:
         self._raw.close()
 
-    def _fill(self) -> None:
-        data = self._raw.recv(_CHUNK, MSG_DONTWAIT)
+    def _fill(self) -> int:
+        """How many bytes came. Raises OSError."""
+        data = self._raw.recv(_FILL, MSG_DONTWAIT)
         if data:
             self._incoming.write(data)
         else:
             self._incoming.write_eof()
+        return len(data)

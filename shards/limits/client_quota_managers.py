@@ -116,7 +116,13 @@ class ProduceQuotaManager(_ClientQuotaManager[Rate]):
             return WITHIN
         sensor, limit = self._resolve(user, client_id, now_ms)
         throttle = sensor.charge(amount, limit, now_ms=now_ms, max_ms=self.max_throttle_ms)
-        return Charged(True, throttle) if throttle else WITHIN
+        if not throttle:
+            return WITHIN
+        window_ms = self.window.samples * self.window.size_ms
+        if limit and throttle > window_ms and self.table.key(user, client_id) not in self.sensors:
+            # What others have recorded in a sensor that it shares counts for a window, and so does their debt.
+            throttle = min(throttle, window_ms + java_round(1000 * amount / limit))
+        return Charged(True, throttle)
 
     def record_unthrottled(self, user: str, client_id: str, amount: float, *, now_ms: int) -> None:
         """Count without asking (Kafka's recordNoThrottle): the next `record` takes it into account."""

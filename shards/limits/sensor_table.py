@@ -10,8 +10,8 @@ forgets_nothing    a sensor is dropped only when a new one would throttle its cl
 never_generous     a client is throttled at least as long as by a sensor that is never dropped: a shared one counts all that its
                    clients record, and a client that leaves it for a sensor of its own takes a copy of its history along.
                    Two exceptions. A change of quotas that brings a client without a sensor of its own under another
-                   quota begins its history anew: it may move one more burst then. A shared bucket owes no more than a window
-                   pays back when the next record comes: else one flood would lock out every new client for hours
+                   quota begins its history anew: it may move one more burst then. What others owe in a shared sensor costs a
+                   client a window at most: else one flood would lock out every new client for hours
 
 A long name is a digest here (short_names.py), so `most` bounds bytes, too.
 """

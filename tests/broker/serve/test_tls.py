@@ -1,13 +1,17 @@
 """The files of a TLS listener: which one of them is missing or wrong."""
 
+import socket
+import ssl
+from _socket import socket as RawSocket
 from pathlib import Path
 
 import pytest
 
-from broker.serve.tls import context_of
+from broker.serve.tls import TlsSocket, context_of, server_context
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.errors import CannotStart
 from tests.support.certificates import make_certificate
+from tests.support.key_updates import key_updates
 
 
 def fault_of(certificate: Path, key: Path) -> str:
@@ -37,3 +41,42 @@ def test_the_file_that_is_wrong_is_named(tmp_path: Path) -> None:
     assert fault_of(certificate, text) == f"cannot use {text} for listener SECURE: it is no private key in PEM"
     assert fault_of(text, key) == f"cannot use {text} for listener SECURE: it is no certificate in PEM"
     assert fault_of(certificate, other).endswith("the key is that of another certificate")
+
+
+@pytest.mark.parametrize(("size", "is_flood"), [(1000, False), (100_000, True)])
+def test_a_flood_of_key_updates_is_no_reason_to_go_on_reading(tmp_path: Path, size: int, is_flood: bool) -> None:
+    certificate = make_certificate(tmp_path)
+    if certificate is None:
+        pytest.skip("openssl is not installed")
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    server = TlsSocket(
+        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing)
+    buffer = memoryview(bytearray(1000))
+    while True:
+        try:
+            client.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            near.sendall(outgoing.read())
+            with pytest.raises(BlockingIOError):
+                server.recv_into(buffer)
+            incoming.write(near.recv(1 << 16))
+    near.sendall(outgoing.read())
+    flood = key_updates(client, outgoing, size)
+    if flood is None:
+        pytest.skip("no libssl that makes KeyUpdates")
+    client.write(b"data")
+    near.sendall(flood + outgoing.read())
+    if is_flood:
+        with pytest.raises(ConnectionResetError, match="TLS without data"):
+            server.recv_into(buffer)
+    else:
+        assert bytes(buffer[: server.recv_into(buffer)]) == b"data"
+    server.close()
+    near.close()

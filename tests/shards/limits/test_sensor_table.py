@@ -112,7 +112,8 @@ def test_a_bounded_table_throttles_each_client_at_least_as_long_as_an_unbounded_
         name = f"client-{min(chance.randint(0, 30), chance.randint(0, 30))}"
         amount = chance.choice([1, 20, 200, 900])
         said, kept = (each.record("", name, amount, now_ms=now_ms).throttle_ms for each in (bounded, unbounded))
-        if said < kept:
+        limit = bounded.table.limit(("", name))
+        if said < min(kept, WINDOW_MS + 1000 * amount // limit):
             shorter.append((now_ms, name, said, kept))
         assert name != "client-0" or said == kept
         assert len(bounded.sensors) <= 9
@@ -153,6 +154,15 @@ def test_after_a_flood_a_new_client_waits_for_a_window_and_for_what_it_asks_itse
     assert said.accepted is not strict
     assert WINDOW_MS <= said.throttle_ms <= WINDOW_MS + 5000
     assert mutation.record("", "late", 5, strict=True, now_ms=said.throttle_ms + 1).accepted
+
+
+def test_after_a_flood_of_bytes_a_new_client_is_muted_for_a_window_and_for_what_it_sends_itself() -> None:
+    produce = meter(1, quota=100)
+    produce.record("", "first", 1, now_ms=0)
+    for number in range(50 * SHARED):
+        produce.record("", f"flood-{number}", 1_000_000, now_ms=1)
+    assert produce.record("", "late", 500, now_ms=2).throttle_ms == WINDOW_MS + 5000
+    assert produce.record("", "late", 500, now_ms=3 * WINDOW_MS).throttle_ms == 0
 
 
 def test_a_copy_goes_on_by_itself() -> None:
