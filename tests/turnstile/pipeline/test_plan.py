@@ -98,6 +98,15 @@ def test_sums_are_those_of_a_plain_replay(spark: Any) -> None:
         assert expected
 
 
+def test_headroom_of_a_candidate_is_counted_as_that_of_a_recommendation(spark: Any) -> None:
+    """Peaks are 2, 4 and 4: a cap of 3 has half of 2 left. One that touches every address has no room that could be told."""
+    peaks = {"10.0.0.1": 2, "10.0.0.2": 4, "10.0.0.9": 4}
+    log = [(ip, START + n, NEVER, "A") for ip, peak in peaks.items() for n in range(peak)]
+    tried = [*(Candidate(per_ip_cap=cap) for cap in (1, 3, 4, 6)), Candidate(broker_cap=20), Candidate(broker_cap=5)]
+    found = plan(as_input(spark, log), tried, at_most_refused=0.05, headroom=Fraction(1, 2), incident=None)
+    assert [one["headroom"] for one in found.candidates] == [None, 0.5, 0.0, 0.5, 1.0, 0.0]
+
+
 def test_a_plan_adds_them_up(spark: Any) -> None:
     log = random_log(8, 300)
     incident = LogPeriod(datetime.fromtimestamp(START / 1e6 + 20, UTC), datetime.fromtimestamp(START / 1e6 + 40, UTC))

@@ -171,13 +171,16 @@ def _judged(told: Told, number: int, candidate: Candidate, total: int, incident:
 
 
 def _headroom(told: Told, candidate: Candidate) -> float | None:
-    """The share of a per-IP or broker cap that is left at the highest peak it doesn't touch; None without such a cap."""
+    """The room of a per-IP or broker cap above the highest peak that it doesn't touch, as a share of that peak, as `--headroom`
+    counts it; None without such a cap, and where it touches every peak."""
+    cap = candidate.per_ip_cap or candidate.broker_cap
+    if not cap:
+        return None
     if candidate.per_ip_cap:
-        untouched = [peak for peak in told.by_number["peak"] if peak <= candidate.per_ip_cap]
-        return 1 - max(untouched, default=0) / candidate.per_ip_cap
-    if candidate.broker_cap and told.by_number["broker_peak"]:
-        return max(0.0, 1 - max(told.by_number["broker_peak"]) / candidate.broker_cap)
-    return None
+        peak = max((each for each in told.by_number["peak"] if each <= cap), default=0)
+    else:
+        peak = max(told.by_number["broker_peak"], default=0)
+    return max(0.0, cap / peak - 1) if peak else None
 
 
 def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
