@@ -119,8 +119,8 @@ def test_all_held(tmp_path: Path, happens: Callable[[Cluster, random.Random, int
     assert result.events > 200
     if happens is caps:
         told = {check.name: check.detail for check in result.checks}
-        assert told["granted_within_cap"] == "every grant was within the cap that its home knew"
-        assert told["used_within_grants"] == "no shard had more open than it was granted"
+        assert told["granted_within_cap"] == "no more of a cap was handed to processes than it has"
+        assert told["used_within_grants"] == "no process had more open than it was handed"
 
 
 def test_a_restart_with_another_number_of_shards_and_a_living_cluster(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_restart_with_another_number_of_shards_and_a_living_cluster(tmp_path: 
                 assert alive["verdict"] == "held", alive
     result = judged(cluster)
     assert {check.verdict for check in result.checks} == {"held"}, result.checks
-    assert "no shard had more open" in {check.name: check.detail for check in result.checks}["used_within_grants"]
+    assert "no process had more open" in {check.name: check.detail for check in result.checks}["used_within_grants"]
 
 
 def test_after_a_reset_every_window_is_empty(tmp_path: Path) -> None:

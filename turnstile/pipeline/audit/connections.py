@@ -169,7 +169,7 @@ class Admissions:
                     f"{first['admissions']} admissions and {first['closes']} closes"
                 )
                 return Check(name, verdict, detail, shown, counts)
-        return Check(name, HELD, "every token was taken once and given back at most once", [])
+        return Check(name, HELD, "every connection was admitted once and closed at most once", [])
 
     def _first(self, what: str, columns: Sequence[str]) -> tuple[list[dict[str, Any]], Counter[int]]:
         counts: Counter[int] = Counter()

@@ -37,8 +37,8 @@ from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 
 GRANTED, USED = "granted_within_cap", "used_within_grants"
 SENTENCE = {
-    GRANTED: "every grant was within the cap that its home knew",
-    USED: "no shard had more open than it was granted",
+    GRANTED: "no more of a cap was handed to processes than it has",
+    USED: "no process had more open than it was handed",
 }
 BEYOND = pyarrow.schema(
     [
