@@ -59,6 +59,9 @@ def test_tables_add_up_and_the_page_is_whole(tmp_path: Path) -> None:
     assert "Nothing of this kind" not in html
     for svg in re.findall(r"<svg.*?</svg>", html, re.S):
         ElementTree.fromstring(svg)
+    more = built._replace(summary={**built.summary, "refused": count["refused"] + 1234})
+    assert "all others" not in html and "all others" in page(more, name="a") and "1,234" in page(more, name="a")
+    assert f"each change of a limit and each lost shard, {len(built.marks)} in all." in html
     files = in_files(built, "csv")
     assert files.keys() == {f"{name}.csv" for name in TABLES}
     assert files["refused_ips.csv"].decode().startswith('"ip","reasons","refused","admitted","refused_share"')

@@ -33,7 +33,7 @@ def page(built: Built, *, name: str) -> str:
     doubling = "ms, each bar twice the one before"
     found = {
         "Admitted and refused": _decided(built, step),
-        "Refused clients": _refused(rows),
+        "Refused clients": _refused(rows, built.summary["refused"]),
         "What refused clients do next": _reconnects(rows["reconnects"]),
         "Open connections against the cap": _open(built),
         "Throttle time": _throttled(rows["throttled"]),
@@ -91,9 +91,9 @@ def _conclusions(built: Built) -> list[str]:
             f"{duration(row['worst_ms'])} at most."
         )
     if built.marks:
-        told.append(f"{len(built.marks)} changes of limits and losses of shards are marked below.")
+        told.append(f"Marked below: each change of a limit and each lost shard, {len(built.marks):,} in all.")
     if built.unreadable:
-        told.append(f"{len(built.unreadable)} parts of the journal can't be read, and are missing here.")
+        told.append(f"Parts of the journal that can't be read, and are missing here: {len(built.unreadable):,}.")
     return told
 
 
@@ -109,7 +109,8 @@ def _decided(built: Built, step: str) -> str:
     return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
 
 
-def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
+def _refused(rows: dict[str, list[dict[str, Any]]], refused: int) -> str:
+    """`refused`: how many connections of all addresses, those that have no row among them."""
     ips, networks = rows["refused_ips"], rows["refused_networks"]
     if not ips:
         return section("Refused clients", "Addresses and networks.", NOTHING)
@@ -118,6 +119,9 @@ def _refused(rows: dict[str, list[dict[str, Any]]]) -> str:
         [row["ip"], row["reasons"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
         for row in ips
     ]
+    others = refused - sum(row["refused"] for row in ips)
+    if others:
+        cells.append(["all others", "", f"{others:,}", "", ""])
     return section(
         "Refused clients",
         "The addresses refused most, and their networks.",
