@@ -60,7 +60,8 @@ export function drawUses(live) {
   const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
     el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
-    useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])));
+    useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
+    rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; turnstile explain ip=ADDRESS shows any other.`) : null);
 }
 
 export function drawReasons(live, series) {

@@ -185,6 +185,15 @@ def test_each_use_stands_beside_the_limit_of_its_broker_and_is_coloured_by_it(tm
     assert "112 kB/s of 100 kB/s (111 %)" in result["text"] and "broker 0" in result["text"]
 
 
+def test_uses_that_are_not_shown_are_told_of(tmp_path):
+    uses = [{**LIVE["uses"][0], "of": f"ip:10.0.1.{n}"} for n in range(12)]
+    assert (
+        "The 9 fullest are shown; turnstile explain ip=ADDRESS shows any other."
+        in browse(tmp_path, more={"uses": uses})["text"]
+    )
+    assert "fullest are shown" not in browse(tmp_path)["text"]
+
+
 def test_refused_addresses_that_are_not_shown_are_counted_and_a_click_shows_them(tmp_path):
     act = """
       document.querySelector("#ips button").click();
