@@ -68,6 +68,8 @@ def _unknown(name: str, table: dict[str, ConfigKey]) -> ConfigInvalid:
 
     near = difflib.get_close_matches(name, table, n=1, cutoff=0.7)
     near = near or difflib.get_close_matches(name.replace("_", ".").lower(), table, n=1, cutoff=0.7)
+    part = name.replace(".", "_").lower()
+    near = near or [each for each in table if part.count("_") and part in each.replace(".", "_")]  # such as per_ip
     return ConfigInvalid(name, None, f"is not a setting; did you mean {near[0]}?" if near else "is not a setting")
 
 

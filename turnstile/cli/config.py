@@ -178,6 +178,8 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
         click.echo(f"version {change['version']}  {at}  {printable(change['who'])}")
         shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
         show_table([(described(kind, key), _moved(kind, old, new)) for kind, key, old, new in shown], indent="  ")
+        if not shown:
+            click.echo("  cluster started")
         if len(change["changes"]) > len(shown) == 20:
             click.echo(f"  and {len(change['changes']) - len(shown)} more")
 
@@ -198,7 +200,7 @@ def spelled(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(value) if isinstance(value, list) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def readable(value: Any) -> str:
@@ -251,5 +253,5 @@ def _moved(kind: str, before: Any, after: Any) -> str:
 def _old(value: Any) -> str:
     if value is None:
         return "(unset)"
-    text = " ".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else str(value)
+    text = " ".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else spelled(value)
     return text if len(text) <= 100 else text[:97] + "..."

@@ -53,7 +53,7 @@ def _connections(shards: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str
     caps = {row["broker"]: row for row in uses if (row["what"], row["of"]) == ("connections", "broker")}
     for broker, number in sorted(opened.items()):
         cap = caps.get(broker)
-        told = use(number, None) if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
+        told = f"{use(number, None)} for all together" if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
         yield f"broker {broker}: {told}" if len(opened) > 1 else told
 
 

@@ -51,6 +51,7 @@ def test_values_are_spelled_canonically_and_only_differences_remain():
     [
         (["", "kafka_connection_max", "5"], "kafka_connection_max is not a setting; did you mean kafka_conn"),
         (["", "max_connections_per_ip", "5"], "did you mean max.connections.per.ip?"),
+        (["", "per_ip", "5"], "per_ip is not a setting; did you mean kafka_connections_max_per_ip?"),
         (["", "kafka_connections_max", "many"], "kafka_connections_max cannot be 'many': it must be a whole number"),
         (["", "max.connections", "0"], "max.connections cannot be '0': it must be at least 1 while the cluster runs."),
         (["", "listener.name.a.max.connections", "0"], "it must be at least 1"),

@@ -86,10 +86,12 @@ async def test_json_is_for_programs(run):
     assert "quota of user=alice  (unset) -> producer_byte_rate=5.0" in told
 
 
-def test_a_topic_in_the_history_is_told_without_what_is_kept_of_it(tmp_path):
+def test_topics_and_users_in_the_history_are_told_without_what_is_kept_of_them(tmp_path):
     with harness.running(tmp_path / "data", "--topic", "orders:2") as cluster:
+        cluster.turnstile("user", "add", "alice", "--password", "alice-secret")
         told = CliRunner().invoke(config, ["history"], env={"TURNSTILE_ADMIN": cluster.admin}).output
     assert "  topic orders  created\n" in told
+    assert "  user alice  (unset) -> SCRAM-SHA-256,SCRAM-SHA-512\n" in told
 
 
 async def test_a_dry_run_changes_nothing(run):

@@ -11,8 +11,8 @@ def test_what_each_broker_has_open_stands_beside_its_own_cap(tmp_path: Path) -> 
         for broker, count in enumerate((3, 1)):
             for _ in range(count):
                 assert admitted(open_now.enter_context(connect(cluster.listeners["PLAINTEXT"][broker])))
-        assert "broker 0: 3, no limit\n" in cluster.turnstile("status")
+        assert "broker 0: 3, no limit for all together\n" in cluster.turnstile("status")
         cluster.turnstile("config", "set", "max.connections", "4", "--broker", "0")
         told = cluster.turnstile("status")
         assert "broker 0: 3 of 4 (75 %) by max.connections\n" in told
-        assert "broker 1: 1, no limit\n" in told
+        assert "broker 1: 1, no limit for all together\n" in told
