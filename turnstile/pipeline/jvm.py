@@ -31,6 +31,7 @@ MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 LEAST_JAVA = 17
 POLL_S = 0.02
 END_S = 60.0
+REMOVED_WITHIN_S = 5.0
 
 
 class Jvm(NamedTuple):
@@ -56,8 +57,17 @@ class Jvm(NamedTuple):
             self.process.wait()
         except BaseException:
             self.process.kill()
+            self.process.wait()
             raise
         finally:
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        """Again, if a child of the JVM that ends a moment later has put something into it meanwhile."""
+        deadline_s = time.monotonic() + REMOVED_WITHIN_S
+        shutil.rmtree(self.folder, ignore_errors=True)
+        while self.folder.exists() and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import until
 
 ROOT = Path(__file__).parents[3]
 
@@ -66,4 +67,5 @@ def test_a_job_whose_processes_are_killed_is_a_sentence(
     out, said = process.communicate(timeout=120)
     assert (process.returncode, out, html.exists()) == (1, "", False), said
     assert sentence in said and "Traceback" not in said
-    assert list(temporary.iterdir()) == [] and not of_job(temporary)
+    assert list(temporary.iterdir()) == []
+    until(lambda: not of_job(temporary), what="the end of workers whose JVM was killed")
