@@ -94,9 +94,8 @@ class Poller:
         self.now_ns = clock_ns()
         self.round_ns = 0
         self._expected_ns = 0  # until when the next event is waited for awake
-        self._again: dict[
-            int, None
-        ] = {}  # descriptors whose watchers are called though nothing new is ready, in this order
+        # Descriptors whose watchers are called in the next pass though nothing new is ready, in this order.
+        self._again: dict[int, None] = {}
         self.time_slice = TimeSlice(clock_ns)
         self.stalls = Stalls()
 

@@ -65,10 +65,11 @@ class Jvm(NamedTuple):
     def _remove_folder(self) -> None:
         """Again, if a child of the JVM that ends a moment later has put something into it meanwhile."""
         deadline_s = time.monotonic() + REMOVED_WITHIN_S
-        shutil.rmtree(self.folder, ignore_errors=True)
-        while self.folder.exists() and time.monotonic() < deadline_s:
-            time.sleep(POLL_S)
+        while True:
             shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists() or time.monotonic() >= deadline_s:
+                return
+            time.sleep(POLL_S)
 
 
 def is_submitted() -> bool:
