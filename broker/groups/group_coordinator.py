@@ -43,6 +43,7 @@ from broker.protocol import codes
 from broker.runtime.logger import Logger
 from shards.config.image import ClusterImage
 from shards.mesh.deferred import Deferred, MaybeDeferred, then
+from shards.mesh.turns import Turns
 
 OPERATIONS = (
     "join", "sync", "heartbeat", "leave", "commit", "commit_in_transaction", "fetch", "drop_offsets", "describe", "list",
@@ -81,6 +82,7 @@ class GroupCoordinator:
         self,
         offsets: CommittedOffsets,
         image: ClusterImage,
+        turns: Turns,
         *,
         now_ms: Callable[[], int] = lambda: int(trio.current_time() * 1000),
         wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
@@ -124,6 +126,7 @@ class GroupCoordinator:
         self.share = ShareCoordinator(
             self.shares,
             image,
+            turns,
             is_taken=lambda group: self._is_known(group) and self.shares.get(group) is None,
             served=self._look_again,
             now_ms=now_ms,
@@ -161,9 +164,8 @@ class GroupCoordinator:
             with trio.move_on_after(max(0.0, (self._asleep_until_ms - self._now_ms()) / 1000)):
                 await self._wake.wait()
             now_ms = self._now_ms()
-            self.groups.tick(now_ms)
-            self.consumers.tick(now_ms)
-            self.shares.tick(now_ms)
+            while any([each.tick(now_ms) for each in (self.groups, self.consumers, self.shares)]):  # noqa: C419  all of them
+                await trio.lowlevel.checkpoint()
             if now_ms >= check_ms:
                 await self.expire()
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)

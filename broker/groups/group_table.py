@@ -149,9 +149,15 @@ class GroupTable:
         """When `tick` has something to do at the earliest; it may turn out to be nothing."""
         return self._deadlines.next_ms()
 
-    def tick(self, now_ms: int) -> None:
-        for group in [self._groups[group_id] for group_id in self._deadlines.take(now_ms)]:
-            self._serve(group, partial(group.tick, now_ms), None)
+    def tick(self, now_ms: int) -> bool:
+        """A round of the groups that are due; whether more may be (deadlines.py)."""
+        return self._deadlines.round(now_ms, partial(self._meet, now_ms))
+
+    def _meet(self, now_ms: int, group_id: str) -> int:
+        group = self._groups[group_id]
+        looked_at = len(group.members)
+        self._serve(group, partial(group.tick, now_ms), None)
+        return looked_at
 
     def _serve(
         self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None

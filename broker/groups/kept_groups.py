@@ -98,10 +98,16 @@ class KeptGroups(ABC, Generic[G]):
     def next_deadline_ms(self) -> int | None:
         return self._deadlines.next_ms()
 
-    def tick(self, now_ms: int) -> None:
-        for group in [self._groups[group_id] for group_id in self._deadlines.take(now_ms)]:
-            self._serve(group, partial(_tick, group, now_ms))
-            self._deadlines.note(group.id, self._groups[group.id].next_deadline_ms())
+    def tick(self, now_ms: int) -> bool:
+        """A round of the groups that are due; whether more may be (deadlines.py)."""
+        return self._deadlines.round(now_ms, partial(self._meet, now_ms))
+
+    def _meet(self, now_ms: int, group_id: str) -> int:
+        group = self._groups[group_id]
+        looked_at = len(group.members)
+        self._serve(group, partial(_tick, group, now_ms))
+        self._deadlines.note(group_id, self._groups[group_id].next_deadline_ms())
+        return looked_at
 
     # --- keeping -----------------------------------------------------------------------------------------------------------
 

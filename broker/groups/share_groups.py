@@ -58,6 +58,11 @@ class ShareGroups(KeptGroups[ShareGroup]):
             self._deadlines.note(group_id, member.session_deadline_ms)
         return result
 
+    def is_costly(self, group_id: str, request: ShareHeartbeat) -> bool:
+        """Whether the heartbeat is to wait for its turn."""
+        group = self._groups.get(group_id)
+        return group is not None and group.is_costly(request, self._topics)
+
     def leave(self, group_id: str, member_id: str, now_ms: int) -> HeartbeatResult:
         group = self._groups.get(group_id)
         if group is None:

@@ -115,7 +115,7 @@ class Kafka:
             return home_of_bucket(bucket, plan.brokers, plan.shards) == shard
 
         self._offsets = CommittedOffsets(directory / "groups", owns)
-        self._groups = GroupCoordinator(self._offsets, image)
+        self._groups = GroupCoordinator(self._offsets, image, turns)
         self._sessions = FetchSessionCache(shard, plan.shards)
         self.telemetry = ClientMetricsManager(image)
         self._groups.serve_on(mesh)

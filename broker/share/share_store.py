@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -165,16 +166,20 @@ class ShareStore:
             await trio.lowlevel.checkpoint()
 
     def expire(self) -> None:
+        """A round of the partitions that are due; the others are, still."""
         now_ms = self._now_ms()
-        for key in self.deadlines.take(now_ms):
-            partition = self.kept.get(key)
-            if partition is not None:
-                self._expire(key, partition, now_ms)
+        self.deadlines.round(now_ms, partial(self._expire, now_ms))
 
-    def _expire(self, key: ShareKey, partition: SharePartition, now_ms: int) -> None:
+    def _expire(self, now_ms: int, key: ShareKey) -> int:
+        """How many records were looked at."""
+        partition = self.kept.get(key)
+        if partition is None:
+            return 0
+        looked_at = partition.in_flight
         limit = self._image.get("group.share.delivery.count.limit")
         if not self.try_change(key, partition, lambda: partition.expire(limit, now_ms=now_ms)):
             self._note(key, now_ms + TRY_AGAIN_MS)
+        return looked_at
 
     def reset(self) -> None:
         """No share group has anything left."""

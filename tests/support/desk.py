@@ -144,11 +144,11 @@ class Desk:
             self.directory / f"b{broker}" / "groups",
             lambda bucket: home_of_bucket(bucket, self.brokers, self.shards) == shard,
         )
-        home = self.homes[member] = GroupCoordinator(files, image)
+        turns = Turns(SPAWN)
+        home = self.homes[member] = GroupCoordinator(files, image, turns)
         home.serve_on(mesh)
         if self.nursery is not None:
             self.nursery.start_soon(home.run)
-        turns = Turns(SPAWN)
         meters = ShardedQuotas(
             shard,
             self.shards,

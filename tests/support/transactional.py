@@ -56,7 +56,9 @@ class TransactionalBroker(Broker):
             "partitions.end_transaction", lambda items: [partitions.do("end_transaction", item)[0] for item in items]
         )
         owned = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
-        groups = self.groups[shard] = GroupCoordinator(CommittedOffsets(self.directory / "groups", owned), self.image)
+        groups = self.groups[shard] = GroupCoordinator(
+            CommittedOffsets(self.directory / "groups", owned), self.image, turns
+        )
         groups.serve_on(mesh)
         groups._open.resolve(None)
         homes.serve("group.end_transaction", groups.end_transaction)

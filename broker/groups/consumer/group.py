@@ -82,6 +82,7 @@ class ConsumerGroup(ModernGroup):
             self._changed.add(member.id)
         else:
             self._remove(member, now_ms)
+            self._forget_expressions()
         return HeartbeatResult(codes.NONE, None, member_id, epoch)
 
     def remove(self, member_id: str, instance_id: str | None, now_ms: int) -> int:
@@ -92,6 +93,7 @@ class ConsumerGroup(ModernGroup):
         if refused is not None:
             return refused.code
         self._remove(self.members[member_id], now_ms)
+        self._forget_expressions()
         return codes.NONE
 
     def may_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int | None) -> int:
@@ -167,6 +169,7 @@ class ConsumerGroup(ModernGroup):
             return member
         if member is not None:
             self._remove(member, now_ms)  # another instance by the same id: it begins anew
+            self._forget_expressions()
         member = ConsumerMember(request.member_id, request.instance_id)
         self._add(member)
         self._changed.add(member.id)

@@ -34,6 +34,9 @@ from broker.groups.consumer.member import (
 )
 from broker.groups.consumer.reconciliation import is_reconciled, reconcile
 
+AT_ONCE = 1000
+"""Members that one call of `tick` fences."""
+
 
 class Topics(Protocol):
     """The topics of the cluster, as groups see them. `version` is another one whenever one of the answers may be."""
@@ -100,9 +103,11 @@ class ModernGroup:
         return min((member.deadline_ms() for member in self.members.values()), default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Fences members whose sessions are over, and those that did not revoke in time."""
-        for member in [each for each in self.members.values() if each.deadline_ms() <= now_ms]:
+        """Fences members whose sessions are over, and those that did not revoke in time: AT_ONCE; the others are due, still."""
+        due = [each for each in self.members.values() if each.deadline_ms() <= now_ms]
+        for member in due[:AT_ONCE]:
             self._remove(member, now_ms)
+        self._forget_expressions()
 
     def assignor(self, config: ConsumerGroupConfig) -> str:
         """The one that most members ask for, of those that the broker has; else the broker's first."""
@@ -127,7 +132,8 @@ class ModernGroup:
             member.revoke_deadline_ms = now_ms + member.rebalance_ms
         self._add(member)
         self.holders.update(dict.fromkeys(member.holds, member.id))
-        self.resolved |= {member.subscription.regex or ""}
+        if member.subscription.regex:
+            self.resolved.add(member.subscription.regex)
 
     # --- members -------------------------------------------------------------------------------------------------
 
@@ -153,10 +159,14 @@ class ModernGroup:
             del self.instances[member.instance_id]
         for place in member.holds:
             del self.holders[place]
-        self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
         self._changed.add(member.id)
         self._raise_epoch()
         self.changed_ms = now_ms
+
+    def _forget_expressions(self) -> None:
+        """Those that no member has any more; called once after members were removed: it looks at all of them."""
+        if self.resolved:
+            self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
 
     # --- epochs, target, progress ------------------------------------------------------------------------------------
 

@@ -21,10 +21,12 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from broker.groups.consumer.member import LEAVE, HeartbeatResult
-from broker.groups.consumer.records import packed
 from broker.groups.share.assignor import ShareSubscriber, simple
 from broker.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
 from broker.protocol import codes
+
+COSTLY = 1000
+"""Members and partitions whose targets are made anew in a millisecond or two."""
 
 
 class ShareTopics(Protocol):
@@ -137,6 +139,14 @@ class ShareGroup:
         for member in [each for each in self.members.values() if each.session_deadline_ms <= now_ms]:
             self._remove(member.id, now_ms)
 
+    # --- what a request costs ----------------------------------------------------------------------------------------
+
+    def is_costly(self, request: ShareHeartbeat, topics: ShareTopics) -> bool:
+        """Whether the request may make the targets of all members anew, and members and partitions are many."""
+        member = self.members.get(request.member_id)
+        same = member is not None and request.names in (None, member.names) and not self._may_aim(topics)
+        return not same and len(self.members) + sum(map(len, self.initialized.values())) > COSTLY
+
     # --- what is kept ------------------------------------------------------------------------------------------------
 
     def take_changes(self) -> tuple[list[Any], dict[str, ShareMember | None]] | None:
@@ -146,8 +156,8 @@ class ShareGroup:
         changes = {member_id: self.members.get(member_id) for member_id in self._changed}
         self._changed = set()
         self._group_changed = False
-        places = [(topic_id, number) for topic_id, numbers in self.initialized.items() for number in sorted(numbers)]
-        return [self.epoch, self.assignment_epoch, self.fingerprint, packed(places)], changes
+        places = [[topic_id, sorted(numbers)] for topic_id, numbers in sorted(self.initialized.items()) if numbers]
+        return [self.epoch, self.assignment_epoch, self.fingerprint, places], changes
 
     def restore(self, member: ShareMember, config: ShareGroupConfig, now_ms: int) -> None:
         """A member of before this process: its session begins anew."""
@@ -171,7 +181,7 @@ class ShareGroup:
     def _aim(self, topics: ShareTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
         """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
         topics that members ask for; none, if nothing can have changed."""
-        if not changed and not self._pending and topics.version == self._seen and self.epoch == self.assignment_epoch:
+        if not changed and not self._may_aim(topics):
             return {}
         asked = self._asked(topics)
         fingerprint = _fingerprint(asked.values())
@@ -185,6 +195,10 @@ class ShareGroup:
         if self.epoch != self.assignment_epoch:
             self._assign(asked)
         return asked
+
+    def _may_aim(self, topics: ShareTopics) -> bool:
+        """Whether targets may have to be made anew though no member asks for something else."""
+        return self._pending or topics.version != self._seen or self.epoch != self.assignment_epoch
 
     def _assign(self, asked: dict[str, tuple[str, int]]) -> None:
         numbers = {

@@ -7,6 +7,7 @@ from consumer_members import FakeTopics
 from share_members import CONFIG
 
 from broker.groups.committed_offsets import CommittedOffsets
+from broker.groups.deadlines import A_GROUP, A_ROUND
 from broker.groups.share.member import ShareHeartbeat
 from broker.groups.share_groups import ShareGroups
 from broker.protocol import codes
@@ -123,3 +124,30 @@ def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch)
     shard.restart()
     after = shard.groups.get("g")
     assert (after.epoch, list(after.members), after.initialized) == (before.epoch, ["m0", "m1"], before.initialized)
+
+
+def test_members_of_many_groups_that_are_lost_at_once_are_fenced_in_rounds(tmp_path):
+    shard = Shard(tmp_path, members=10_000, groups=1000)
+    for number in range(4 * A_ROUND // A_GROUP):
+        shard.beat("m", 0, group=f"g{number}")
+    shard.now_ms += CONFIG.session_ms
+    rounds = 1
+    while shard.groups.tick(shard.now_ms):
+        left = sum(bool(group.members) for group in shard.groups)
+        assert left == (4 * A_ROUND // A_GROUP) - rounds * (A_ROUND // (A_GROUP + 1) + 1), "a round is bounded"
+        rounds += 1
+    assert rounds > 3
+    assert not any(group.members for group in shard.groups) and shard.groups.next_deadline_ms() is None
+
+
+def test_a_heartbeat_is_costly_where_targets_of_many_are_made_anew(shard, monkeypatch):
+    shard.beat("m0", 0)
+    shard.beat("m0", 1)
+    asks, beats = (ShareHeartbeat("m0", 2, None, names, "c", "/h") for names in (("b",), ("a",)))
+    joins = ShareHeartbeat("m1", 0, None, ("a",), "c", "/h")
+    assert not any(shard.groups.is_costly("g", each) for each in (asks, beats, joins))
+    monkeypatch.setattr("broker.groups.share.group.COSTLY", 4)
+    assert [shard.groups.is_costly("g", each) for each in (asks, beats, joins)] == [True, False, True]
+    shard.beat("m1", 0)
+    shard.groups.leave("g", "m1", 0)
+    assert shard.groups.is_costly("g", beats), "what the member had is handed out"

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 from desk import Desk
 
+from broker.groups.share_coordinator import ShareCoordinator
 from broker.protocol import codes
 
 JOIN = {"member_epoch": 0, "subscribed_topic_names": ("t",)}
@@ -44,6 +45,36 @@ async def test_any_shard_of_the_groups_broker_answers(desk: Desk) -> None:
         assert (found.group_state, found.members[0].assignment.topic_partitions[0].topic_name) == ("Stable", "t")
     assert (await beat(desk, group, at=(1, 0), **JOIN)).error_code == codes.NOT_COORDINATOR
     assert (await describe(desk, group, at=(1, 0)))[0].error_code == codes.NOT_COORDINATOR
+
+
+async def test_heartbeats_that_cost_much_are_answered_in_turns(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.groups.share.group.COSTLY", 0)
+    group = desk.group_at(0, 1)
+    await beat(desk, group, **JOIN)
+    order: list[int] = []
+
+    async def join(number: int) -> None:
+        answer = await beat(desk, group, **{**JOIN, "member_id": f"m{number}"})
+        assert answer.error_code == codes.NONE
+        order.append(answer.member_epoch)
+
+    pieces = 0
+    answer_of = ShareCoordinator._answer
+
+    def counted(*args: Any) -> Any:
+        nonlocal pieces
+        pieces += 1
+        return answer_of(*args)
+
+    monkeypatch.setattr(ShareCoordinator, "_answer", counted)
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(join, number)
+        await trio.testing.wait_all_tasks_blocked()
+        assert pieces < 20, "between two of them everything else has its turn"
+    assert sorted(order) == list(range(2, 22))
+    (found,) = await describe(desk, group)
+    assert len(found.members) == 21
 
 
 async def test_a_home_that_is_away_is_no_coordinator_and_its_successor_knows_the_members(desk: Desk) -> None:

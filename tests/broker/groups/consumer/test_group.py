@@ -113,6 +113,18 @@ def test_a_session_that_is_over_ends_the_member():
     assert group.state == "Empty" and group.next_deadline_ms() is None
 
 
+def test_members_that_are_lost_at_once_are_fenced_some_at_a_time(monkeypatch):
+    monkeypatch.setattr("broker.groups.consumer.modern_group.AT_ONCE", 2)
+    group, _, members = group_of(5)
+    settle(*members)
+    left = []
+    while group.members:
+        group.tick(CONFIG.session_ms)
+        left.append(len(group.members))
+        assert group.next_deadline_ms() in (CONFIG.session_ms, None), "the others are due"
+    assert left == [3, 1, 0]
+
+
 def test_a_member_that_does_not_revoke_in_time_is_lost():
     group, topics, (first, second) = group_of(2)
     first.send(now_ms=100, says=False)
