@@ -97,6 +97,10 @@ class AdminClient:
         """The JSON of the answer. Raises AdminError."""
         return self._json(self._call("POST", path, b"", {}))
 
+    def delete(self, path: str, **query: Any) -> Any:
+        """As `put`, without a body."""
+        return self._json(self._call("DELETE", path, None, query))
+
     def text(self, path: str) -> str:
         """The text of the answer, such as the page of /metrics. Raises AdminError."""
         return self._call("GET", path, None, {}).decode()

@@ -81,6 +81,14 @@ class AsyncCluster:
         """See Cluster.quota."""
         await _waited(self.sync.quota, entity, **rates)
 
+    async def advertise(self, listener: str | None, /, *addresses: str, broker: int | None = None) -> None:
+        """See Cluster.advertise."""
+        await _waited(self.sync.advertise, listener, *addresses, broker=broker)
+
+    async def advertised(self) -> list[dict[str, Any]]:
+        """See Cluster.advertised."""
+        return await _waited(self.sync.advertised)
+
     async def user(self, name: str, password: str | None) -> None:
         """See Cluster.user."""
         await _waited(self.sync.user, name, password)

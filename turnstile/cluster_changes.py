@@ -1,4 +1,4 @@
-"""Changes of a running cluster, by its admin API: settings, quotas, users, faults and telemetry subscriptions."""
+"""Changes of a running cluster, by its admin API: settings, quotas, addresses, users, faults and telemetry subscriptions."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ class ClusterChanges:
         remove = [key for key, rate in rates.items() if rate is None]
         change = {"entity": as_entity(entity), "set": given, "remove": remove}
         self.admin.put("/v1/quotas", {"alter": [change]})
+
+    def advertise(self, listener: str | None, /, *addresses: str, broker: int | None = None) -> None:
+        """Where clients of a listener are told to connect, in force when this returns: advertise("EDGE", "localhost:32801"), with
+        an address for each broker; "auto": the address that each client reached, a guess. Without an address, as the cluster was
+        started. `listener` None: the cluster's only one. `broker`: of one broker alone. It outlives `reset`.
+
+        Raises AdminError.
+        """
+        if addresses:
+            given = {"listener": listener, "broker": broker, "addresses": list(addresses)}
+            self.admin.put("/v1/advertise", {name: value for name, value in given.items() if value is not None})
+        else:
+            self.admin.delete("/v1/advertise", listener=listener, broker=broker)
+
+    def advertised(self) -> list[dict[str, Any]]:
+        """Where clients are told to connect, for each listener of each broker: `address`, its `source`, whether it is a `guess`."""
+        found: list[dict[str, Any]] = self.admin.get("/v1/advertise")["advertised"]
+        return found
 
     def user(self, name: str, password: str | None) -> None:
         """A user of listeners with SASL; None removes it. Raises AdminError."""

@@ -18,6 +18,7 @@ from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
 from broker.admin.pages import INDEX, LivePage
 from broker.admin.requests import (
+    address_change,
     at_admin,
     caller,
     fault_changes,
@@ -30,6 +31,7 @@ from broker.admin.requests import (
     subscription_change,
 )
 from broker.admin.telemetry import describe_telemetry, last_push
+from shards.config.advertised_changes import AddressChange, advertised_rows
 from shards.config.notes import notes_in_force, notes_of_quotas, notes_of_settings
 from shards.config.resource_changes import CLIENT_METRICS_KIND
 from shards.limits.broker_config import EVERY_BROKER
@@ -95,6 +97,23 @@ class AdminApi:
     async def notes(self, request: Request) -> Response:
         """Of the limits in force: what lets no connection in, and how much of a rate passes at once."""
         return JSONResponse({"notes": notes_in_force(self._coordinator.state, at_admin(request))})
+
+    async def get_advertised(self, request: Request) -> Response:
+        return JSONResponse({"advertised": list(advertised_rows(self._coordinator.state))})
+
+    async def put_advertised(self, request: Request) -> Response:
+        return await self._advertise(request, address_change(await read_body(request)))
+
+    async def delete_advertised(self, request: Request) -> Response:
+        """`?listener=L&broker=N`: what was set live is forgotten, without them of all."""
+        broker = self._broker(request)
+        change = AddressChange(request.query_params.get("listener"), int(broker) if broker else None, ())
+        return await self._advertise(request, change)
+
+    async def _advertise(self, request: Request, change: AddressChange) -> Response:
+        version = await self._coordinator.advertise(caller(request), change)
+        rows = list(advertised_rows(self._coordinator.state))
+        return JSONResponse({"config_version": version, "advertised": rows})
 
     async def get_users(self, request: Request) -> Response:
         return JSONResponse({"users": self._admin.settings.users()})

@@ -7,6 +7,11 @@
     GET  /v1/cluster_config/broker_overrides             {"overrides": {broker id: {name: value}}}
     GET  /v1/config/history[?limit=N][&before=VERSION]   {"history": [{"version", "at", "who", "changes": [[kind, key, old,
                                                          new]]}]}; of a setting the values in force, the command line's too
+    GET  /v1/advertise                                   {"advertised": [{"broker", "listener", "address", "port", "source",
+                                                         "guess"}]}: where clients are told to connect
+    PUT  /v1/advertise                                   {"listener", "addresses": ["host:port" for each broker] or "auto",
+                                                         "broker": one alone} -> {"config_version": N, "advertised": []}
+    DELETE /v1/advertise[?listener=L][&broker=N]         as the cluster was started; the same answer
     GET  /v1/quotas                                      {"quotas": [{"entity": {}, "values": {}}]}
     PUT  /v1/quotas[?dry_run=true]                       {"alter": [{"entity": {}, "set": {}, "remove": []}]} -> as above
     GET  /v1/notes                                       {"notes": [sentence]}: of the limits in force, those that let no
@@ -79,6 +84,9 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/quotas", api.get_quotas, methods=["GET"]),
         Route("/v1/quotas", api.put_quotas, methods=["PUT"]),
         Route("/v1/quotas/explain", api.explain),
+        Route("/v1/advertise", api.get_advertised, methods=["GET"]),
+        Route("/v1/advertise", api.put_advertised, methods=["PUT"]),
+        Route("/v1/advertise", api.delete_advertised, methods=["DELETE"]),
         Route("/v1/explain", api.explain_all),
         Route("/v1/notes", api.notes),
         Route("/v1/refusals", api.refusals),

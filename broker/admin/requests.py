@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from broker.faults.fault import checked
+from shards.config.advertised_changes import AddressChange
 from shards.config.cluster_plan import DEFAULT_ADMIN
 from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
@@ -104,6 +105,24 @@ def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, 
         taken.add(name)
         changes.append((name, checked(fault)))
     return changes
+
+
+def address_change(body: Any) -> AddressChange:
+    """`{"listener": L, "broker": N, "addresses": text or [text]}`; without a listener the only one. Raises ConfigInvalid."""
+    shape = 'must be {"listener": name, "addresses": ["host:port" for each broker] or "auto"}, with "broker": id for one alone'
+    if not isinstance(body, dict) or not {"addresses"} <= body.keys() <= {"listener", "broker", "addresses"}:
+        raise ConfigInvalid("the body", None, shape)
+    listener, broker, told = body.get("listener"), body.get("broker"), body["addresses"]
+    addresses = [told] if isinstance(told, str) else told
+    if (
+        not isinstance(listener, str | None)
+        or (broker is not None and type(broker) is not int)
+        or not isinstance(addresses, list)
+        or not addresses
+        or not all(isinstance(each, str) for each in addresses)
+    ):
+        raise ConfigInvalid("the body", None, shape)
+    return AddressChange(listener, broker, addresses)
 
 
 def subscription_change(body: Any) -> tuple[str, dict[str, str | None]]:

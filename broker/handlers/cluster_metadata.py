@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
+from broker.serve.call import Call
+from shards.config.advertised import AUTO, Address, advertised
 from shards.config.image import ClusterImage
 from shards.config.internal_topics import leader_of, partition_of
 
-WILDCARDS = ("", "0.0.0.0", "::")
-
-
-class BrokerEndpoint(NamedTuple):
-    host: str
-    port: int
-
 
 class ClusterMetadata:
-    """Broker `me` of `brokers`, numbered from 0. Addresses come from the image: advertised.listeners of each broker.
-
-    Given once for all brokers (`--set advertised.listeners=...`), broker b has the port plus b, as with `--listener`.
-    A listener bound to every address is advertised as localhost, unless advertised.listeners says otherwise.
-    """
+    """Broker `me` of `brokers`, numbered from 0. Where each of them is comes from the image (shards/config/advertised.py)."""
 
     controller = 0  # the coordinator takes changes from any broker; clients need one name
 
@@ -31,16 +19,11 @@ class ClusterMetadata:
         self.brokers = brokers
         self.cluster_id = cluster_id
 
-    def endpoint(self, broker: int, listener: str) -> BrokerEndpoint:
-        """Where clients of `listener` reach `broker`."""
-        static = self._image.static
-        shared = _parse(static.get("/advertised.listeners", "")).get(listener)
-        if shared is not None:
-            return BrokerEndpoint(shared.host, shared.port + broker)
-        host, port = _parse(static.get(f"{broker}/advertised.listeners", "")).get(
-            listener, BrokerEndpoint("localhost", 0)
-        )
-        return BrokerEndpoint("localhost" if host in WILDCARDS else host, port)
+    def endpoint(self, broker: int, call: Call) -> Address:
+        """Where the client of `call` is told that `broker` is: an address of the listener that the request came by."""
+        image = self._image
+        host, port = advertised(image.static, image.advertised, broker, call.listener).address
+        return Address(call.reached if host == AUTO else host, port)
 
     def rack(self, broker: int) -> str | None:
         static = self._image.static
@@ -53,15 +36,3 @@ class ClusterMetadata:
     def coordinates(self, key: str) -> bool:
         """Whether that is this broker."""
         return self.coordinator(key) == self.me
-
-
-@lru_cache(maxsize=256)
-def _parse(text: str) -> dict[str, BrokerEndpoint]:
-    """`NAME://host:port,...` by name; an entry that can't be read is left out (the settings were validated before)."""
-    found = {}
-    for entry in text.split(","):
-        name, separator, address = entry.strip().partition("://")
-        host, _, port = address.rpartition(":")
-        if separator and port.isdigit():
-            found[name] = BrokerEndpoint(host.strip("[]"), int(port))
-    return found

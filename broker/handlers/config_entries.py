@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from shards.config.advertised import spelled
 from shards.config.image import ClusterImage
 from shards.limits.config_def import BROKER, TOPIC, broker_setting
 from shards.limits.config_key import ConfigKey
@@ -113,6 +114,10 @@ def _given(image: ClusterImage, name: str) -> Iterator[Synonym]:
     mine, shared = f"{image.broker}/{name}", f"/{name}"
     layers = ((image.dynamic, mine, DYNAMIC_BROKER), (image.dynamic, shared, DYNAMIC_DEFAULT),
               (image.static, mine, STATIC_BROKER), (image.static, shared, STATIC_BROKER))  # fmt: skip
+    if name == "advertised.listeners":
+        set_live = spelled(image.static, image.advertised, image.broker)
+        if set_live is not None:
+            yield Synonym(name, set_live, DYNAMIC_BROKER)
     for records, key, source in layers:
         if key in records:
             yield Synonym(name, records[key], source)

@@ -51,7 +51,7 @@ class _DescribeCluster:
             return types.DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=())
         brokers = []
         for broker in range(cluster.brokers):
-            host, port = cluster.endpoint(broker, call.listener)
+            host, port = cluster.endpoint(broker, call)
             brokers.append(
                 types.DescribeClusterBroker(
                     broker_id=broker, host=host, port=port, rack=cluster.rack(broker), is_fenced=False
@@ -83,7 +83,7 @@ class _DescribeCluster:
             )
             for topic in request.topics
         )
-        host, port = self._cluster.endpoint(controller, call.listener)
+        host, port = self._cluster.endpoint(controller, call)
         node = types.Node(node_id=controller, listeners=(types.Listener(name=call.listener, host=host, port=port),))
         return types.DescribeQuorumResponse(error_code=codes.NONE, error_message="", topics=topics, nodes=(node,))
 

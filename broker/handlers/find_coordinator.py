@@ -61,7 +61,7 @@ def _found(
     if owner is None:
         return make(node_id=-1, host="", port=-1, error_code=codes.INVALID_REQUEST, error_message=_WRONG_KEY)
     broker = cluster.coordinator(owner)
-    host, port = cluster.endpoint(broker, call.listener)
+    host, port = cluster.endpoint(broker, call)
     return make(node_id=broker, host=host, port=port, error_code=codes.NONE, error_message=no_error)
 
 

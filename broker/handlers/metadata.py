@@ -120,7 +120,7 @@ class _Metadata:
         types, cluster = call.types, self._cluster
         brokers = []
         for broker in range(cluster.brokers):
-            host, port = cluster.endpoint(broker, call.listener)
+            host, port = cluster.endpoint(broker, call)
             brokers.append(
                 types.MetadataResponseBroker(node_id=broker, host=host, port=port, rack=cluster.rack(broker))
             )

@@ -54,7 +54,14 @@ class FirstStart:
             (replaced if plan.override_stored else overruled).append(self._setting(each, changed))
         state = coordinator.state
         ignored = not_emulated(key[1:] for key in plan.static if key.startswith("/"))
-        notes = [*coordinator.lost, *replaced, *self._unused(), *ignored, *notes_in_force(state, self._plan.at_admin)]
+        notes = [
+            *coordinator.lost,
+            *replaced,
+            *self._unused(),
+            *self._moved(),
+            *ignored,
+            *notes_in_force(state, self._plan.at_admin),
+        ]
         return StartReport(limits_in_force(state), overruled, notes)
 
     async def add_quotas_and_users(self) -> None:
@@ -130,6 +137,19 @@ class FirstStart:
             if any(not Credential.parse(each).is_of(how, password) for how, each in stored.items()):
                 since = _since(self._coordinator.changed("user", name))
                 found.append(f"the password of user {name} replaces another one, which was {since}.")
+        return found
+
+    def _moved(self) -> list[str]:
+        """Addresses for clients that an earlier run has stored: the cluster may be reached otherwise now."""
+        found = []
+        for key, address in self._coordinator.state.advertised.items():
+            broker, _, listener = key.partition("/")
+            since = _since(self._coordinator.changed("advertised", key))
+            undo = f"turnstile advertise {listener} --unset{self._plan.at_admin}"
+            found.append(
+                f"clients of {listener} are told {address} for broker {broker}, {since}, and kept in the data directory. "
+                f"To forget it: {undo}"
+            )
         return found
 
     def _unused(self) -> list[str]:

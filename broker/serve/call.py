@@ -66,6 +66,11 @@ class Call:
         )
 
     @property
+    def reached(self) -> str:
+        """The local address of the connection: where its client found the broker, if nothing on the way maps addresses."""
+        return "localhost" if self.channel is None else self.channel.reached
+
+    @property
     def types(self) -> wire.Types:
         """`wire.types` of this API and version: `call.types.MetadataResponse(...)`."""
         return wire.types(self.api_key, self.api_version)
@@ -82,7 +87,8 @@ class Route(NamedTuple):
     """Which function answers an API, in which versions.
 
     `prepared`: an answer that comes at once follows from the request, the listener and the version of the configuration
-    alone, so that it may be given again to an equal request (prepared_answers.py).
+    alone (and from the address that the client reached, on listeners that advertise it), so that it may be given again to an
+    equal request (prepared_answers.py).
     """
 
     api_key: int

@@ -44,6 +44,10 @@ class Channel(Protocol):
     """Called once when it has closed: what a client has in a share group is released then."""
     serving: ChannelServer
 
+    @property
+    def reached(self) -> str:
+        """The local address: where its client found the broker."""
+
     def close(self, why: str = ...) -> None: ...
     def reset_when_closed(self) -> None: ...
 

@@ -74,6 +74,12 @@ class ClientSocket:
     def _time_slice(self) -> TimeSlice:
         return self.serving.poller.time_slice
 
+    @property
+    def reached(self) -> str:
+        """The local address, of an IPv4 client as IPv4; without the zone of a link-local one."""
+        host: str = self.sock.getsockname()[0]
+        return host.removeprefix("::ffff:").partition("%")[0]
+
     def ready(self, events: int) -> None:
         """The poller's callback."""
         raise NotImplementedError

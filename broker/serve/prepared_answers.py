@@ -4,7 +4,8 @@ Clients ask ApiVersions, Metadata and FindCoordinator over and over, in frames t
 answer takes a tenth of the time of making it.
 
 Q1  An answer is kept only if it follows from the request, the listener and the version of the configuration alone
-    (call.Route.prepared); it is found by the same request, of the same listener, under the same version.
+    (call.Route.prepared); it is found by the same request, of the same listener, under the same version. None is kept for
+    listeners of which a client is told the address that it reached.
 Q2  At most MOST answers are kept, of at most MOST_BYTES with their request. When there are as many, all are dropped: a
     client that sends ever new requests makes the others' answers be made anew at times, and nothing else.
 """
@@ -42,6 +43,8 @@ class PreparedAnswers:
         if self._version != self._image.version:
             self._version = self._image.version
             self._answers.clear()
+        if listener in self._image.auto_listeners:
+            return None
         found = self._answers.get((listener, request[:_ID], request[_BEHIND_ID:]))
         if found is None:
             return None
@@ -50,7 +53,11 @@ class PreparedAnswers:
 
     def keep(self, listener: str, request: bytes, answer: bytes, asked: Asked) -> None:
         """An answer was just made, under the version of the image."""
-        if len(request) + len(answer) > MOST_BYTES or self._version != self._image.version:
+        if (
+            listener in self._image.auto_listeners
+            or len(request) + len(answer) > MOST_BYTES
+            or self._version != self._image.version
+        ):
             return
         if len(self._answers) >= MOST:
             self._answers.clear()

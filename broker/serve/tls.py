@@ -11,6 +11,7 @@ import ssl
 from _socket import socket as RawSocket
 from pathlib import Path
 from socket import MSG_DONTWAIT, SHUT_WR
+from typing import Any
 
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.errors import CannotStart
@@ -69,6 +70,10 @@ class TlsSocket:
         self._outgoing = ssl.MemoryBIO()
         self._unsent = b""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+
+    def getsockname(self) -> Any:
+        """As of the socket."""
+        return self._raw.getsockname()
 
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
         """Decrypted bytes; a short read does not mean that there is no more."""

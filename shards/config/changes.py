@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from shards.config.advertised import advertised_text
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.limits.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.limits.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
@@ -49,10 +50,12 @@ class ConfigState:
         self.group_configs: dict[str, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.tokens: dict[str, dict[str, Any]] = {}
+        self.advertised: dict[str, str] = {}
         self._tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
             "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
+            "advertised": self.advertised,
         }  # fmt: skip
         self.put(records)
 
@@ -186,9 +189,12 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
         by_broker.setdefault(endpoint.broker, []).append(endpoint)
     for broker, own in by_broker.items():
         addresses = ",".join(f"{endpoint.listener}://{endpoint}" for endpoint in own)
+        told = ",".join(
+            advertised_text(endpoint.listener, str(endpoint), _advertise(endpoint), broker) for endpoint in own
+        )
         protocols = ",".join(f"{endpoint.listener}:{_protocol(endpoint)}" for endpoint in own)
         found |= {f"{broker}/{name}": str(broker) for name in ("broker.id", "node.id")}
-        found |= {f"{broker}/{name}": addresses for name in ("listeners", "advertised.listeners")}
+        found |= {f"{broker}/listeners": addresses, f"{broker}/advertised.listeners": told}
         found[f"{broker}/listener.security.protocol.map"] = protocols
     for name, text in pairs:
         name = canonical_name(name.strip())
@@ -199,6 +205,12 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
         found[f"/{name}"] = setting.kind.spell(parse(setting, name, text))
     check_brokers(max(len(by_broker), 1), found, {})
     return found
+
+
+def _advertise(endpoint: ListenerEndpoint) -> str | None:
+    """What a listener's option `advertise=...` says; None: it has none."""
+    given = (option.partition("=") for option in endpoint.options)
+    return next((text for name, _, text in given if name == "advertise"), None)
 
 
 def _protocol(endpoint: ListenerEndpoint) -> str:

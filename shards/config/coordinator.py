@@ -16,6 +16,7 @@ import trio
 
 from shards.config import delegation_tokens
 from shards.config.acl_changes import acls_delta
+from shards.config.advertised_changes import AddressChange, advertised_delta
 from shards.config.changes import (
     Change,
     ConfigState,
@@ -71,7 +72,8 @@ class Coordinator:
         version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
         the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
         (recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
-        `override_stored`: the first coordinator of a run unsets live changes that overrule the command line. Raises
+        `override_stored`: the first coordinator of a run unsets live changes that overrule the command line, and all addresses
+        that were set live, as the command line says where listeners are. Raises
         ConfigInvalid when the command line contradicts the stored configuration."""
         self._store = store
         self._shards = shards
@@ -95,8 +97,11 @@ class Coordinator:
         unset = list(self.overruled) if override_stored else []
         for each in unset:
             del self.state.settings[each.key]
+        moved = dict(self.state.advertised) if override_stored and self.is_first else {}
+        for key in moved:
+            del self.state.advertised[key]
         self._check_together()
-        self._note_static(unset)
+        self._note_static(unset, moved)
 
     def _check_together(self) -> None:
         """The rules between settings hold, if need be without a setting that depends on one that was lost."""
@@ -124,12 +129,13 @@ class Coordinator:
         rule = f"{fault.rule}; stored by an earlier run: {told}. To replace that: --override-stored {other}"
         return ConfigInvalid(fault.name, fault.value, rule)
 
-    def _note_static(self, unset: Sequence[Overruled]) -> None:
+    def _note_static(self, unset: Sequence[Overruled], moved: Mapping[str, str]) -> None:
         before, now = self._store.static(), self.state.static
         named = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
-        if named or unset or not self.state.version:
+        if named or unset or moved or not self.state.version:
             changes = [Changed("static", key, before.get(key), now.get(key)) for key in named]
             gone = [Changed("setting", each.key, each.stored, None) for each in unset]
+            gone += [Changed("advertised", key, address, None) for key, address in moved.items()]
             shown = told(gone, {each.key: each.stored for each in unset}, now)
             self.state.version = self._store.commit(
                 self._wall_clock(), "turnstile up", [*changes, *gone], told=[*changes, *shown],
@@ -182,6 +188,10 @@ class Coordinator:
     async def alter_faults(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: faults_delta(self.state, changes), validate_only)
+
+    async def advertise(self, who: str, change: AddressChange) -> int:
+        """Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: advertised_delta(self.state, change), False)
 
     async def alter_acls(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[ACL as of key_of_acl, whether there is to be one]. Returns the version. Raises ConfigInvalid."""
@@ -264,13 +274,14 @@ class Coordinator:
 
     async def reset(self, who: str, wanted: Sequence[Sequence[Any]]) -> int:
         """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
+        Where clients are told to connect stays: the way to the cluster is no other one than before.
 
         Then every shard closes its connections and forgets groups, rates and what clients used. Returns the version.
         """
         async with self._changing:
             empty = ConfigState(self.state.brokers, self.state.static)
             topics, _ = create_topics(empty, wanted)
-            gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind != "static"]
+            gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised")]
             kept = {("topic", name) for _, name, _ in topics}
             delta = [*(change for change in gone if change[:2] not in kept), *topics]
             await self._commit_and_push(who, delta)

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from shards.config.advertised import auto_listeners
 from shards.config.replicas import replicas_of
 from shards.limits.broker_config import given
 from shards.limits.caps import NO_RATE, CapRule, RateRule
@@ -26,6 +27,7 @@ from shards.limits.resource_settings import GROUP
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (
     "static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature", "token",
+    "advertised",
 )  # fmt: skip
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
@@ -100,6 +102,8 @@ class ClusterImage:
         self.group_configs: dict[str, dict[str, str]] = {}  # a group's own configs by its id
         self.features: dict[str, int] = {}  # levels that were changed (features.py)
         self.tokens: dict[str, dict[str, Any]] = {}  # by token id, as Token.record makes them (delegation_tokens.py)
+        self.advertised: dict[str, str] = {}  # addresses set live (advertised.py)
+        self.auto_listeners: frozenset[str] = frozenset()  # those of which clients are told the address they reached
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.limits = ConnectionLimits()
@@ -120,6 +124,8 @@ class ClusterImage:
         if "static" in kinds:
             kinds = kinds - {"static"} | {"setting"}
         pools = self._compute() if "setting" in kinds else set()
+        if kinds & {"setting", "advertised"}:
+            self.auto_listeners = auto_listeners(self.static, self.advertised)
         if "quota" in kinds:
             self._ip_quotas = IpQuotaTable(self.quotas.items())
         self.version = version
@@ -129,12 +135,12 @@ class ClusterImage:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
                 "user": self.users, "fault": self.faults, "acl": self.acls,
                 "client_metrics": self.client_metrics, "group_config": self.group_configs,
-                "feature": self.features, "token": self.tokens}[kind]  # fmt: skip
+                "feature": self.features, "token": self.tokens, "advertised": self.advertised}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
         self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
-        self.features, self.tokens = {}, {}
+        self.features, self.tokens, self.advertised = {}, {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:

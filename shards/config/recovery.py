@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shards.config.acl_changes import check_acl_record
+from shards.config.advertised_changes import check_advertised_record
 from shards.config.changes import Change
 from shards.config.delegation_tokens import check_token_record
 from shards.config.replicas import replicas_of
@@ -87,13 +88,14 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
-    "token": check_token_record}  # fmt: skip
+    "token": check_token_record, "advertised": check_advertised_record}  # fmt: skip
 
 
 _PLURALS = {
     "client_metrics": "client metrics resources",
     "group_config": "groups' configs",
     "token": "delegation tokens",
+    "advertised": "addresses for clients",
 }
 
 

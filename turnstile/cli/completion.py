@@ -86,6 +86,14 @@ def users(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[s
     return _starting((row["name"] for row in _asked(ctx, "/v1/users", "users")), incomplete)
 
 
+def listeners(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Listeners of the running cluster, then `auto`."""
+    if ctx.params.get(param.name or ""):
+        return _starting(["auto"], incomplete)
+    found = dict.fromkeys(row["listener"] for row in _asked(ctx, "/v1/advertise", "advertised"))
+    return _starting([*found, "auto"], incomplete)
+
+
 def entity_words(*, values: str = "", named: bool = False) -> Completer:
     """Words of a quota entity, then its quotas' keys, each followed by `values`; `named`: only entities that have a quota."""
 

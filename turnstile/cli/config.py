@@ -188,6 +188,9 @@ def described(kind: str, key: str) -> str:
     """The changed setting, quota, user or topic, for people."""
     if kind == "quota":
         return "quota of " + entity_text(json.loads(key))
+    if kind == "advertised":
+        broker, _, listener = key.partition("/")
+        return f"address of {listener} (broker {broker})"
     if kind not in ("setting", "static"):
         return f"{kind} {key}"
     broker, _, name = key.partition("/")

@@ -11,6 +11,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
+from turnstile.cli.advertise import told_address
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.journal_text import journal_lines
@@ -24,12 +25,18 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     about = cluster.get("/v1/cluster")
     shards = cluster.get("/v1/shards")["shards"]
     damaged = cluster.get("/v1/damaged")["damaged"]
+    advertised = cluster.get("/v1/advertise")["advertised"]
     if as_json:
-        show_json({**about, "members": shards, "damaged": damaged})
+        show_json({**about, "members": shards, "damaged": damaged, "advertised": advertised})
         return
     click.echo(f"Turnstile at {cluster.url} (pid {about['pid']}, coordinator {about['coordinator_pid']})")
+    told = {(row["listener"], row["broker"]): row for row in advertised}
     for listener in about["listeners"]:
-        click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}")
+        row = told.get((listener["name"], listener["broker"]))
+        where = (
+            "" if row is None or row["address"] == listener["address"] else f"   clients are told {told_address(row)}"
+        )
+        click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}{where}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
     for line in _connections(shards, cluster.get("/v1/live", since=time.time())["uses"]):
         click.echo(f"  {'connections':<12} {line}")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_WITH_VALUES = ("cert=", "key=", "advertise=")
+
+
 class _Setting(ParamType[tuple[str, str]]):
     name = "name=value"
 
@@ -61,16 +64,29 @@ class _Listener(ParamType["ListenerSpec"]):
         if match is None or int(match[3]) > 65535:
             self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
         options = tuple(option for option in match[4].split(",") if option)
-        unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(("cert=", "key="))]
+        unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(_WITH_VALUES)]
         if unknown:
-            self.fail(f"{unknown[0]!r} is no option of a listener: sasl, tls, cert=FILE, key=FILE", param, ctx)
+            known = "sasl, tls, cert=FILE, key=FILE, advertise=HOST:PORT, advertise=auto"
+            self.fail(f"{unknown[0]!r} is no option of a listener: {known}", param, ctx)
+        for each in options:
+            if each.startswith("advertise="):
+                self._check_address(each.partition("=")[2], param, ctx)
         return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), tuple(map(_from_anywhere, options)))
+
+    def _check_address(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        from shards.config.advertised import addresses_of
+        from shards.limits.errors import ConfigInvalid
+
+        try:
+            addresses_of([text])
+        except ConfigInvalid as fault:
+            self.fail(str(fault), param, ctx)
 
 
 def _from_anywhere(option: str) -> str:
     """A listener's option with the full path of its file, as `config export` may write it for another directory."""
     name, equals, path = option.partition("=")
-    return f"{name}={Path(path).absolute()}" if equals else option
+    return f"{name}={Path(path).absolute()}" if equals and name != "advertise" else option
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> ConfigFile:

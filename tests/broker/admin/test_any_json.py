@@ -42,6 +42,10 @@ BODIES = {
     "/v1/faults": st.fixed_dictionaries(
         {}, optional={"add": listed(FAULT), "remove": listed(JSON)}
     ),
+    "/v1/advertise": st.fixed_dictionaries(
+        {"addresses": listed(st.sampled_from(("auto", "localhost:1", "[::1]:2", "a:b")) | TEXTS) | TEXTS},
+        optional={"listener": TEXTS | JSON, "broker": JSON},
+    ),
     "/v1/telemetry": st.fixed_dictionaries({"name": TEXTS | JSON, "configs": shaped(*WORDS) | JSON}),
 }  # fmt: skip
 

@@ -110,6 +110,14 @@ def test_a_client_that_is_charged_for_request_time_is_charged_each_time(served: 
     assert served.settled == 2
 
 
+def test_a_listener_that_advertises_what_its_client_reached_keeps_none(served: Served) -> None:
+    served.image.apply(1, [["advertised", "0/L", "auto"]])
+    assert [served.ask(channel()), served.ask(channel())] == [(7, 1, "g"), (7, 2, "g")]
+    assert [served.ask(channel("M")), served.ask(channel("M"))] == [(7, 3, "g"), (7, 3, "g")]
+    served.image.apply(2, [["advertised", "0/L", None]])
+    assert [served.ask(channel()), served.ask(channel())] == [(7, 4, "g"), (7, 4, "g")]
+
+
 def test_what_is_kept_is_bounded(served: Served) -> None:
     served.ask(channel(), "k" * (MOST_BYTES // 2))
     served.ask(channel(), "k" * (MOST_BYTES // 2))

@@ -1,0 +1,93 @@
+"""`turnstile advertise`: where clients of a running cluster are told to connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from turnstile.admin_client import AdminClient
+from turnstile.cli import completion
+from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.output import show_change, show_json, show_table
+
+_AUTO = "auto"
+_SOURCES = {"live": "set live", "start": "as it was started", "listener": "where it listens"}
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[LISTENER] [ADDRESS...]", shell_complete=completion.listeners)
+@click.option(
+    "--broker", type=click.IntRange(0), metavar="ID", help="Only this broker.  [default: each has an address]"
+)
+@click.option("--list", "lists", is_flag=True, help="Show where clients are told to connect.")
+@click.option("--unset", is_flag=True, help="Forget what was set live: of LISTENER, or of all of them.")
+@with_cluster
+def advertise(
+    cluster: AdminClient, words: tuple[str, ...], broker: int | None, lists: bool, unset: bool, as_json: bool
+) -> None:
+    """Say where clients of a listener are told to connect, live: for a mapped port, which is known only after the start.
+
+    ADDRESS is host:port, one for each broker; a port alone is on the host before it. `auto` tells each client the address
+    that it reached: a guess, which is wrong behind a mapped port. LISTENER may be left out where there is only one.
+
+    \b
+    turnstile advertise EDGE localhost:32801
+    turnstile advertise EDGE localhost:32801,32802,32803      three brokers
+    turnstile advertise EDGE host.docker.internal:9192 --broker 1
+    turnstile advertise EDGE auto
+    turnstile advertise --list
+    turnstile advertise EDGE --unset
+
+    It is in force on every shard when the command returns, survives restarts, and a reset leaves it.
+    """
+    listener, addresses = _split(words)
+    if lists:
+        if addresses or unset or broker is not None or listener:
+            raise click.UsageError("--list shows all listeners, and goes with nothing else")
+        _show(cluster.get("/v1/advertise"), as_json=as_json)
+    elif unset:
+        if addresses:
+            raise click.UsageError("--unset takes no address")
+        answer = cluster.delete("/v1/advertise", listener=listener, broker=broker)
+        show_change(answer, _lines(answer, listener, broker), as_json=as_json)
+    elif not addresses:
+        raise click.UsageError(
+            "say the address, as in: turnstile advertise EDGE localhost:32801; --list shows those in force"
+        )
+    else:
+        given = {"listener": listener, "broker": broker, "addresses": addresses}
+        answer = cluster.put("/v1/advertise", {name: value for name, value in given.items() if value is not None})
+        show_change(answer, _lines(answer, listener, broker), as_json=as_json)
+
+
+def told_address(row: Mapping[str, Any]) -> str:
+    """What clients are told, and whether that is a guess."""
+    told = f"the address that they reached, port {row['port']}" if row["address"] == _AUTO else str(row["address"])
+    return f"{told} (a guess)" if row["guess"] else told
+
+
+def _split(words: tuple[str, ...]) -> tuple[str | None, list[str]]:
+    if words and ":" not in words[0] and words[0] != _AUTO:
+        return words[0], list(words[1:])
+    return None, list(words)
+
+
+def _lines(answer: Mapping[str, Any], listener: str | None, broker: int | None) -> list[str]:
+    return [
+        f"{row['listener']} broker {row['broker']}: clients are told {told_address(row)}"
+        for row in answer["advertised"]
+        if listener in (None, row["listener"]) or row["listener"] == (listener or "").upper()
+        if broker in (None, row["broker"])
+    ]
+
+
+def _show(found: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (row["listener"], str(row["broker"]), told_address(row), _SOURCES[row["source"]]) for row in found["advertised"]
+    ]
+    show_table([("LISTENER", "BROKER", "CLIENTS ARE TOLD", ""), *rows])
