@@ -11,9 +11,10 @@ from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
 from scripts.bench.table import Row
 from turnstile.load.driver import Watch, run
+from turnstile.load.latencies import Latencies
 from turnstile.load.sources import Sources
 from turnstile.load.spec import ClientGroup, LoadScenario
-from turnstile.load.tally import Tally, percentiles_ms
+from turnstile.load.tally import Tally
 
 WINDOW_S = 30
 """quota.window.size.seconds, the longest that a connection is held: long enough to gather them all."""
@@ -28,8 +29,8 @@ connect is held for a whole window; held for one connect too many, it would be a
 class Held(NamedTuple):
     """One run: what others' admissions took (us), without and beside held connections; bytes for each, threads for all."""
 
-    alone_us: list[int]
-    beside_us: list[int]
+    alone_us: Latencies
+    beside_us: Latencies
     bytes_each: float
     threads: int
 
@@ -37,7 +38,7 @@ class Held(NamedTuple):
 def rows(count: int, seconds: float, rounds: int, checkout: Path | None = None) -> Iterator[Row]:
     """Of all admissions of all rounds, each on a cluster of its own, of `checkout` (see machine.turnstile)."""
     runs = [_round(count, seconds, checkout) for _ in range(rounds)]
-    alone, p99 = (_p99_ms(us for run in runs for us in run[side]) for side in (0, 1))
+    alone, p99 = (_p99_ms(run[side] for run in runs) for side in (0, 1))
     each = statistics.median(run.bytes_each for run in runs)
     threads = max(0, *(run.threads for run in runs))  # fewer: one of the start's has ended meanwhile
     yield Row(f"admission of others beside {count:,} held connections", f"p99 {p99:.2f} ms",
@@ -66,12 +67,14 @@ def _round(count: int, seconds: float, checkout: Path | None) -> Held:
         beside, _ = _run(server, [_others(gather_s, seconds), offender], gather_s + seconds, watch)
     if at_most[0] < 0.9 * count:
         raise CannotMeasure(f"only {at_most[0]:,} of {count:,} connections were held at once")
-    alone_us, beside_us = list(alone.admitted_us), list(beside.admitted_us)
-    return Held(alone_us, beside_us, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
+    return Held(alone.admitted_us, beside.admitted_us, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
 
 
-def _p99_ms(latencies_us: Iterable[int]) -> float:
-    return percentiles_ms(latencies_us)["p99"] or 0.0
+def _p99_ms(runs: Iterable[Latencies]) -> float:
+    total = Latencies()
+    for latencies_us in runs:
+        total.add(latencies_us)
+    return total.percentiles_ms()["p99"] or 0.0
 
 
 def _others(start_s: float, seconds: float) -> ClientGroup:

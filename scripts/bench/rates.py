@@ -23,9 +23,10 @@ from scripts.peers import servers  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
 from turnstile.admin_client import AdminClient  # noqa: E402 - importable only from here on
 from turnstile.load.driver import run  # noqa: E402
+from turnstile.load.latencies import Latencies  # noqa: E402
 from turnstile.load.sources import Sources  # noqa: E402
 from turnstile.load.spec import ClientGroup, LoadScenario  # noqa: E402
-from turnstile.load.tally import Tally, percentiles_ms  # noqa: E402
+from turnstile.load.tally import Tally  # noqa: E402
 
 NO_ADMIN = AdminClient("http://127.0.0.1:1")
 
@@ -156,8 +157,8 @@ def figures(total: Tally, seconds: float) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _pair(latencies_us: object) -> str:
-    found = percentiles_ms(latencies_us)  # type: ignore[arg-type]
+def _pair(latencies_us: Latencies) -> str:
+    found = latencies_us.percentiles_ms()
     return "-" if found["p50"] is None else f"{found['p50']:,.1f}, {found['p99']:,.1f} ms"
 
 

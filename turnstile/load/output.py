@@ -10,7 +10,7 @@ from rich.table import Table
 
 from turnstile.load.driver import LoadResult, Watch
 from turnstile.load.spec import LoadScenario
-from turnstile.load.tally import Tally, percentiles_ms
+from turnstile.load.tally import Tally
 from turnstile.load.throttles import sentence
 
 WORTH_SAYING_S = 0.2
@@ -47,8 +47,8 @@ def _numbers(tally: Tally) -> dict[str, Any]:
         "connect_errors": tally.connect_errors,
         "closed_by_broker": tally.closed_by_broker,
         "unanswered": tally.unanswered,
-        "connect_ms": percentiles_ms(tally.admitted_us),
-        "refuse_ms": percentiles_ms(tally.refused_us),
+        "connect_ms": tally.admitted_us.percentiles_ms(),
+        "refuse_ms": tally.refused_us.percentiles_ms(),
     }
 
 
@@ -73,7 +73,7 @@ def show(result: LoadResult, console: Console) -> None:
 
 
 def _row(table: Table, name: str, tally: Tally) -> None:
-    latency = percentiles_ms(tally.admitted_us)
+    latency = tally.admitted_us.percentiles_ms()
     numbers = (tally.attempted, tally.admitted, tally.refused, tally.broken)
     times = ("-" if latency[key] is None else f"{latency[key]:.2f}" for key in ("p50", "p99", "max"))
     table.add_row(name, *(f"{number:,}" for number in numbers), *times)
@@ -85,7 +85,7 @@ def _summary(result: LoadResult) -> str:
     if result.interrupted:
         lines[0] += ", interrupted"
     if total.refused:
-        refuse = percentiles_ms(total.refused_us)
+        refuse = total.refused_us.percentiles_ms()
         lines.append(
             f"Refusals took p50 {refuse['p50']:.2f} ms, p99 {refuse['p99']:.2f} ms, max {refuse['max']:.2f} ms"
         )

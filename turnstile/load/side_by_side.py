@@ -12,7 +12,7 @@ from rich.table import Table
 from turnstile.load import output
 from turnstile.load.comparison import Comparison
 from turnstile.load.driver import LoadResult
-from turnstile.load.tally import Tally, percentiles_ms
+from turnstile.load.tally import Tally
 from turnstile.load.throttles import sentence
 
 _COUNTS = ("attempted", "admitted", "refused", "broken", "unanswered")
@@ -74,7 +74,7 @@ def _group(name: str, one: Tally, other: Tally) -> Iterator[tuple[str, str, str]
         values = getattr(one, count), getattr(other, count)
         if any(values) or count in ("admitted", "refused"):
             yield f"  {count}", f"{values[0]:,}", f"{values[1]:,}"
-    times = [percentiles_ms(tally.admitted_us) for tally in (one, other)]
+    times = [tally.admitted_us.percentiles_ms() for tally in (one, other)]
     for key in ("p50", "p99", "max"):
         found = ["-" if each[key] is None else f"{each[key]:.2f}" for each in times]
         yield f"  {key} ms", found[0], found[1]

@@ -222,7 +222,7 @@ class Storm:
     def _admit(self, connection: StormConnection) -> None:
         lane = connection.lane
         lane.tally.admitted += 1
-        lane.tally.admitted_us.append(connection.took_us)
+        lane.tally.admitted_us.record(connection.took_us)
         lane.in_flight -= 1
         lane.held += 1
         lane.admitted(connection.client)
@@ -262,7 +262,7 @@ class Storm:
                 self.last_error = error
             else:
                 tally.refused += 1
-                tally.refused_us.append(int((now_s + self._began - connection.started_s) * 1e6))
+                tally.refused_us.record(int((now_s + self._began - connection.started_s) * 1e6))
         lane.refused(connection.client, now_s)
 
     # Closing

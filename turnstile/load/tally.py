@@ -6,8 +6,10 @@ T2  closed_by_broker <= admitted: a connection cut off later was admitted first,
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
+from typing import Any
+
+from turnstile.load.latencies import Latencies
 
 COUNTS = (
     "attempted",
@@ -21,7 +23,8 @@ COUNTS = (
 )
 
 
-Dumped = tuple[tuple[int, ...], bytes, bytes, list[tuple[int, int]], float]
+Dumped = list[Any]
+"""A Tally as JSON has it."""
 
 
 class Tally:
@@ -38,9 +41,9 @@ class Tally:
         self.attempted = self.admitted = self.refused = 0
         self.connect_errors = self.closed_by_broker = self.unanswered = 0
         self.port_waits = self.file_waits = 0
-        self.admitted_us = array("I")
-        """Connect to first response, in microseconds, in order of the responses."""
-        self.refused_us = array("I")
+        self.admitted_us = Latencies()
+        """Connect to first response."""
+        self.refused_us = Latencies()
         """Connect to the broker's close."""
         self.late_s = 0.0
         """By how much the latest start missed its time: this machine could not keep the rate."""
@@ -69,36 +72,25 @@ class Tally:
 
     def dump(self) -> Dumped:
         """Everything, in a form that can be sent."""
-        return self.counts(), self.admitted_us.tobytes(), self.refused_us.tobytes(), self.per_second, self.late_s
+        latencies = self.admitted_us.dump(), self.refused_us.dump()
+        return [list(self.counts()), *latencies, [list(each) for each in self.per_second], self.late_s]
 
     @classmethod
     def load(cls, dumped: Dumped) -> Tally:
         """The reverse of dump()."""
         tally = cls()
-        counts, admitted_us, refused_us, tally.per_second, tally.late_s = dumped
+        counts, admitted_us, refused_us, per_second, tally.late_s = dumped
         tally.set_counts(counts)
-        tally.admitted_us.frombytes(admitted_us)
-        tally.refused_us.frombytes(refused_us)
+        tally.admitted_us, tally.refused_us = Latencies.load(admitted_us), Latencies.load(refused_us)
+        tally.per_second = [(admitted, refused) for admitted, refused in per_second]
         return tally
 
     def add(self, other: Tally) -> None:
         """Take another process's or group's share in."""
         self.set_counts(mine + theirs for mine, theirs in zip(self.counts(), other.counts(), strict=True))
-        self.admitted_us.extend(other.admitted_us)
-        self.refused_us.extend(other.refused_us)
+        self.admitted_us.add(other.admitted_us)
+        self.refused_us.add(other.refused_us)
         self.late_s = max(self.late_s, other.late_s)
         longest = max(len(self.per_second), len(other.per_second))
         mine, theirs = (t.per_second + [(0, 0)] * (longest - len(t.per_second)) for t in (self, other))
         self.per_second = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(mine, theirs, strict=True)]
-
-
-def percentiles_ms(latencies_us: Iterable[int]) -> dict[str, float | None]:
-    """p50, p99 and max in milliseconds, by nearest rank; None where nothing was measured."""
-    ordered = sorted(latencies_us)
-    if not ordered:
-        return {"p50": None, "p99": None, "max": None}
-
-    def rank(share: float) -> float:
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1000
-
-    return {"p50": rank(0.50), "p99": rank(0.99), "max": ordered[-1] / 1000}

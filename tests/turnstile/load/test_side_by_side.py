@@ -29,7 +29,8 @@ class Admin:
 def result(admitted, refused, *, interrupted=False, agree=True, throttled_ms=0.0):
     tally = Tally()
     tally.attempted, tally.admitted, tally.refused = admitted + refused, admitted, refused
-    tally.admitted_us.extend([1500] * admitted)
+    for _ in range(admitted):
+        tally.admitted_us.record(1500)
     told = {"responses": int(throttled_ms > 0), "total_ms": throttled_ms, "max_ms": throttled_ms}
     traffic = TrafficResult(produced=1000 + refused, throttled={"t producer": told})
     cluster = Counters(admitted, {"ip_cap": refused} if refused else {})
