@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,15 @@ from turnstile.cli.spark_job import (
     spark_starting,
     write_page,
 )
+from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.progress import shown, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from turnstile.pipeline.inputs.reading import Input
+    from turnstile.pipeline.inputs.small import SmallLog
+    from turnstile.pipeline.plan.plan import LimitPlan
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
@@ -121,27 +130,40 @@ def plan(
 
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
+
+    A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
     check_writable(html)
     with failing_in_one_sentence():
+        from turnstile.pipeline.inputs.small import small
         from turnstile.pipeline.plan.candidates import grid
+        from turnstile.pipeline.plan.plan import LogPeriod
+        from turnstile.pipeline.plan.plan import plan as run
+        from turnstile.pipeline.plan.plan_page import page
+        from turnstile.pipeline.plan.plan_text import printed
 
         candidates = grid(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
-        with spark_starting(on, inputs, "plan") as starting:
-            from turnstile.pipeline.inputs.reading import load
-            from turnstile.pipeline.plan.plan import LogPeriod
-            from turnstile.pipeline.plan.plan import plan as run
-            from turnstile.pipeline.plan.plan_page import page
-            from turnstile.pipeline.plan.plan_text import printed
+        is_for_spark = on.is_asked_for or any(map(is_uri, (*inputs, html or "")))
 
-            source = load(starting.spark(), inputs, format, columns=columns, port=port)
-            incident = LogPeriod(*compare) if compare else None
+        def finish(source: Input | SmallLog, spark: SparkSession | None = None) -> LimitPlan:
             found = run(
-                source, candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
-                with_leaks=with_leaks,
+                source, candidates, at_most_refused=at_most_refused, headroom=headroom,
+                incident=LogPeriod(*compare) if compare else None, with_leaks=with_leaks,
             )  # fmt: skip
             if html is not None:
-                write_page(page(found, of=", ".join(inputs)), html, starting.spark())
+                write_page(page(found, of=", ".join(inputs)), html, spark)
+            return found
+
+        with shown("plan"):
+            log = None if is_for_spark else small(inputs, format, columns=columns, port=port)
+            if log is not None:
+                step("replaying")
+                found = finish(log)
+        if log is None:
+            with spark_starting(on, inputs, "plan") as starting:
+                from turnstile.pipeline.inputs.reading import load
+
+                found = finish(load(starting.spark(), inputs, format, columns=columns, port=port), starting.spark())
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from plain import Row, replay
 
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.outcomes import caps
+from turnstile.pipeline.plan.replays import caps
 from turnstile.pipeline.plan.what_if import NEVER, by_address, levels, whole, within_rate
 
 IPS = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "2001:db8::1"]

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.inputs import addresses
+from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
 CONNECTIONS = (
     "ip string, port int, opened_at timestamp, closed_at timestamp, listener string, bytes long, source string"
@@ -22,7 +23,6 @@ ARRIVALS = ("ip", "opened_us", "closed_us", "listener")
 """What a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
 PLACE = ("block", "rank")
 """Where in its log a row is: the stretch of its file (rows of one are in order), or a number to be ordered by instead."""
-DEFAULT_LISTENER = "PLAINTEXT"
 
 
 class Reading(NamedTuple):

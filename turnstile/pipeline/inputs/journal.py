@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.journal_events import INCARNATION, pairs, read
-from turnstile.pipeline.inputs.connections import DEFAULT_LISTENER
+from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
 
 def parse(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -20,7 +20,7 @@ def parse(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         "ip",
         "port",
         F.col("admitted_at").alias("opened_at"),
-        F.greatest("closed_at", "admitted_at").alias("closed_at"),
+        F.when(F.col("closed_at").isNotNull(), F.greatest("closed_at", "admitted_at")).alias("closed_at"),
         F.coalesce("listener", F.lit(DEFAULT_LISTENER)).alias("listener"),
         "bytes",
         F.concat(F.lit("journal "), name).alias("source"),

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
-from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
+from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
     "vpcflow": vpcflow.parse,
@@ -38,16 +38,6 @@ class Input(NamedTuple):
     format: str
     again: Callable[[], "Input"] | None = None
     """Reads the log anew, with a look at every line of it beforehand: for when ANOTHER_LAYOUT was met."""
-
-
-class Contents(NamedTuple):
-    """What a log holds: how many connections, when the first and the last were opened (epoch microseconds), and how many rows
-    were put aside, by reason."""
-
-    total: int
-    first_us: int
-    last_us: int
-    reasons: dict[str, int]
 
 
 def load(
@@ -80,20 +70,8 @@ def contents(source: Input) -> Contents:
     assert summed is not None  # an aggregate without keys is one row
     if ANOTHER_LAYOUT in tally and source.again is not None:
         return contents(source.again())
-    usable(summed["count"], tally, source)
+    usable(summed["count"], tally, source.paths, source.format)
     return Contents(summed["count"], summed["first"], summed["last"], tally)
-
-
-def usable(total: int, reasons: Mapping[str, int], source: Input) -> None:
-    """Raises PipelineError when there is nothing in a log that can be used."""
-    where = ", ".join(source.paths)
-    if not total and not reasons:
-        raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
-    if not total:
-        reason, worst = max(reasons.items(), key=lambda item: item[1])
-        raise PipelineError(
-            f"None of the {sum(reasons.values())} rows of {where} can be used as {source.format}; {worst} of them: {reason}."
-        )
 
 
 @contextmanager

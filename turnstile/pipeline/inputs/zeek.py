@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.connections import conclude, later, micros, only_port
+from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT
 
 _FIELDS = ("ts", "id.orig_h", "id.orig_p", "id.resp_p", "proto", "duration", "orig_bytes", "resp_bytes")
 HEADER = "#fields"
 FIRST_LINES = 20
-ANOTHER_LAYOUT = "a header with other fields"
 _NEEDED = ("ts", "id.orig_h")
 
 

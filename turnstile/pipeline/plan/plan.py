@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow
 
 from shards.limits.connection_limits import CORE_IP_CAP
-from turnstile.pipeline.fetch import fetch
 from turnstile.pipeline.inputs.addresses import parse
-from turnstile.pipeline.inputs.reading import Contents, Input, contents, explained, usable
-from turnstile.pipeline.inputs.zeek import ANOTHER_LAYOUT
+from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
+from turnstile.pipeline.inputs.small import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
+from turnstile.pipeline.plan.replays import tells_here
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
 from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
 from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.variants import Variant, variants
+
+if TYPE_CHECKING:
+    from turnstile.pipeline.inputs.reading import Input
 
 ROWS_PER_TASK = 1_000_000
 HOT_SHARE = 0.25
@@ -83,7 +87,7 @@ class LimitPlan(NamedTuple):
 
 
 def plan(
-    source: Input,
+    source: "Input | SmallLog",
     candidates: Sequence[Candidate],
     *,
     at_most_refused: float = 0.001,
@@ -93,23 +97,20 @@ def plan(
 ) -> LimitPlan:
     """Replay a log against every candidate, or against a ladder of per-IP caps when there is none.
 
-    The log is read once, and once more before that for an incident, which is compared with the log's whole span.
+    Spark reads the log once, and once more before that for an incident, which is compared with the log's whole span.
     `with_leaks`: the recommendation is made for clients that leak connections, too. Raises PipelineError when nothing in the
     log can be used.
     """
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
-    compared = incident.of(contents(source)) if incident else None
-    tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
-    with explained(source.paths, source.format):
-        told = Told(fetch(outcomes(source.arrived, chosen, tasks, compared)))
+    told = Told(_tells(source, chosen, incident))
     reasons = told.by_name["unusable"]
-    if ANOTHER_LAYOUT in reasons and source.again is not None:
+    if ANOTHER_LAYOUT in reasons and not isinstance(source, SmallLog) and source.again is not None:
         return plan(
             source.again(), candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
             with_leaks=with_leaks,
         )  # fmt: skip
     total = sum(told.by_number["level"].values())
-    usable(total, reasons, source)
+    usable(total, reasons, source.paths, source.format)
     peaks = told.by_number["peak"]
     first_us, last_us = min(told.by_number["first"]), max(told.by_number["last"])
     hours = (last_us - first_us) / 3.6e9
@@ -139,6 +140,22 @@ def plan(
         talkers=standing_out,
         notes=[*_notes(told.by_name["busiest"], chosen, total), *_leaks(leaks, recommended)],
     )
+
+
+def _tells(
+    source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None
+) -> pyarrow.Table:
+    """TELLS of a log."""
+    if isinstance(source, SmallLog):
+        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None)
+    from turnstile.pipeline.fetch import fetch
+    from turnstile.pipeline.inputs.reading import contents, explained
+    from turnstile.pipeline.plan.outcomes import outcomes
+
+    compared = incident.of(contents(source)) if incident else None
+    tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
+    with explained(source.paths, source.format):
+        return fetch(outcomes(source.arrived, candidates, tasks, compared))
 
 
 def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> LeftOut | None:

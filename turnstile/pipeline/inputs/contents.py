@@ -1,0 +1,30 @@
+"""What a log holds, before anything is replayed."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from turnstile.pipeline.errors import PipelineError
+
+ANOTHER_LAYOUT = "a header with other fields"
+
+
+class Contents(NamedTuple):
+    """What a log holds: how many connections, when the first and the last were opened (epoch microseconds), and how many rows
+    were put aside, by reason."""
+
+    total: int
+    first_us: int
+    last_us: int
+    reasons: dict[str, int]
+
+
+def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format: str) -> None:
+    """Raises PipelineError when there is nothing in a log that can be used."""
+    where = ", ".join(paths)
+    if not total and not reasons:
+        raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
+    if not total:
+        reason, worst = max(reasons.items(), key=lambda item: item[1])
+        raise PipelineError(
+            f"None of the {sum(reasons.values())} rows of {where} can be used as {format}; {worst} of them: {reason}."
+        )

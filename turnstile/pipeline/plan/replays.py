@@ -1,0 +1,127 @@
+"""What tasks do with their part of a log: every candidate over its connections, told as sums (task_sums.py).
+
+What only limits addresses is replayed in parallel, many addresses in one task, all candidates in one pass. One address's
+replay is sequential by nature, so an address with half of all connections is half of the work of one task. A broker-wide
+cap alone is one sequential pass for all its values; a combination with a broker-wide limit is one sequential pass each,
+side by side. The same replays run here, one after the other (`tells_here`), and on Spark (outcomes.py).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from turnstile.pipeline.plan import what_if
+from turnstile.pipeline.plan.candidates import Candidate
+from turnstile.pipeline.plan.pieces import Rows, Slots, gather, in_order, spread
+from turnstile.pipeline.plan.task_sums import Incident, Part, TaskSums
+
+Batches = Iterator[pyarrow.RecordBatch]
+Numbered = Sequence[tuple[int, Candidate]]
+Replay = Callable[[Rows, Incident | None], TaskSums]
+
+
+class Replays:
+    """The replays of some candidates, by number: `tasks` of them share the addresses."""
+
+    def __init__(self, candidates: Sequence[Candidate], tasks: int) -> None:
+        numbered = list(enumerate(candidates))
+        each = [(number, candidate) for number, candidate in numbered if candidate.is_per_ip]
+        totals = [(number, candidate) for number, candidate in numbered if candidate.is_broker_cap_alone]
+        rest = [pair for pair in numbered if pair not in each and pair not in totals]
+        self._replays: list[Replay] = [_by_address(each)] * tasks
+        if totals:
+            self._replays.append(_by_broker(totals))
+        self._replays += [_by_gate(number, candidate) for number, candidate in rest]
+        self.slots = Slots(tasks, len(self._replays) - tasks)
+        self.columns = ("ip", "opened_us", "closed_us", *(("listener",) if rest else ()), "bad")
+        """What they need of a connection, beside its place in the log."""
+
+    def decided(self, slot: int, pieces: Batches, incident: Incident | None) -> Batches:
+        """TELLS of what one replay was sent."""
+        rows, bad = gather(pieces)
+        if rows is not None:
+            yield self._replays[slot](rows, incident).batch()
+        if bad:
+            yield TaskSums.unusable(bad)
+
+
+def tells_here(arrived: pyarrow.Table, candidates: Sequence[Candidate], incident: Incident | None) -> pyarrow.Table:
+    """TELLS of a whole log. `arrived`: ARRIVALS in the log's order, perhaps with `rank`."""
+    replays = Replays(candidates, 1)
+    names = [*replays.columns, *(["rank"] if "rank" in arrived.schema.names else [])]
+    pieces: list[list[pyarrow.RecordBatch]] = [[] for _ in range(replays.slots.every)]
+    for batch in spread(replays.slots)(iter(arrived.select(names).to_batches())):
+        for slot in pyarrow.compute.unique(batch.column("slot")).to_pylist():
+            pieces[slot].append(batch.filter(pyarrow.compute.equal(batch.column("slot"), slot)))
+    told = [
+        batch for slot, mine in enumerate(pieces) if mine for batch in replays.decided(slot, iter(mine), incident)
+    ]
+    return pyarrow.Table.from_batches(told)
+
+
+def caps(candidate: Candidate, names: what_if.Names) -> what_if.Array | None:
+    """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
+    limits = candidate.connection_limits()
+    if limits.same_for_all_ips:
+        cap = limits.ip_default.cap
+        return None if cap is None else numpy.full(len(names), cap, dtype="i8")
+    own = (limits.rule_of(f"ip:{name}").cap for name in names)
+    return numpy.fromiter((what_if.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
+
+
+def _by_address(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        part = _part(in_order(rows, numpy.lexsort((rows.opened_us, rows.ips))))
+        tally = TaskSums(part, incident)
+        levels, refused = what_if.by_address(
+            part.ips, part.opened_us, part.closed_us, candidates, lambda candidate: caps(candidate, part.names)
+        )
+        for number, indices in refused:
+            tally.refused(number, indices)
+            tally.affected(number, indices)
+        tally.addresses(levels)
+        return tally
+
+    return decide
+
+
+def _by_broker(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        part = _part(in_order(rows, numpy.argsort(rows.opened_us, kind="stable")))
+        tally = TaskSums(part, incident)
+        levels = what_if.levels(part.opened_us, part.closed_us)
+        for number, candidate in candidates:
+            indices = numpy.flatnonzero(levels > candidate.broker_cap)
+            tally.refused(number, indices)
+            tally.affected(number, indices)
+        tally.broker(levels)
+        return tally
+
+    return decide
+
+
+def _by_gate(number: int, candidate: Candidate) -> Callable[[Rows, Incident | None], TaskSums]:
+    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+        ordered = in_order(rows, numpy.argsort(rows.opened_us, kind="stable"))
+        part, listeners = _part(ordered), ordered.listeners
+        assert listeners is not None  # asked for whenever there is such a candidate
+        refused: list[int] = []
+        delayed: list[int] = []
+        for each in what_if.whole(
+            candidate, part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
+            listeners.dictionary.to_pylist(),
+        ):  # fmt: skip
+            (refused if each.is_refused else delayed).append(each.row)
+        tally = TaskSums(part, incident)
+        tally.refused(number, numpy.array(refused, dtype="i8"))
+        tally.delayed(number, numpy.array(delayed, dtype="i8"))
+        tally.affected(number, numpy.array([*refused, *delayed], dtype="i8"))
+        return tally
+
+    return decide
+
+
+def _part(rows: Rows) -> Part:
+    return Part(rows.names, rows.ips, rows.opened_us, rows.closed_us, int(what_if.NEVER))
