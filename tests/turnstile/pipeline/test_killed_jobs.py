@@ -52,6 +52,7 @@ def test_a_job_whose_processes_are_killed_is_a_sentence(
     rows = (f"10.0.{number % 200}.{number % 250},{number},{number + 9}" for number in range(1_000_000))
     log.write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
     command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", "plan", "--format", "csv"]
+    command += ["--master", "local[2]"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
     process = subprocess.Popen(
         [*command, "--input", str(log), "--html", str(html)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

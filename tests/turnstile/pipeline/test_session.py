@@ -37,7 +37,7 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
     log = tmp_path / "conn.csv"
     log.write_text("ip,opened_at\n10.0.0.1,1000\n")
     process = subprocess.Popen(
-        [*COMMAND, "plan", "--input", str(log), "--format", "csv"],
+        [*COMMAND, "plan", "--input", str(log), "--format", "csv", "--master", "local[2]"],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},

@@ -3,6 +3,8 @@
 Whatever is not of a usual form raises Unplain: Spark, which reads many more, decides what it is.
 """
 
+from typing import Any
+
 import numpy
 import pyarrow
 import pyarrow.compute
@@ -21,7 +23,8 @@ class Unplain(Exception):
     """Something in a log is of a form that only Spark reads."""
 
 
-Column = pyarrow.ChunkedArray
+Column = Any
+"""A pyarrow.ChunkedArray."""
 
 
 def micros_of(column: Column) -> Column:

@@ -62,7 +62,9 @@ def csv(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> 
         if not content.isascii() or b"\\" in content or b"\r" in content.replace(b"\r\n", b""):
             raise Unplain
         quotes = content.count(b'"')
-        if quotes and quotes != sum(map(content.count, (b',"', b'\n"', b'",', b'"\n', b'"\r\n'))) + content.startswith(b'"'):
+        if quotes and quotes != sum(map(content.count, (b',"', b'\n"', b'",', b'"\n', b'"\r\n'))) + content.startswith(
+            b'"'
+        ):
             raise Unplain  # one inside a cell, or the last line has no end
         names = next(reader([content[: content.find(b"\n") + 1].decode().rstrip("\r\n")]))
         options = pyarrow.csv.ParseOptions(quote_char='"' if quotes else False, double_quote=False)
@@ -87,7 +89,8 @@ def haproxy(files: Sequence[Path], columns: Mapping[str, str], port: int | None)
             rows.append((ip, int(number), opened_us, opened_us + max(int(lasted_ms), 0) * 1000, listener, None))
         kinds = [pyarrow.string(), *[pyarrow.int64()] * 3, pyarrow.string(), pyarrow.string()]
         ip, number, opened, closed, listener, bad = (
-            pyarrow.chunked_array([pyarrow.array(each, kind)]) for each, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+            pyarrow.chunked_array([pyarrow.array(each, kind)])
+            for each, kind in zip(zip(*rows, strict=True), kinds, strict=True)
         )
         yield concluded(ip, opened, closed, bad, listener=listener, port=number)
 
@@ -120,7 +123,12 @@ def _header(content: bytes) -> tuple[list[str], bytes]:
                 raise Unplain
             names = content[place:end].decode().rstrip("\r\n").split("\t")[1:]
         place = end
-    if names is None or b"\r" in content or any(name not in names for name in _ZEEK[:2]) or len(set(names)) < len(names):
+    if (
+        names is None
+        or b"\r" in content
+        or any(name not in names for name in _ZEEK[:2])
+        or len(set(names)) < len(names)
+    ):
         raise Unplain
     return names, content[place:]
 

@@ -142,9 +142,7 @@ def plan(
     )
 
 
-def _tells(
-    source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None
-) -> pyarrow.Table:
+def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None) -> pyarrow.Table:
     """TELLS of a log."""
     if isinstance(source, SmallLog):
         return tells_here(source.table, candidates, incident.of(source.contents) if incident else None)

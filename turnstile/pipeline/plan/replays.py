@@ -55,9 +55,7 @@ def tells_here(arrived: pyarrow.Table, candidates: Sequence[Candidate], incident
     for batch in spread(replays.slots)(iter(arrived.select(names).to_batches())):
         for slot in pyarrow.compute.unique(batch.column("slot")).to_pylist():
             pieces[slot].append(batch.filter(pyarrow.compute.equal(batch.column("slot"), slot)))
-    told = [
-        batch for slot, mine in enumerate(pieces) if mine for batch in replays.decided(slot, iter(mine), incident)
-    ]
+    told = [batch for slot, mine in enumerate(pieces) if mine for batch in replays.decided(slot, iter(mine), incident)]
     return pyarrow.Table.from_batches(told)
 
 
