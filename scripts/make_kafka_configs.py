@@ -1,4 +1,4 @@
-"""Writes shards/limits/kafka_configs.tsv: every config of Kafka's brokers, topics and groups, from the ConfigDefs in its own jars.
+"""Writes shards/settings/kafka_configs.tsv: every config of Kafka's brokers, topics, groups, from the ConfigDefs in its jars.
 
     python scripts/make_kafka_configs.py
 
@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT)]
 
 from scripts.peers import jars  # noqa: E402 - importable only from here on
 
-TARGET = ROOT / "shards" / "limits" / "kafka_configs.tsv"
+TARGET = ROOT / "shards" / "settings" / "kafka_configs.tsv"
 _HEAD = """\
 # Configs of Apache Kafka 4.1, from its own ConfigDefs. Written by scripts/make_kafka_configs.py: do not edit.
 # scope, name, type, default (\\N: none), validator, whether it changes live, documentation

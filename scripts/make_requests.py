@@ -1,9 +1,9 @@
-"""Writes broker/protocol/requests.py: the classes of requests, for type checkers and readers.
+"""Writes broker/wire/requests.py: the classes of requests, for type checkers and readers.
 
     python scripts/make_requests.py
 
 A class has the fields of all versions; one that some version lacks may be read there all the same and has its default
-(broker/protocol/wire.py). tests/broker/protocol/test_requests.py fails when the file is not what this writes.
+(broker/wire/wire.py). tests/broker/wire/test_requests.py fails when the file is not what this writes.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from broker.protocol import apis, wire
-from broker.protocol.shapes import Field
+from broker.wire import apis, wire
+from broker.wire.shapes import Field
 
-TARGET = Path(__file__).resolve().parents[1] / "broker" / "protocol" / "requests.py"
+TARGET = Path(__file__).resolve().parents[1] / "broker" / "wire" / "requests.py"
 NOT_SERVED = frozenset({64})
 _HEAD = '''"""The requests of every API that is served, as handlers see them. Written by scripts/make_requests.py: do not edit.
 
-A request is an instance of a class that broker/protocol/wire.py compiles for its version; these classes state the
+A request is an instance of a class that broker/wire/wire.py compiles for its version; these classes state the
 fields of all versions together, and are never instantiated. A field that a version lacks has its default there.
 """
 
 from datetime import timedelta
 from uuid import UUID
 
-from broker.protocol.codec import Message
+from broker.wire.codec import Message
 '''
 _SIMPLE = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "UUID"}
 

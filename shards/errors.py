@@ -9,7 +9,7 @@ DeadlineExceeded  a call took longer than it may: the caller decides; the coordi
 RemoteError       the other side of a call raised: `code` is its error's class name, `message` its sentence.
 """
 
-from shards.limits.errors import TurnstileError
+from shards.settings.errors import TurnstileError
 
 
 class ClientFault(TurnstileError):

@@ -28,7 +28,12 @@ def imported(folder: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "beside"), [("shards/limits", ["shards.limits"]), ("shards/tokens", ["shards.limits", "shards.tokens"])]
+    ("folder", "beside"),
+    [
+        ("shards/settings", ["shards.settings"]),
+        ("shards/limits", ["shards.settings", "shards.limits"]),
+        ("shards/tokens", ["shards.settings", "shards.limits", "shards.tokens"]),
+    ],
 )
 def test_imports_the_standard_library_and_little_beside(folder: str, beside: list[str]) -> None:
     others = {name for name in imported(folder) if name.split(".")[0] not in sys.stdlib_module_names}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from shards.config.changes import ConfigState, quotas_delta
-from shards.limits.config_def import BROKER, broker_setting, canonical_name, parse
-from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
+from shards.settings.config_def import BROKER, broker_setting, canonical_name, parse
+from shards.settings.errors import ConfigInvalid
 from turnstile.settings import SHORT, as_entity, as_setting, as_text
 
 

@@ -23,7 +23,7 @@ from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
-from shards.limits.overrides import normalise_ip
+from shards.settings.overrides import normalise_ip
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 Open = Callable[[int, int, str, int, tuple[str, ...]], object]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
-from shards.limits.errors import TurnstileError
+from shards.settings.errors import TurnstileError
 from shards.tokens.homes import home_of
 
 POOL: Final = "broker"

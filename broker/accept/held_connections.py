@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker.accept.permit import Permit
-from shards.mesh.timers import Timer, Timers
+from shards.loop.timers import Timer, Timers
 
 
 class Holdable(Protocol):

@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from shards.mesh.poller import EPOLLIN, ROUND_NS, Poller
+from shards.loop.poller import EPOLLIN, ROUND_NS, Poller
 
 # Accepted at a time: at most, and at least; half as many after passes that took longer than SLOW_NS. And not for longer than
 # ROUND_NS, though this is more than a time slice: what comes in one pass shares its borrows and its writes.

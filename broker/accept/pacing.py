@@ -14,8 +14,8 @@ from collections.abc import Callable
 from broker.accept.listener import Listener
 from broker.accept.permit import Permit
 from broker.metrics.shard_counters import ShardCounters
-from shards.mesh.poller import Poller
-from shards.mesh.timers import Timers
+from shards.loop.poller import Poller
+from shards.loop.timers import Timers
 
 
 class Pacing:

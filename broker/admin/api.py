@@ -34,9 +34,9 @@ from broker.admin.telemetry import describe_telemetry, last_push
 from shards.config.advertised_changes import AddressChange, advertised_rows
 from shards.config.notes import notes_in_force, notes_of_quotas, notes_of_settings
 from shards.config.resource_changes import CLIENT_METRICS_KIND
-from shards.limits.broker_config import EVERY_BROKER
-from shards.limits.config_def import broker_setting, canonical_name
-from shards.limits.errors import ConfigInvalid
+from shards.settings.broker_config import EVERY_BROKER
+from shards.settings.config_def import broker_setting, canonical_name
+from shards.settings.errors import ConfigInvalid
 
 
 class AdminApi:

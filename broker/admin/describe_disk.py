@@ -1,13 +1,13 @@
-"""How full the volume of the data is, and which brokers therefore refuse Produce (broker/log/disk_space.py)."""
+"""How full the volume of the data is, and which brokers therefore refuse Produce (broker/storage/disk_space.py)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from broker.log.disk_space import SETTING, Volume, is_full, least_free_bytes, volume_of
+from broker.storage.disk_space import SETTING, Volume, is_full, least_free_bytes, volume_of
 from shards.config.changes import ConfigState
-from shards.limits.broker_config import given
+from shards.settings.broker_config import given
 
 
 def describe_disk(data_dir: Path, state: ConfigState) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 from broker.admin.redpanda import as_json
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.coordinator import Coordinator
-from shards.limits.broker_config import EVERY_BROKER, given
-from shards.limits.config_def import LIMITS, broker_setting, listener_of
-from shards.limits.config_types import Value
-from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import entity_of_key
+from shards.settings.broker_config import EVERY_BROKER, given
+from shards.settings.config_def import LIMITS, broker_setting, listener_of
+from shards.settings.config_types import Value
+from shards.settings.errors import ConfigInvalid
 
 _NAMED = 20
 """Users that a refusal names."""

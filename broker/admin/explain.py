@@ -14,8 +14,8 @@ from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.bursts import burst_of
-from shards.limits.errors import ConfigInvalid
-from shards.limits.overrides import normalise_ip
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import normalise_ip
 
 
 async def explain_address(

@@ -61,7 +61,7 @@ from broker.admin.describe import Admin
 from broker.admin.guard import Guard
 from broker.admin.http_server import serve_http
 from shards.errors import CannotStore
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 
 async def serve(admin: Admin, fd: int, token: str | None) -> None:

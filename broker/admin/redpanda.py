@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from shards.config.changes import ConfigState
-from shards.limits.broker_config import EVERY_BROKER, given
-from shards.limits.config_def import BROKER, broker_setting, canonical_name
-from shards.limits.config_key import ConfigKey
-from shards.limits.config_types import COST, Value, text_of
-from shards.limits.errors import ConfigInvalid
-from shards.limits.overrides import Overrides
+from shards.settings.broker_config import EVERY_BROKER, given
+from shards.settings.config_def import BROKER, broker_setting, canonical_name
+from shards.settings.config_key import ConfigKey
+from shards.settings.config_types import COST, Value, text_of
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import Overrides
 
 
 def cluster_config(state: ConfigState, *, broker: int = EVERY_BROKER, include_defaults: bool = True) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from broker.faults.fault import checked
 from shards.config.advertised_changes import AddressChange
 from shards.config.cluster_plan import DEFAULT_ADMIN
-from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
+from shards.settings.errors import ConfigInvalid
 
 MAX_BODY = 4 << 20
 BODY_WITHIN_S = 30.0

@@ -14,8 +14,8 @@ from typing import Any
 import trio
 
 from broker.admin.otlp import NotOtlp, metrics_of
-from broker.log.compression import NotUnpacked, unpacked
-from broker.protocol import codes
+from broker.storage.compression import NotUnpacked, unpacked
+from broker.wire import codes
 from shards.config.coordinator import Coordinator
 
 _UNPACKING = Lock()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from broker.admin.images import Images
 from broker.admin.sampler import Member, Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
-from shards.limits.config_def import LISTENER_PREFIX
+from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS = "connections"
 NEW_CONNECTIONS = "new_connections"

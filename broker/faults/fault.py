@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from broker.metrics.shard_counters import FAULTS as KINDS
-from broker.protocol import apis, codes
-from shards.limits.errors import ConfigInvalid
-from shards.limits.overrides import normalise_ip
-from shards.limits.ranges import INT_MAX
+from broker.wire import apis, codes
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import normalise_ip
+from shards.settings.ranges import INT_MAX
 
 TRIGGERS = ("once", "on_call", "times", "every_ms", "probability")
 _OF_KIND = {"error": "error", "delay": "delay_ms", "throttle": "throttle_ms"}

@@ -19,14 +19,14 @@ from typing import Protocol
 
 from broker.faults.fault import Fault, fault_of
 from broker.faults.stamp import header_of, with_error, with_throttle
-from broker.protocol import apis
-from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.call import Call
 from broker.serve.channel import Channel
 from broker.serve.connection import Connection
+from broker.wire import apis
+from broker.wire.answer_parts import Encoded
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
+from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 
 Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _LOST = (PeerLost, DeadlineExceeded, RemoteError)

@@ -5,9 +5,9 @@ The request has been served: as with Kafka's fault proxy, what the answer denies
 
 from __future__ import annotations
 
-from broker.protocol import apis, wire
-from broker.protocol.codec import Message
 from broker.serve.call import Call
+from broker.wire import apis, wire
+from broker.wire.codec import Message
 
 _FETCH = 1
 _LENGTH = 4

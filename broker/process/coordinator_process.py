@@ -21,7 +21,6 @@ import trio
 
 from broker.faults.triggers import Triggers
 from broker.journal.writer import open_coordinator
-from broker.log.topics_on_disk import topics_on_disk
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
@@ -31,6 +30,7 @@ from broker.process.start_reports import is_starting
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
+from broker.storage.topics_on_disk import topics_on_disk
 from shards.config.changes import Change
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator
@@ -38,10 +38,10 @@ from shards.config.notes import lockouts_in_force
 from shards.config.publisher import Member
 from shards.config.recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
-from shards.limits.errors import TurnstileError
+from shards.loop.poller import Poller
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
-from shards.mesh.poller import Poller
+from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import RunDir
 from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard

@@ -18,9 +18,9 @@ from shards.config.cluster_plan import ClusterPlan
 from shards.config.coordinator import Coordinator, MissedTopic
 from shards.config.notes import notes_in_force
 from shards.config.store import LastChange
-from shards.limits.config_def import broker_setting, listener_of, not_emulated
-from shards.limits.config_types import HIDDEN
 from shards.limits.quota_entities import entity_of, key_of_entity
+from shards.settings.config_def import broker_setting, listener_of, not_emulated
+from shards.settings.config_types import HIDDEN
 
 _WHO = "turnstile up"
 

@@ -8,78 +8,60 @@ from typing import Any
 
 import trio
 
-from broker.access.access import Access
-from broker.access.acl import Operation, ResourceType
-from broker.access.guards import guarded
-from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group_coordinator import GroupCoordinator
-from broker.groups.group_router import GroupRouter
-from broker.handlers import (
-    acls,
-    api_versions,
-    classic_groups,
-    client_quotas,
-    configs,
-    consumer_groups,
-    create_partitions,
-    create_topics,
-    delegation_tokens,
-    delete_records,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    describe_transactions,
-    features,
-    fetch,
-    find_coordinator,
-    init_producer_id,
-    list_offsets,
-    log_dirs,
-    metadata,
-    offset_commits,
-    offset_for_leader_epoch,
-    produce,
-    reassignments,
-    scram_users,
-    share_fetch,
-    share_group_offsets,
-    share_groups,
-    telemetry,
-    transactions,
-    txn_offset_commit,
-    write_txn_markers,
-)
-from broker.handlers.api_versions import SupportedVersions
-from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.internal_records import InternalRecords
-from broker.handlers.internal_topics import InternalTopics
-from broker.handlers.topic_mutations import TopicMutations
-from broker.handlers.transactional_produce import TransactionalProduce
-from broker.log.disk_space import LOOK_EVERY_S
-from broker.log.fetch_sessions import FetchSessionCache
-from broker.log.log_cleaner import LogCleaner
-from broker.log.log_ends import LogEnds
-from broker.log.manager import LogManager
-from broker.log.partitions import Partitions
+from broker.kafka.cluster import api_versions, describe_cluster, features
+from broker.kafka.cluster.api_versions import SupportedVersions
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.configs import api as configs
+from broker.kafka.configs import describe_configs
+from broker.kafka.groups import find_coordinator
+from broker.kafka.groups import offsets_api as offset_commits
+from broker.kafka.groups.classic import api as classic_groups
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.kafka.groups.consumer import api as consumer_groups
+from broker.kafka.groups.coordinator import GroupCoordinator
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.share import api as share_groups
+from broker.kafka.groups.share import offsets_api as share_group_offsets
+from broker.kafka.guards import guarded
+from broker.kafka.quotas import api as client_quotas
+from broker.kafka.records import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
+from broker.kafka.records.fetch_sessions import FetchSessionCache
+from broker.kafka.records.internal_records import InternalRecords
+from broker.kafka.records.transactional_produce import TransactionalProduce
+from broker.kafka.security import acls, delegation_tokens, scram_users
+from broker.kafka.security.access import Access
+from broker.kafka.security.acl import Operation, ResourceType
+from broker.kafka.share import api as share_fetch
+from broker.kafka.share.share_homes import ShareHomes
+from broker.kafka.share.share_log import ShareLog
+from broker.kafka.share.share_partition_manager import SharePartitionManager
+from broker.kafka.share.share_session import ShareSessions
+from broker.kafka.share.share_store import ShareStore
+from broker.kafka.telemetry import api as telemetry
+from broker.kafka.telemetry.client_metrics_manager import ClientMetricsManager
+from broker.kafka.topics import create_partitions, create_topics, delete_topics, metadata, reassignments
+from broker.kafka.topics.internal_topics import InternalTopics
+from broker.kafka.topics.topic_mutations import TopicMutations
+from broker.kafka.transactions import api as transactions
+from broker.kafka.transactions import describe_transactions, init_producer_id, txn_offset_commit, write_txn_markers
+from broker.kafka.transactions.homes import ClusterHomes, Shard
+from broker.kafka.transactions.producer_ids import ProducerIds
+from broker.kafka.transactions.transaction_coordinator import TransactionCoordinator
+from broker.kafka.transactions.transaction_log import TransactionLog
+from broker.kafka.transactions.verification import TransactionalProducer, Verification
 from broker.serve import authentication
 from broker.serve.call import Call, Route
 from broker.serve.delegation_token_cache import DelegationTokenCache
-from broker.share.share_homes import ShareHomes
-from broker.share.share_log import ShareLog
-from broker.share.share_partition_manager import SharePartitionManager
-from broker.share.share_session import ShareSessions
-from broker.share.share_store import ShareStore
-from broker.telemetry.client_metrics_manager import ClientMetricsManager
-from broker.transactions.homes import ClusterHomes, Shard
-from broker.transactions.producer_ids import ProducerIds
-from broker.transactions.transaction_coordinator import TransactionCoordinator
-from broker.transactions.transaction_log import TransactionLog
-from broker.transactions.verification import TransactionalProducer, Verification
+from broker.storage.disk_space import LOOK_EVERY_S
+from broker.storage.log_cleaner import LogCleaner
+from broker.storage.log_ends import LogEnds
+from broker.storage.manager import LogManager
+from broker.storage.partitions import Partitions
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.internal_topics import home_of_bucket
+from shards.loop.turns import Turns
 from shards.mesh.mesh import Mesh
-from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 

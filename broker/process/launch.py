@@ -23,7 +23,7 @@ from broker.serve.tls import context_of
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
 from shards.errors import CannotStart
-from shards.limits.config_def import BROKER
+from shards.settings.config_def import BROKER
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
@@ -163,9 +163,9 @@ class _Launch:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
         with collector.paused():
-            from broker.log.log_ends import LogEnds
             from broker.process import coordinator_process, shard_process
             from broker.process.coordinator_process import FIRST_SHARD
+            from broker.storage.log_ends import LogEnds
 
         read_end, write_end = os.pipe()
 

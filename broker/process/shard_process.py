@@ -21,8 +21,6 @@ import trio
 from broker.accept.acceptors import Acceptors
 from broker.faults.injection import Faults
 from broker.journal.writer import JournalWriter
-from broker.log.log_ends import LogEnds
-from broker.log.memory import keep_freed_buffers
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourceCounts
@@ -48,16 +46,18 @@ from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.tls import context_of
+from broker.storage.log_ends import LogEnds
+from broker.storage.memory import keep_freed_buffers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
-from shards.mesh.deferred import Deferred, Spawn
+from shards.loop.deferred import Deferred, Spawn
+from shards.loop.poller import Poller
+from shards.loop.stalls import Stall
+from shards.loop.timers import Timers
+from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
-from shards.mesh.poller import Poller
-from shards.mesh.stalls import Stall
-from shards.mesh.timers import Timers
-from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir
 from shards.tokens.tokens import Tokens

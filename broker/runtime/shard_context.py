@@ -14,8 +14,8 @@ from broker.metrics.shard_counters import ShardCounters
 from broker.metrics.top_talkers import TopTalkers
 from broker.runtime.logger import RateLimitedLogger
 from shards.config.image import ClusterImage
-from shards.mesh.poller import Poller
-from shards.mesh.timers import Timers
+from shards.loop.poller import Poller
+from shards.loop.timers import Timers
 from shards.tokens.tokens import Tokens
 
 

@@ -17,16 +17,16 @@ from functools import partial
 from typing import Any
 
 from broker.metrics.shard_counters import ShardCounters
-from broker.protocol import apis, codes, wire
-from broker.protocol.answer_parts import Encoded
 from broker.serve.call import Call, Route
 from broker.serve.channel import SASL, TOKEN, Channel
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, TokenLogin, Users, mechanism_of
 from broker.serve.sasl_session import SaslSession
+from broker.wire import apis, codes, wire
+from broker.wire.answer_parts import Encoded
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, MaybeDeferred, then
-from shards.mesh.timers import Timers
+from shards.loop.deferred import Deferred, MaybeDeferred, then
+from shards.loop.timers import Timers
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from broker.protocol import apis, wire
-from broker.protocol.answer_parts import Encoded
-from broker.protocol.codec import Message
 from broker.serve.channel import Channel
-from shards.mesh.deferred import Deferred
+from broker.wire import apis, wire
+from broker.wire.answer_parts import Encoded
+from broker.wire.codec import Message
+from shards.loop.deferred import Deferred
 
 
 class Call:
@@ -80,7 +80,7 @@ Answer: TypeAlias = Message | Deferred[Message] | Deferred[Message | None] | Non
 """A response, now or later; None if none is to be sent."""
 Handler = Callable[[Any, Call], Answer]
 """(request, call) -> its answer. Raises wire.BadFrame or ClientFault to end the connection. The request is of the class of
-its API in broker/protocol/requests.py."""
+its API in broker/wire/requests.py."""
 
 
 class Route(NamedTuple):

@@ -6,12 +6,12 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
-from broker.protocol.answer_parts import Encoded
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from shards.mesh.deferred import MaybeDeferred
-from shards.mesh.poller import Poller
-from shards.mesh.timers import Timers
+from broker.wire.answer_parts import Encoded
+from shards.loop.deferred import MaybeDeferred
+from shards.loop.poller import Poller
+from shards.loop.timers import Timers
 
 SASL, TOKEN = "SASL", "delegation token"
 

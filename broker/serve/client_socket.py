@@ -17,11 +17,11 @@ from _socket import socket as RawSocket
 from socket import MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, SHUT_WR, SO_LINGER, SOL_SOCKET
 from typing import Final
 
-from broker.protocol.answer_parts import AnswerParts, Encoded, FileSlice, Rest, joined
 from broker.serve.channel import ChannelServer
 from broker.serve.tls import TlsSocket
-from shards.mesh.poller import EPOLLET, EPOLLIN, EPOLLOUT, EPOLLRDHUP
-from shards.mesh.time_slice import TimeSlice
+from broker.wire.answer_parts import AnswerParts, Encoded, FileSlice, Rest, joined
+from shards.loop.poller import EPOLLET, EPOLLIN, EPOLLOUT, EPOLLRDHUP
+from shards.loop.time_slice import TimeSlice
 
 READ_SIZE: Final = 256 << 10
 NOTHING: Final = -1

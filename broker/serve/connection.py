@@ -27,14 +27,14 @@ import struct
 from collections.abc import Callable
 from functools import partial
 
-from broker.protocol import wire
-from broker.protocol.answer_parts import Encoded
 from broker.serve.channel import ChannelServer
 from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
 from broker.serve.request_memory import SMALL_BYTES
+from broker.wire import wire
+from broker.wire.answer_parts import Encoded
 from shards.errors import ClientFault
-from shards.mesh.deferred import Deferred
-from shards.mesh.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
+from shards.loop.deferred import Deferred
+from shards.loop.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
 
 # Before authentication: Kafka's sasl.server.max.receive.size.
 MAX_UNKNOWN_BYTES = 512 << 10

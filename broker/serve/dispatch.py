@@ -9,15 +9,15 @@ from typing import Any
 
 import trio
 
-from broker.protocol import apis, wire
-from broker.protocol.answer_parts import Encoded
-from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.prepared_answers import Asked, PreparedAnswers
 from broker.serve.throttling import FETCHES, Throttling
-from shards.mesh.deferred import Deferred, MaybeDeferred, then
-from shards.mesh.turns import Turns
+from broker.wire import apis, wire
+from broker.wire.answer_parts import Encoded
+from broker.wire.codec import Message
+from shards.loop.deferred import Deferred, MaybeDeferred, then
+from shards.loop.turns import Turns
 
 _PRODUCE_KEY = 0
 _API_VERSIONS = apis.API_VERSIONS.to_bytes(2, "big")

@@ -17,7 +17,7 @@ import trio
 from cachetools import LRUCache
 
 from broker.serve.sasl import KeyRequest
-from shards.mesh.deferred import MaybeDeferred, Spawn
+from shards.loop.deferred import MaybeDeferred, Spawn
 
 MOST = 1024
 

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import partial
 from typing import Protocol
 
-from shards.mesh.timers import Timer, Timers
+from shards.loop.timers import Timer, Timers
 
 
 class Mutable(Protocol):

@@ -16,11 +16,11 @@ import termios
 from collections.abc import Callable
 from functools import partial
 
-from broker.protocol import apis, codes
-from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import Channel
-from shards.mesh.deferred import MaybeDeferred, then
+from broker.wire import apis, codes
+from broker.wire.answer_parts import Encoded
+from shards.loop.deferred import MaybeDeferred, then
 
 Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}

@@ -9,7 +9,7 @@ import trio
 
 from broker.serve.connection import Connection
 from shards.config.image import ClusterImage
-from shards.mesh.poller import Poller
+from shards.loop.poller import Poller
 
 _GRACE_S = 1.0
 _SWEEP_S = 5.0

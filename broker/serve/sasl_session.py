@@ -17,9 +17,9 @@ from collections.abc import Callable
 from copy import copy
 
 from broker.metrics.shard_counters import ShardCounters
-from broker.protocol.answer_parts import Encoded
 from broker.serve.channel import Authenticator, Channel
-from shards.mesh.deferred import MaybeDeferred
+from broker.wire.answer_parts import Encoded
+from shards.loop.deferred import MaybeDeferred
 
 _HANDSHAKE = (17).to_bytes(2, "big")
 _LEAST_INTERVAL_NS = 1_000_000_000

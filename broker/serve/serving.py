@@ -6,14 +6,14 @@ import ssl
 from collections.abc import Callable
 
 from broker.metrics.outcomes import Outcomes
-from broker.protocol.answer_parts import Encoded
 from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import SASL, Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from shards.mesh.deferred import MaybeDeferred
+from broker.wire.answer_parts import Encoded
+from shards.loop.deferred import MaybeDeferred
 
 
 class Serving:

@@ -17,14 +17,14 @@ from functools import partial
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
-from broker.protocol import apis, wire
-from broker.protocol.answer_parts import Encoded
-from broker.protocol.codec import Message
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
+from broker.wire import apis, wire
+from broker.wire.answer_parts import Encoded
+from broker.wire.codec import Message
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
-from shards.mesh.deferred import Deferred, MaybeDeferred, gather, then
+from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.meters import KINDS
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 

@@ -30,10 +30,10 @@ from scripts.bench.hop import hop_us
 from scripts.bench.table import Row
 from scripts.bench.tokens import rule_of
 from shards.limits.caps import CapRule
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
+from shards.loop.poller import Poller
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello
-from shards.mesh.poller import Poller
 from shards.tokens.homes import home_of
 from shards.tokens.tokens import Tokens
 

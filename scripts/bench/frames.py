@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from broker.protocol import wire
 from broker.serve.call import Call
+from broker.wire import wire
 from scripts.bench import machine
 from tests.support import batches
 

@@ -1,11 +1,11 @@
-"""Requested ACLs -> the delta to store. What an ACL may be is checked by the broker that was asked (broker/handlers/acls.py)."""
+"""Requested ACLs -> the delta to store. The broker that was asked checks them (broker/kafka/security/acls.py)."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 MOST = "turnstile.max.acls"
 _FIELDS = (int, str, int, str, str, int, int)

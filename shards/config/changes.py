@@ -15,12 +15,12 @@ import msgpack
 
 from shards.config.advertised import advertised_text
 from shards.config.cluster_plan import ListenerEndpoint
-from shards.limits.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
-from shards.limits.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
-from shards.limits.config_key import ConfigKey
-from shards.limits.config_types import Value
-from shards.limits.errors import ConfigInvalid
 from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
+from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
+from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
+from shards.settings.config_key import ConfigKey
+from shards.settings.config_types import Value
+from shards.settings.errors import ConfigInvalid
 
 Change = tuple[str, str, Any]  # kind, key, value or None
 MAX_CHANGES = 10_000

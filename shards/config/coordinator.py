@@ -36,8 +36,8 @@ from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, LastChange, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.limits.errors import ConfigInvalid
-from shards.limits.features import why_not
+from shards.settings.errors import ConfigInvalid
+from shards.settings.features import why_not
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from shards.config.changes import Change, ConfigState, storable
-from shards.limits.ranges import LONG_MAX
+from shards.settings.ranges import LONG_MAX
 
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
 LIFETIME = "delegation.token.expiry.time.ms"
@@ -97,7 +97,7 @@ def create(
     now_ms: int,
 ) -> Outcome:
     """`max_lifetime_ms` 0 and below: what the settings say, which is also the most. That its names fit is checked by the
-    broker that was asked (broker/handlers/delegation_tokens.py)."""
+    broker that was asked (broker/kafka/security/delegation_tokens.py)."""
     if len(state.tokens) >= state.number(MOST):
         return [], ["POLICY_VIOLATION", 0]
     most_ms = state.number(MAX_LIFETIME)

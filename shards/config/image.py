@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, cast
 
 from shards.config.advertised import auto_listeners
 from shards.config.replicas import replicas_of
-from shards.limits.broker_config import given
 from shards.limits.caps import NO_RATE, CapRule, RateRule
-from shards.limits.config_def import BROKER, TOPIC
-from shards.limits.config_types import Value
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
-from shards.limits.resource_settings import GROUP
+from shards.settings.broker_config import given
+from shards.settings.config_def import BROKER, TOPIC
+from shards.settings.config_types import Value
+from shards.settings.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import ConfigState, listeners_of, settings_delta
-from shards.limits.broker_config import EVERY_BROKER, given
 from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
-from shards.limits.config_def import broker_setting, canonical_name
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.quota_entities import entity_of, entity_of_key
+from shards.settings.broker_config import EVERY_BROKER, given
+from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
 MOST = 20

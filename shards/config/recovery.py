@@ -22,10 +22,10 @@ from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
-from shards.limits.broker_config import is_readable
-from shards.limits.errors import ConfigInvalid
-from shards.limits.features import FEATURES
 from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
+from shards.settings.broker_config import is_readable
+from shards.settings.errors import ConfigInvalid
+from shards.settings.features import FEATURES
 
 _IDS_PER_S = 1_000_000  # more than a cluster allocates
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.broker_config import EVERY_BROKER, given
-from shards.limits.config_def import BROKER, parse
-from shards.limits.errors import ConfigInvalid
-from shards.limits.resource_settings import CLIENT_METRICS, GROUP, check_client_metrics, check_group
+from shards.settings.broker_config import EVERY_BROKER, given
+from shards.settings.config_def import BROKER, parse
+from shards.settings.errors import ConfigInvalid
+from shards.settings.resource_settings import CLIENT_METRICS, GROUP, check_client_metrics, check_group
 
 CLIENT_METRICS_KIND, GROUP_KIND = "client_metrics", "group_config"
 ROWS = {CLIENT_METRICS_KIND: CLIENT_METRICS, GROUP_KIND: GROUP}

@@ -22,9 +22,9 @@ from shards.config.replicas import (
     replicas_of,
     spread,
 )
-from shards.limits.broker_config import given
-from shards.limits.config_def import parse, topic_setting
-from shards.limits.errors import ConfigInvalid
+from shards.settings.broker_config import given
+from shards.settings.config_def import parse, topic_setting
+from shards.settings.errors import ConfigInvalid
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME = 249

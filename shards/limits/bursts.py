@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from shards.limits.broker_config import RATE
 from shards.limits.bucket import ConnectionBucket, TokenBucket
-from shards.limits.config_def import listener_of
 from shards.limits.connection_limits import CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
-from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
+from shards.settings.broker_config import RATE
+from shards.settings.config_def import listener_of
+from shards.settings.ranges import INT_MAX
 
 _MUTATIONS = "controller_mutation_rate"
 _UNITS = {

@@ -16,13 +16,13 @@ SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for t
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from shards.limits.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, check_listener, check_live, check_together
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
-from shards.limits.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
-from shards.limits.config_types import Value
-from shards.limits.overrides import Overrides
-from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
+from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, check_listener, check_live, check_together
+from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
+from shards.settings.config_types import Value
+from shards.settings.overrides import Overrides
+from shards.settings.ranges import INT_MAX
 
 CORE_CAP = "kafka_connections_max"
 CORE_IP_CAP = "kafka_connections_max_per_ip"

@@ -7,7 +7,7 @@ Source: SocketServer.ConnectionQuotas.connectionRateForIp (Apache Kafka).
 from collections.abc import Iterable, Mapping
 
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
-from shards.limits.ranges import INT_MAX
+from shards.settings.ranges import INT_MAX
 
 
 class IpQuotaTable:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shards.limits.broker_config import CAP, of_listener
 from shards.limits.connection_limits import ConnectionLimits
+from shards.settings.broker_config import CAP, of_listener
 
 _OVERRIDES = "overrides"
 _UNLISTED = {"IPv4": "192.0.2.1", "IPv6": "2001:db8::1"}

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from shards.limits.errors import ConfigInvalid
-from shards.limits.overrides import normalise_ip
-from shards.limits.ranges import INT_MAX, LONG_MAX
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import normalise_ip
+from shards.settings.ranges import INT_MAX, LONG_MAX
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type
 

@@ -16,8 +16,8 @@ Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of mill
 
 from typing import NamedTuple
 
-from shards.limits.ranges import INT_MAX
 from shards.limits.throttle import throttle_ms
+from shards.settings.ranges import INT_MAX
 
 _NEVER = 2**62
 

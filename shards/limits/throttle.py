@@ -2,7 +2,7 @@
 
 import math
 
-from shards.limits.ranges import INT_MAX, LONG_MAX
+from shards.settings.ranges import INT_MAX, LONG_MAX
 
 
 def java_round(value: float) -> int:

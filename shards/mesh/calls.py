@@ -19,10 +19,10 @@ from typing import Any
 import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.limits.errors import TurnstileError
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.mesh.link import MAX_FRAME, Link
 from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PendingCall
+from shards.settings.errors import TurnstileError
 
 Served = Callable[..., Any]
 Mistaken = Callable[[Exception], None]

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgpack
 
-from shards.mesh.poller import EPOLLIN, EPOLLOUT, Poller
+from shards.loop.poller import EPOLLIN, EPOLLOUT, Poller
 
 MAX_FRAME = 256 << 20
 FRAME_BYTES = 256 << 10

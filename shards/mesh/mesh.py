@@ -26,12 +26,12 @@ from typing import Any
 import trio
 
 from shards.errors import DeadlineExceeded
+from shards.loop.deferred import Deferred
+from shards.loop.poller import Calling, Poller
 from shards.mesh.calls import Calls, Mistaken, Served
-from shards.mesh.deferred import Deferred
 from shards.mesh.dialling import SHORT, connected
 from shards.mesh.link import Link
 from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
-from shards.mesh.poller import Calling, Poller
 
 COORDINATOR = -1
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.mesh.link import Link
 
 CONTROL, DATA = "control", "data"

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from shards.errors import DeadlineExceeded, PeerLost
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.quotas.attendance import Attendance, Tell
 from shards.quotas.history import History, Place, Recorded, Row
 

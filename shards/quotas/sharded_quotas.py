@@ -40,7 +40,7 @@ from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.quotas.attendance import Asked, Attendance
 from shards.quotas.history import History, Place
 from shards.quotas.meters import EXPIRED_AT_ONCE, Meters

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 from shards.config.image import ClusterImage
-from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.windows import Windows
+from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[Any, ...]], None]
 Record = Callable[[str, dict[str, Any], int], None]

@@ -20,8 +20,8 @@ from harness import running, until
 from users import add_users, login, plain_jaas
 from wired import Wired, wired
 
-from broker.access.acl import Operation, PatternType, Permission, ResourceType
-from broker.protocol import codes
+from broker.kafka.security.acl import Operation, PatternType, Permission, ResourceType
+from broker.wire import codes
 from scripts.peers import servers
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

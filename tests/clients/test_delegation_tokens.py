@@ -23,7 +23,7 @@ from users import add_users, is_served, kafka_settings
 from wired import Wired, wired
 
 from broker.journal.reader import events
-from broker.protocol import codes
+from broker.wire import codes
 from scripts.peers import servers
 
 SHA_256, SHA_512 = MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -16,7 +16,7 @@ from batches import batch
 from harness import until
 from wired import Wired, wired
 
-from broker.protocol import codes
+from broker.wire import codes
 
 BY_NAME, BY_ID = 12, 17
 MB = 1 << 20

@@ -8,7 +8,7 @@ from typing import Any
 from harness import until
 from wired import Wired, wired
 
-from broker.protocol import codes
+from broker.wire import codes
 
 
 def moved(connection: Wired, path: str, topic: str, number: int = 0) -> int:

@@ -16,7 +16,7 @@ from harness import until
 from raw import THROTTLING_QUOTA_EXCEEDED, answer, produce, produced
 from wired import KEYS, Wired, wired
 
-from broker.protocol import apis, codes, wire
+from broker.wire import apis, codes, wire
 
 TIMEOUT = timedelta(seconds=20)
 

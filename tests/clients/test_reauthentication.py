@@ -20,7 +20,7 @@ from harness import Cluster, running, until
 from users import add_users, is_served, kafka_settings
 from wired import Wired, wired
 
-from broker.protocol import codes
+from broker.wire import codes
 from scripts.peers import servers
 
 LIFETIME_MS = 1500

@@ -14,7 +14,7 @@ from batches import batch
 from confluent_kafka.admin import AdminClient, NewTopic
 from wired import Dialogue, Wired, wired
 
-from broker.log.records import TRANSACTIONAL
+from broker.storage.records import TRANSACTIONAL
 
 TRY_AGAIN = (14, 15, 16, 51)
 

@@ -6,8 +6,8 @@ import signal
 from harness import Cluster, admitted, connect, running, until
 from wired import Wired, wired
 
-from broker.access.acl import Operation, PatternType, Permission, ResourceType
-from broker.protocol import codes
+from broker.kafka.security.acl import Operation, PatternType, Permission, ResourceType
+from broker.wire import codes
 
 AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 OPTIONS = (

@@ -6,8 +6,8 @@ from batches import batch
 from harness import Cluster, running, until
 from wired import wired
 
-from broker.protocol import codes
-from broker.protocol.codec import Message
+from broker.wire import codes
+from broker.wire.codec import Message
 
 
 def produced(cluster: Cluster) -> Message:

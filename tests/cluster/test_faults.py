@@ -12,7 +12,7 @@ from wired import wired
 
 import turnstile
 from broker.journal.reader import events
-from broker.protocol import codes
+from broker.wire import codes
 from turnstile import AsyncCluster
 from turnstile.cli.main import turnstile as command
 

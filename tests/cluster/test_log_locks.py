@@ -9,7 +9,7 @@ from hashlib import blake2b
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from harness import Cluster, running, until
 
-from broker.log.log_ends import KEY, MOST_LOGS
+from broker.storage.log_ends import KEY, MOST_LOGS
 
 PLACE_BYTES = 128
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from harness import connect, running, until
 from raw import answer, fetch, produce
 
-from broker.log.records import PLACE
+from broker.storage.records import PLACE
 
 BATCHES = 40
 SIZE = 400_000

@@ -13,7 +13,7 @@ from differential.requests import NotInVersion, request
 from pytest import raises
 from wired import KEYS
 
-from broker.protocol import wire
+from broker.wire import wire
 
 
 def test_an_id_is_told_by_its_order_and_stays_the_same_id():

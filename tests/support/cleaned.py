@@ -5,12 +5,12 @@ from typing import NamedTuple
 from batches import read_zigzag
 from crc32c import crc32c
 
-from broker.log import compression
-from broker.log.cleaning import Cleaning
-from broker.log.log_to_clean import load_checkpoint, log_to_clean
-from broker.log.record_filter import Steps
-from broker.log.records import COMPRESSION, CONTROL, Batch, header_at
-from broker.log.shared_log import SharedLog
+from broker.storage import compression
+from broker.storage.cleaning import Cleaning
+from broker.storage.log_to_clean import load_checkpoint, log_to_clean
+from broker.storage.record_filter import Steps
+from broker.storage.records import COMPRESSION, CONTROL, Batch, header_at
+from broker.storage.shared_log import SharedLog
 
 ALL = 1 << 20
 

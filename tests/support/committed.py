@@ -2,9 +2,9 @@
 
 from batches import values_of
 
-from broker.log import control_records, records
-from broker.log.partition_log import PartitionLog
-from broker.log.records import header_at
+from broker.storage import control_records, records
+from broker.storage.partition_log import PartitionLog
+from broker.storage.records import header_at
 
 ALL = 1 << 30
 

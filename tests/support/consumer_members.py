@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.member import ConsumerGroupConfig, Heartbeat, HeartbeatResult, Partitions
+from broker.kafka.groups.consumer.group import ConsumerGroup
+from broker.kafka.groups.consumer.member import ConsumerGroupConfig, Heartbeat
+from broker.kafka.groups.modern.member import HeartbeatResult, Partitions
 from broker.runtime.patterns import BadPattern, whole
 
 CONFIG = ConsumerGroupConfig(5000, 45_000, 1000, ("uniform", "range"))

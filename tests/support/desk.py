@@ -15,32 +15,26 @@ from typing import Any
 import msgpack
 import trio
 
-from broker.access.access import Access
-from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group_coordinator import GroupCoordinator
-from broker.groups.group_router import GroupRouter
-from broker.handlers import (
-    acls,
-    classic_groups,
-    client_quotas,
-    configs,
-    consumer_groups,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    find_coordinator,
-    metadata,
-    offset_commits,
-    reassignments,
-    share_groups,
-)
-from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.internal_topics import InternalTopics
-from broker.handlers.topic_mutations import TopicMutations
-from broker.protocol import apis, wire
+from broker.kafka.cluster import describe_cluster
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.configs import api as configs
+from broker.kafka.configs import describe_configs
+from broker.kafka.groups import find_coordinator
+from broker.kafka.groups import offsets_api as offset_commits
+from broker.kafka.groups.classic import api as classic_groups
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.kafka.groups.consumer import api as consumer_groups
+from broker.kafka.groups.coordinator import GroupCoordinator
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.share import api as share_groups
+from broker.kafka.quotas import api as client_quotas
+from broker.kafka.security import acls
+from broker.kafka.security.access import Access
+from broker.kafka.topics import create_partitions, create_topics, delete_topics, metadata, reassignments
+from broker.kafka.topics.internal_topics import InternalTopics
+from broker.kafka.topics.topic_mutations import TopicMutations
 from broker.serve.call import Call, Route
+from broker.wire import apis, wire
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.coordinator import Coordinator
@@ -49,11 +43,11 @@ from shards.config.internal_topics import home_of_bucket, home_of_key
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import PeerLost, RemoteError
-from shards.limits.errors import TurnstileError
-from shards.mesh.deferred import Deferred, Spawn
+from shards.loop.deferred import Deferred, Spawn
+from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
-from shards.mesh.turns import Turns
 from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.settings.errors import TurnstileError
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
 KEYS = {api.name: key for key, api in apis.APIS.items()}

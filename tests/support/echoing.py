@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import trio
 
-from broker.protocol import wire
 from broker.serve.connection import Connection
 from broker.serve.request_memory import AnswerMemory, RequestMemory
-from shards.mesh.deferred import Deferred, Spawn
-from shards.mesh.poller import Poller
-from shards.mesh.timers import Timers
+from broker.wire import wire
+from shards.loop.deferred import Deferred, Spawn
+from shards.loop.poller import Poller
+from shards.loop.timers import Timers
 
 
 class Echo:

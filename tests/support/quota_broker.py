@@ -6,7 +6,7 @@ from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.limits.client_quota_managers import PRODUCE
 from shards.limits.quota_entities import key_of_entity
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.tokens.homes import home_of
 

@@ -10,20 +10,20 @@ from uuid import UUID
 import msgpack
 import trio
 
-from broker.handlers import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
-from broker.handlers.transactional_produce import TransactionalProduce
-from broker.log.fetch_sessions import FetchSessionCache
-from broker.log.log_ends import LogEnds
-from broker.log.manager import LogManager
-from broker.log.partitions import Partitions
-from broker.protocol import wire
+from broker.kafka.records import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
+from broker.kafka.records.fetch_sessions import FetchSessionCache
+from broker.kafka.records.transactional_produce import TransactionalProduce
+from broker.kafka.transactions.homes import ClusterHomes, Shard
+from broker.kafka.transactions.verification import Verification
 from broker.serve.call import Call, Route
-from broker.transactions.homes import ClusterHomes, Shard
-from broker.transactions.verification import Verification
+from broker.storage.log_ends import LogEnds
+from broker.storage.manager import LogManager
+from broker.storage.partitions import Partitions
+from broker.wire import wire
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
-from shards.mesh.deferred import Deferred, Spawn, then
-from shards.mesh.turns import Turns
+from shards.loop.deferred import Deferred, Spawn, then
+from shards.loop.turns import Turns
 from shards.tokens.homes import home_of_partition
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)

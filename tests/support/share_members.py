@@ -7,9 +7,9 @@ from typing import Any
 
 from consumer_members import FakeTopics
 
-from broker.groups.consumer.member import HeartbeatResult, Partitions
-from broker.groups.share.group import ShareGroup
-from broker.groups.share.member import ShareGroupConfig, ShareHeartbeat
+from broker.kafka.groups.modern.member import HeartbeatResult, Partitions
+from broker.kafka.groups.share.group import ShareGroup
+from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat
 
 CONFIG = ShareGroupConfig(5000, 45_000, 1000)
 

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from broker.log.files import OpenFiles
-from broker.log.log_config import LogConfig
-from broker.log.log_ends import LogEnds
-from broker.log.shared_log import SharedLog
+from broker.storage.files import OpenFiles
+from broker.storage.log_config import LogConfig
+from broker.storage.log_ends import LogEnds
+from broker.storage.shared_log import SharedLog
 
 TOPIC = UUID(int=1)
 SMALL = LogConfig(segment_bytes=600, retention_bytes=-1)

@@ -10,15 +10,15 @@ from uuid import UUID
 import trio
 from shards_in_process import SPAWN, Broker
 
-from broker.handlers import share_fetch
+from broker.kafka.share import api as share_fetch
+from broker.kafka.share.share_homes import ShareHomes
+from broker.kafka.share.share_log import ShareLog
+from broker.kafka.share.share_partition_manager import SharePartitionManager
+from broker.kafka.share.share_session import ShareSessions
+from broker.kafka.share.share_store import ShareStore
 from broker.serve.call import Route
-from broker.share.share_homes import ShareHomes
-from broker.share.share_log import ShareLog
-from broker.share.share_partition_manager import SharePartitionManager
-from broker.share.share_session import ShareSessions
-from broker.share.share_store import ShareStore
 from shards.config.internal_topics import home_of_bucket, home_of_key
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 
 TOPIC_ID = UUID(int=1)
 

@@ -7,29 +7,24 @@ import trio
 from batches import batch
 from shards_in_process import SPAWN, Broker, DirectMesh
 
-from broker.groups.committed_offsets import CommittedOffsets
-from broker.groups.group_coordinator import GroupCoordinator
-from broker.groups.group_router import GroupRouter
-from broker.handlers import (
-    describe_transactions,
-    init_producer_id,
-    offset_commits,
-    transactions,
-    txn_offset_commit,
-    write_txn_markers,
-)
-from broker.handlers.cluster_metadata import ClusterMetadata
-from broker.handlers.internal_records import InternalRecords
-from broker.log.records import TRANSACTIONAL
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import offsets_api as offset_commits
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.kafka.groups.coordinator import GroupCoordinator
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.records.internal_records import InternalRecords
+from broker.kafka.transactions import api as transactions
+from broker.kafka.transactions import describe_transactions, init_producer_id, txn_offset_commit, write_txn_markers
+from broker.kafka.transactions.producer_ids import ProducerIds
+from broker.kafka.transactions.transaction_coordinator import TransactionCoordinator
+from broker.kafka.transactions.transaction_log import TransactionLog
+from broker.kafka.transactions.verification import TransactionalProducer, Verification
 from broker.serve.call import Route
-from broker.transactions.producer_ids import ProducerIds
-from broker.transactions.transaction_coordinator import TransactionCoordinator
-from broker.transactions.transaction_log import TransactionLog
-from broker.transactions.verification import TransactionalProducer, Verification
+from broker.storage.records import TRANSACTIONAL
 from shards.config.internal_topics import home_of_bucket
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
+from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
-from shards.mesh.turns import Turns
 
 
 class TransactionalBroker(Broker):

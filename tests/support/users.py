@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from harness import Cluster
 from wired import Wired
 
-from broker.protocol import codes
+from broker.wire import codes
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"

@@ -15,9 +15,9 @@ from typing import Any
 
 from raw import answer
 
-from broker.protocol import apis, wire
-from broker.protocol.shapes import Field, fields_of
 from broker.serve.call import Call
+from broker.wire import apis, wire
+from broker.wire.shapes import Field, fields_of
 
 KEYS = {api.name: key for key, api in apis.APIS.items()}
 ANSWER_S = 30.0

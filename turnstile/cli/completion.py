@@ -28,7 +28,7 @@ def _after_comma(words: Iterable[str], incomplete: str) -> list[str]:
 
 def settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Settings of a cluster, those that limit clients first."""
-    from shards.limits.config_def import BROKER, LIMITS
+    from shards.settings.config_def import BROKER, LIMITS
 
     told = [name for name, row in BROKER.items() if not row.told and name not in LIMITS]
     return _starting([*LIMITS, *told], incomplete)
@@ -36,7 +36,7 @@ def settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 def live_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Settings that change while a cluster runs; after `NAME` alone, the values that it can have, if they are few."""
-    from shards.limits.config_def import BROKER
+    from shards.settings.config_def import BROKER
 
     given: tuple[str, ...] = ctx.params.get(param.name or "") or ()
     if len(given) == 1 and "=" not in given[0]:
@@ -64,14 +64,14 @@ def scenarios(
 
 def errors(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Kafka's errors."""
-    from broker.protocol.codes import NAMES
+    from broker.wire.codes import NAMES
 
     return _starting((name for name in sorted(NAMES.values()) if name != "NONE"), incomplete.upper())
 
 
 def apis(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Kafka's APIs, several with commas."""
-    from broker.protocol import apis as known
+    from broker.wire import apis as known
 
     return _after_comma(sorted(known.api_name(key) for key in known.APIS), incomplete)
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from shards.config.internal_topics import INTERNAL_TOPICS
-from shards.limits.config_types import HIDDEN
+from shards.settings.config_types import HIDDEN
 from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
 
 _CLUSTER = {
@@ -165,8 +165,8 @@ def _toml_text(value: Any) -> str:
 
 
 def _properties(text: str) -> ConfigFile:
-    from shards.limits.config_def import broker_setting, canonical_name
-    from shards.limits.errors import ConfigInvalid
+    from shards.settings.config_def import broker_setting, canonical_name
+    from shards.settings.errors import ConfigInvalid
 
     found = ConfigFile()
     rows = _rows(text)

@@ -97,7 +97,7 @@ def _import_ours() -> None:
 def main() -> None:
     """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130."""
     _import_ours()
-    from shards.limits.errors import TurnstileError
+    from shards.settings.errors import TurnstileError
     from turnstile.cli.output import STDOUT, CommandFailed, nobody_reads, show_json
 
     try:

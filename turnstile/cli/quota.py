@@ -179,7 +179,7 @@ def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
 
 
 def _one_spelling(ip: str) -> str:
-    from shards.limits.overrides import normalise_ip
+    from shards.settings.overrides import normalise_ip
 
     try:
         return normalise_ip(ip)

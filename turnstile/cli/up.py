@@ -206,7 +206,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         from broker.process import launch
         from shards.config.changes import ConfigState, quotas_delta, static_settings, users_delta
         from shards.config.cluster_plan import ListenerSpec
-        from shards.limits.errors import ConfigInvalid, TurnstileError
+        from shards.settings.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())

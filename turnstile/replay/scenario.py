@@ -27,16 +27,16 @@ from shards.limits.client_quota_managers import (
     FetchQuotaManager,
     ProduceQuotaManager,
 )
-from shards.limits.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
-from shards.limits.config_types import text_of
 from shards.limits.connection_limits import READ, ConnectionLimits
 from shards.limits.connection_quotas import ADMITTED, WAITING, Acceptor, ConnectionQuotas, IncomingConnection
-from shards.limits.errors import ConfigInvalid
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.overrides import normalise_ip
 from shards.limits.precedence import QuotaTable
 from shards.limits.quota_entities import entity_of, quota_of
-from shards.limits.ranges import LONG_MAX
+from shards.settings.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
+from shards.settings.config_types import text_of
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import normalise_ip
+from shards.settings.ranges import LONG_MAX
 
 _QUOTA_OF = {"produce": PRODUCE, "fetch": FETCH, "request": REQUEST, "mutation": MUTATION}
 _LATEST_MS = 2**53

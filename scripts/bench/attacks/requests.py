@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from broker.protocol import apis, wire
 from broker.serve.call import Call
+from broker.wire import apis, wire
 
 _KEYS = {api.name: key for key, api in apis.APIS.items()}
 

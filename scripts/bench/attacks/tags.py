@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from broker.protocol.primitives import uvarint
+from broker.wire.primitives import uvarint
 from scripts.bench.attacks.attack import Attack
 from scripts.bench.attacks.requests import ask
 from scripts.bench.machine import Server

@@ -11,9 +11,9 @@ from broker.accept.pending_connection import PendingConnection
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.runtime.shard_context import ShardContext
-from shards.limits.config_types import text_of
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
+from shards.settings.config_types import text_of
 from shards.tokens.tokens import Tokens
 
 LISTENERS = ("A", "B")

@@ -9,7 +9,7 @@ import pytest
 
 from broker.accept import listener as listening
 from broker.accept.listener import Listener
-from shards.mesh.poller import ROUND_NS, Poller
+from shards.loop.poller import ROUND_NS, Poller
 
 
 class FaultySocket:

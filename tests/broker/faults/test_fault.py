@@ -3,7 +3,7 @@
 import pytest
 
 from broker.faults.fault import checked, fault_of
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 PRODUCE, FETCH = 0, 1
 

@@ -9,7 +9,7 @@ from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import key_of_entity
 from shards.limits.sensor_table import MOST_SENSORS
-from shards.mesh.stalls import Stalls
+from shards.loop.stalls import Stalls
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 

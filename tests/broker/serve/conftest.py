@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.protocol import wire
+from broker.wire import wire
 
 METADATA, FIND_COORDINATOR, API_VERSIONS, DELETE_GROUPS = 3, 10, 18, 42
 

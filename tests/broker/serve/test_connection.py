@@ -11,11 +11,11 @@ from echoing import Echo, framed, open_connection, passes, received, serving
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.protocol.answer_parts import AnswerParts, FileSlice, OpenFile
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory, RequestMemory
+from broker.wire.answer_parts import AnswerParts, FileSlice, OpenFile
 from shards.errors import ClientFault
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.protocol import wire
-from broker.protocol.codec import Message
-from broker.protocol.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import PreparedAnswers
+from broker.wire import wire
+from broker.wire.codec import Message
+from broker.wire.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, Spawn
-from shards.mesh.turns import Turns
+from shards.loop.deferred import Deferred, Spawn
+from shards.loop.turns import Turns
 
 METADATA = 3
 DELETE_GROUPS = 42

@@ -9,10 +9,10 @@ import pytest
 from certificates import make_certificate
 from echoing import Echo, framed, open_connection, passes, received
 
-from broker.protocol.answer_parts import AnswerParts, FileSlice, OpenFile
 from broker.serve.muted import Muted
 from broker.serve.tls import server_context
-from shards.mesh.time_slice import MOST_BYTES, MOST_STEPS
+from broker.wire.answer_parts import AnswerParts, FileSlice, OpenFile
+from shards.loop.time_slice import MOST_BYTES, MOST_STEPS
 
 TOO_MANY = 20 * MOST_STEPS
 """Requests in one pass: the test ends, instead of going on for ever."""

@@ -16,12 +16,12 @@ import pytest
 from certificates import make_certificate
 from echoing import Echo, framed
 
-from broker.protocol.answer_parts import AnswerParts, FileSlice, OpenFile
 from broker.serve.connection import Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import RequestMemory
 from broker.serve.tls import server_context
-from shards.mesh.deferred import Deferred
+from broker.wire.answer_parts import AnswerParts, FileSlice, OpenFile
+from shards.loop.deferred import Deferred
 
 SEEDS = range(100)
 FILE_BYTES = 3 << 20

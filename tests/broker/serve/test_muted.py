@@ -9,8 +9,8 @@ import trio.testing
 from broker.serve.connection import Connection
 from broker.serve.muted import Muted
 from broker.serve.request_memory import AnswerMemory
-from shards.mesh.deferred import Spawn
-from shards.mesh.poller import EPOLLIN, Poller
+from shards.loop.deferred import Spawn
+from shards.loop.poller import EPOLLIN, Poller
 
 
 class Timers:

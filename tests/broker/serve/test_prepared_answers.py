@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from broker.protocol import wire
-from broker.protocol.codec import Message
 from broker.serve.call import Call, Route
 from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import MOST, MOST_BYTES, PreparedAnswers
+from broker.wire import wire
+from broker.wire.codec import Message
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, MaybeDeferred
+from shards.loop.deferred import Deferred, MaybeDeferred
 
 FIND_COORDINATOR = 10
 

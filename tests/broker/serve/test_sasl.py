@@ -13,7 +13,7 @@ from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.key_derivation import MOST, KeyDerivation
 from broker.serve.sasl import SCRAM, AuthenticationFailed, Credential, KeyRequest, TokenLogin, Users, mechanism_of
 from shards.config.image import ClusterImage
-from shards.mesh.deferred import Deferred, Spawn
+from shards.loop.deferred import Deferred, Spawn
 
 STORED = {"alice": {name: Credential.of_password(name, "secret").stored() for name in SCRAM}}
 USERS = Users(STORED.get, b"the cluster's own")

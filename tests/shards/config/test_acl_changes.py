@@ -5,7 +5,7 @@ import pytest
 from shards.config.acl_changes import acls_delta, check_acl_record, key_of_acl
 from shards.config.changes import ConfigState
 from shards.config.recovery import usable
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 ACL = [2, "orders", 3, "User:alice", "*", 3, 3]
 

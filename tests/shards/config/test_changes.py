@@ -24,8 +24,8 @@ from shards.config.image import ClusterImage
 from shards.config.recovery import usable
 from shards.config.resource_changes import CLIENT_METRICS_KIND, resource_configs_delta
 from shards.config.topic_changes import create_topics, topic_configs_delta
-from shards.limits.config_def import BROKER, TOPIC
-from shards.limits.errors import ConfigInvalid
+from shards.settings.config_def import BROKER, TOPIC
+from shards.settings.errors import ConfigInvalid
 
 
 def state(brokers: int = 2, static: dict[str, str] | None = None, **settings: str) -> ConfigState:

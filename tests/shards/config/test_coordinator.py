@@ -10,7 +10,7 @@ from shards.config import publisher
 from shards.config.changes import Change
 from shards.config.publisher import BUSY_DEADLINE_S, PART_BYTES, _parts
 from shards.config.store import Store
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 
 @pytest.fixture

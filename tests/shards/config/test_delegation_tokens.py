@@ -9,7 +9,7 @@ import pytest
 from shards.config.changes import ConfigState
 from shards.config.delegation_tokens import MOST_CHARACTERS, create, expire, expired, fits, renew
 from shards.config.recovery import usable
-from shards.limits.ranges import LONG_MAX
+from shards.settings.ranges import LONG_MAX
 
 ALICE, BOB, CAROL = (["User", name] for name in ("alice", "bob", "carol"))
 NOW = 1_800_000_000_000

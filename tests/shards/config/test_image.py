@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shards.config.image import ClusterImage, ImageChange
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule
-from shards.limits.overrides import Overrides
+from shards.settings.overrides import Overrides
 
 
 def image_with(broker: int = 0, static: dict[str, str] | None = None, **named: str) -> ClusterImage:

@@ -4,7 +4,7 @@ import pytest
 
 from shards.config.changes import ConfigState
 from shards.config.resource_changes import check_resource_record, resource_configs_delta
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 METRICS, GROUP = "client_metrics", "group_config"
 

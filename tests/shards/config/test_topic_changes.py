@@ -14,7 +14,7 @@ from shards.config.topic_changes import (
     illegal_name,
     topic_configs_delta,
 )
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 
 def state(brokers: int = 3, static: dict[str, str] | None = None, **topics: int) -> ConfigState:

@@ -4,9 +4,9 @@ import pytest
 
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.errors import ConfigInvalid
-from shards.limits.ranges import INT_MAX, UINT32_MAX
 from shards.limits.rate import Window
+from shards.settings.errors import ConfigInvalid
+from shards.settings.ranges import INT_MAX, UINT32_MAX
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
 

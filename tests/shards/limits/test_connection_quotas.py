@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.limits.config_types import text_of
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
-from shards.limits.ranges import INT_MAX
+from shards.settings.config_types import text_of
+from shards.settings.ranges import INT_MAX
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
 

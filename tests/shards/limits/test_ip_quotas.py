@@ -1,7 +1,7 @@
 """`connection_creation_rate`: an address's own, else the default entity's."""
 
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.ranges import INT_MAX
+from shards.settings.ranges import INT_MAX
 
 
 def test_an_address_without_its_own_has_the_default() -> None:

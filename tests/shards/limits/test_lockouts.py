@@ -2,9 +2,9 @@
 
 import pytest
 
-from shards.limits.broker_config import given
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
+from shards.settings.broker_config import given
 
 
 def said(**settings: str) -> list[str]:

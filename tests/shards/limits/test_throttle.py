@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.limits.ranges import INT_MAX, LONG_MAX
 from shards.limits.throttle import bucket_throttle_ms, java_round, throttle_ms
+from shards.settings.ranges import INT_MAX, LONG_MAX
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import socket
 import msgpack
 import pytest
 
+from shards.loop.poller import Poller
+from shards.loop.time_slice import MOST_STEPS
 from shards.mesh import link as links
 from shards.mesh.link import Link
-from shards.mesh.poller import Poller
-from shards.mesh.time_slice import MOST_STEPS
 
 
 class End:

@@ -11,11 +11,11 @@ import trio
 import trio.testing
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
-from shards.limits.errors import ConfigInvalid
+from shards.loop.poller import Poller
 from shards.mesh import link
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import CALL, CONTROL, DATA, Hello
-from shards.mesh.poller import Poller
+from shards.settings.errors import ConfigInvalid
 
 
 class Node:

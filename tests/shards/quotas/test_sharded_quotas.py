@@ -17,7 +17,7 @@ from shards.limits.client_quota_managers import (
 )
 from shards.limits.sensor_table import MOST_SENSORS
 from shards.limits.short_names import LONGEST_KNOWN
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.quotas.meters import KINDS
 from shards.quotas.sharded_quotas import MOST_IN_A_CALL, NOTHING_RECORDED
 

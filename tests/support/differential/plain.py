@@ -14,7 +14,7 @@ from uuid import UUID
 
 from batches import records_of
 
-from broker.protocol.codec import Message
+from broker.wire.codec import Message
 
 IDS = {
     "member_id": "member",

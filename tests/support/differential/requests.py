@@ -12,9 +12,9 @@ from typing import Any
 
 from wired import KEYS, dull_value
 
-from broker.protocol import wire
-from broker.protocol.codec import Message
-from broker.protocol.shapes import Field, fields_of
+from broker.wire import wire
+from broker.wire.codec import Message
+from broker.wire.shapes import Field, fields_of
 
 
 class NotInVersion(Exception):

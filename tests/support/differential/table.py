@@ -11,8 +11,8 @@ from differential.talk import Closed, Line, Talk
 from harness import until
 from wired import KEYS
 
-from broker.access.guards import OPEN
-from broker.protocol import apis
+from broker.kafka.guards import OPEN
+from broker.wire import apis
 
 Function = Callable[[Talk], None]
 DENIED = "as alice"

@@ -20,8 +20,8 @@ from harness import until
 from raw import answer
 from wired import KEYS
 
-from broker.protocol import wire
 from broker.serve.call import Call
+from broker.wire import wire
 
 AGAIN = frozenset({5, 14, 15, 16, 51})
 """LEADER_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS."""

@@ -27,7 +27,7 @@ from fuzz.frames import Frame, Frames
 from fuzz.values import CONFIG_VALUES, CONFIGS, ODD, QUOTA_KEYS
 from harness import Cluster
 
-from broker.protocol import apis, wire
+from broker.wire import apis, wire
 
 ANSWER_S = 10.0
 BYSTANDER_S = 2.0

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from fuzz.values import Values
 
-from broker.protocol import apis, wire
-from broker.protocol.shapes import Field, fields_of
 from broker.serve.call import Call
+from broker.wire import apis, wire
+from broker.wire.shapes import Field, fields_of
 
 PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP = 0, 1, 11, 14
 WAITING = frozenset({FETCH, JOIN_GROUP, SYNC_GROUP})

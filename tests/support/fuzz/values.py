@@ -16,7 +16,7 @@ from uuid import UUID
 
 from batches import batch
 
-from broker.protocol.shapes import FIXED, Field
+from broker.wire.shapes import FIXED, Field
 
 TOPICS = ("a", "b", "c.d", "__consumer_offsets", "no-such-topic")
 GROUPS = ("g", "h", "")

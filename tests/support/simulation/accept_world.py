@@ -32,12 +32,12 @@ from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.limits.caps import UNLIMITED
-from shards.limits.errors import TurnstileError
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
-from shards.mesh.poller import Watcher
-from shards.mesh.time_slice import TimeSlice
-from shards.mesh.timers import Timers
+from shards.loop.poller import Watcher
+from shards.loop.time_slice import TimeSlice
+from shards.loop.timers import Timers
+from shards.settings.errors import TurnstileError
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
 LISTENERS = ("A", "B")

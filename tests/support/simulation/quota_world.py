@@ -18,7 +18,7 @@ from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import key_of_entity
-from shards.mesh.deferred import Deferred
+from shards.loop.deferred import Deferred
 from shards.quotas.meters import Decision
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 

@@ -197,7 +197,7 @@ async def test_what_clients_chose_cannot_steer_the_terminal(run):
 def test_a_command_imports_nothing_heavy_before_it_runs():
     program = (
         "import sys, turnstile.cli.config, turnstile.cli.quota, turnstile.cli.top\n"
-        "heavy = {'trio', 'starlette', 'h11', 'rich', 'pyarrow', 'kio', 'http.client', 'shards.limits.config_def'}\n"
+        "heavy = {'trio', 'starlette', 'h11', 'rich', 'pyarrow', 'kio', 'http.client', 'shards.settings.config_def'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from harness import running
 
-from shards.limits.config_types import HIDDEN
+from shards.settings.config_types import HIDDEN
 from turnstile.cli.config_file import ConfigFileInvalid, read, write
 from turnstile.cli.main import turnstile
 from turnstile.cli.up import _Listener

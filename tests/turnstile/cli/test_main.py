@@ -100,7 +100,7 @@ main()
     ("last", "words"),
     [
         ("click", ["status"]),
-        ("shards.limits.errors", ["config", "list"]),
+        ("shards.settings.errors", ["config", "list"]),
         ("turnstile.admin_client", ["quota", "list"]),
         ("rich.console", ["load", "--list"]),
         ("broker.process", ["up", "--port", "0", "--admin-port", "0"]),

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from broker.log.log_config import LogConfig
-from broker.log.validation import validate
+from broker.storage.log_config import LogConfig
+from broker.storage.validation import validate
 from turnstile.load import raw
 
 

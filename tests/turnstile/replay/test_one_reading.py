@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shards.config.changes import Change, ConfigState, quotas_delta, settings_delta
 from shards.config.image import ClusterImage
 from shards.limits.connection_limits import READ
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.events.timeline import UNLIMITED, ConfigEvent, Timeline
 from turnstile.pipeline.plan.candidates import grid

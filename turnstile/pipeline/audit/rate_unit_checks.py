@@ -27,9 +27,9 @@ from typing import Any
 import numpy
 import pyarrow
 
-from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
+from shards.settings.ranges import INT_MAX
 from turnstile.pipeline.audit.moves import BAD, RATE, START
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays

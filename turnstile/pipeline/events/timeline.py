@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
-from shards.limits.broker_config import given
 from shards.limits.connection_limits import READ, ConnectionLimits
-from shards.limits.errors import ConfigInvalid
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import entity_of_key
 from shards.limits.rate import DEFAULT_WINDOW
+from shards.settings.broker_config import given
+from shards.settings.errors import ConfigInvalid
 
 UNLIMITED = 1 << 62
 STATIC, SETTING, QUOTA = "static", "setting", "quota"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from shards.limits.broker_config import IP_CAP, IP_OVERRIDES, RATE
 from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
-from shards.limits.errors import ConfigInvalid
-from shards.limits.overrides import Overrides
 from shards.limits.quota_entities import CONNECTION_RATE, quota_of
+from shards.settings.broker_config import IP_CAP, IP_OVERRIDES, RATE
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import Overrides
 from turnstile.pipeline.errors import PipelineError
 
 

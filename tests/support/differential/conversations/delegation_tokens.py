@@ -9,7 +9,7 @@ from typing import Any
 from differential.table import about
 from differential.talk import Talk
 
-from broker.protocol import codes
+from broker.wire import codes
 
 USER, TOKEN = 7, 6
 DESCRIBE, CREATE_TOKENS, DESCRIBE_TOKENS = 8, 13, 14

@@ -1,1 +1,0 @@
-"""The group coordinator's state machine, its clock and its committed offsets."""

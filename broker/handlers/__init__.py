@@ -1,1 +1,0 @@
-"""One module per API family: each has routes(...), the table of the APIs and versions it answers."""

@@ -1,0 +1,1 @@
+"""One room for each subject of Kafka: what its APIs answer, what its home decides, and its state."""

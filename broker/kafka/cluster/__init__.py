@@ -1,0 +1,1 @@
+"""What a broker says of the cluster and of itself: ApiVersions, DescribeCluster, features."""

@@ -1,0 +1,1 @@
+"""Configs of brokers, topics, groups, client metrics and loggers: Describe and Alter."""

@@ -1,0 +1,249 @@
+"""JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4, LeaveGroup 0-5, DescribeGroups 0-6, ListGroups 0-5, DeleteGroups 0-2.
+
+The classic group protocol: KIP-62, KIP-134, KIP-345 (static members), KIP-389, KIP-394 (from version 4), KIP-511,
+KIP-518 (states), KIP-559, KIP-800, KIP-814, KIP-848 (types), KIP-1043 (error of DescribeGroups 6).
+
+A group of another broker is NOT_COORDINATOR. So is one whose home shard died during the call: every client then looks
+for its coordinator again, finds this broker, and joins anew. ListGroups and DeleteGroups are of groups of both protocols;
+DescribeGroups does not find those of the consumer protocol (consumer_groups.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest, SyncGroupResult
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.remote import ask_each, or_lost
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.primitives import from_timedelta
+from broker.wire.requests import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    SyncGroupRequest,
+)
+from shards.loop.deferred import MaybeDeferred, gather, then
+from shards.loop.turns import Turns
+
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_GROUP_OPERATIONS = 3400
+"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
+_WAIT_S = 3600.0
+"""A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
+
+
+def routes(cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> list[Route]:
+    handler = _Groups(cluster, groups, turns)
+    return [
+        Route(11, 0, 9, handler.join),
+        Route(12, 0, 4, handler.heartbeat),
+        Route(13, 0, 5, handler.leave),
+        Route(14, 0, 5, handler.sync),
+        Route(15, 0, 6, handler.describe),
+        Route(16, 0, 5, handler.list),
+        Route(42, 0, 2, handler.delete),
+    ]
+
+
+class _Groups:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> None:
+        self._turns = turns
+        self._cluster = cluster
+        self._groups = groups
+
+    def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
+        """None if the group's home went away."""
+        return or_lost(self._groups.ask(group, operation), _none)
+
+    def join(self, request: JoinGroupRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
+            return _join_response(call, JoinGroupResult(codes.NOT_COORDINATOR, request.member_id))
+
+        if not self._cluster.coordinates(request.group_id):
+            return lost()
+        session_ms = from_timedelta(request.session_timeout)
+        rebalance_ms = from_timedelta(request.rebalance_timeout) if call.api_version >= 1 else session_ms
+        fields = JoinRequest(
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=call.client_id or "",
+            client_host=f"/{call.ip}",
+            session_ms=session_ms,
+            rebalance_ms=rebalance_ms if rebalance_ms >= 0 else session_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            id_required=call.api_version >= 4,
+            can_skip=call.api_version >= 9,
+        )
+        answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
+        return or_lost(then(answer, lambda joined: _join_response(call, JoinGroupResult(*joined))), lost)
+
+    def sync(self, request: SyncGroupRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
+            return _sync_response(call, SyncGroupResult(codes.NOT_COORDINATOR))
+
+        if not self._cluster.coordinates(request.group_id):
+            return lost()
+        if call.api_version >= 5 and None in (request.protocol_type, request.protocol_name):
+            return _sync_response(call, SyncGroupResult(codes.INCONSISTENT_GROUP_PROTOCOL))  # KIP-559
+        answer = self._groups.ask(
+            request.group_id,
+            "sync",
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            (request.protocol_type, request.protocol_name),
+            [(each.member_id, each.assignment) for each in request.assignments],
+            timeout_s=_WAIT_S,
+        )
+        return or_lost(then(answer, lambda synced: _sync_response(call, SyncGroupResult(*synced))), lost)
+
+    def heartbeat(self, request: HeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+        def response(code: int) -> Message:
+            return call.types.HeartbeatResponse(error_code=code)
+
+        if not self._cluster.coordinates(request.group_id):
+            return response(codes.NOT_COORDINATOR)
+        instance = request.group_instance_id
+        answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
+        return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
+
+    def leave(self, request: LeaveGroupRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        if call.api_version >= 3:
+            members = [(each.member_id, each.group_instance_id) for each in request.members]
+        else:
+            members = [(request.member_id, None)]
+
+        def response(results: list[int]) -> Message:
+            if call.api_version < 3:
+                return types.LeaveGroupResponse(error_code=results[0])
+            each = tuple(
+                types.MemberResponse(member_id=member, group_instance_id=instance, error_code=code)
+                for (member, instance), code in zip(members, results, strict=True)
+            )
+            return types.LeaveGroupResponse(error_code=codes.NONE, members=each)
+
+        def refuse(code: int) -> Message:
+            return types.LeaveGroupResponse(error_code=code, members=())
+
+        if not request.group_id:
+            return refuse(codes.INVALID_GROUP_ID)
+        if not self._cluster.coordinates(request.group_id):
+            return refuse(codes.NOT_COORDINATOR)
+        answer = self._groups.ask(request.group_id, "leave", members)
+        return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
+
+    def describe(self, request: DescribeGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+        wanted = [*dict.fromkeys(request.groups)]
+        mine = [group for group in wanted if self._cluster.coordinates(group)]
+
+        def response(answers: list[Any]) -> Message:
+            found = dict(zip(mine, answers, strict=True))
+            groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
+            return call.types.DescribeGroupsResponse(groups=groups)
+
+        return then(ask_each(self._turns, mine, lambda group: self._ask(group, "describe")), response)
+
+    def list(self, request: ListGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        states = {state.lower() for state in request.states_filter}
+        kinds = {kind.lower() for kind in request.types_filter}
+
+        def response(answers: list[Any]) -> Message:
+            listed = tuple(
+                types.ListedGroup(group_id=group, protocol_type=protocol, group_state=state, group_type=kind)
+                for answer in answers
+                for group, protocol, state, kind in answer or ()
+                if (not states or state.lower() in states) and (not kinds or kind in kinds)
+            )
+            # While a shard is coming back its groups are not known: the client is to ask again.
+            code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
+            return types.ListGroupsResponse(error_code=code, groups=listed)
+
+        lists = [or_lost(self._groups.ask_shard(shard, "list"), _none) for shard in self._groups.shards]
+        return then(gather(lists), response)
+
+    def delete(self, request: DeleteGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        wanted = [*dict.fromkeys(request.groups_names)]
+
+        def response(answers: list[Any]) -> Message:
+            results = tuple(
+                types.DeletableGroupResult(group_id=group, error_code=codes.NOT_COORDINATOR if code is None else code)
+                for group, code in zip(wanted, answers, strict=True)
+            )
+            return types.DeleteGroupsResponse(results=results)
+
+        def ask(group: str) -> MaybeDeferred[Any]:
+            return self._ask(group, "delete") if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
+
+        return then(ask_each(self._turns, wanted, ask), response)
+
+
+def _join_response(call: Call, joined: JoinGroupResult) -> Message:
+    types = call.types
+    members = tuple(
+        types.JoinGroupResponseMember(member_id=member, group_instance_id=instance, metadata=bytes(metadata))
+        for member, instance, metadata in joined.members
+    )
+    protocol = joined.protocol
+    return types.JoinGroupResponse(
+        error_code=joined.code,
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=protocol if protocol is not None or call.api_version >= 7 else "",
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=members,
+    )
+
+
+def _sync_response(call: Call, synced: SyncGroupResult) -> Message:
+    return call.types.SyncGroupResponse(
+        error_code=synced.code,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol,
+        assignment=bytes(synced.assignment),
+    )
+
+
+def _described(call: Call, request: DescribeGroupsRequest, group: str, answer: list[Any] | None) -> Message:
+    """`answer` as GroupCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
+    types = call.types
+    code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
+    if answer is None:
+        code, state = codes.NOT_COORDINATOR, ""
+    elif not answer and call.api_version >= 6:
+        code, message = codes.GROUP_ID_NOT_FOUND, f"Group {group} not found."
+    elif answer:
+        state, kind, protocol, members = answer
+    allowed = request.include_authorized_operations and bool(answer)  # of a group that there is
+    return types.DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group,
+        group_state=state,
+        protocol_type=kind,
+        protocol_data=protocol,
+        members=tuple(
+            types.DescribedGroupMember(
+                member_id=member, group_instance_id=instance, client_id=client, client_host=host,
+                member_metadata=bytes(metadata), member_assignment=bytes(assignment),
+            )
+            for member, instance, client, host, metadata, assignment in members
+        ),
+        authorized_operations=ALL_GROUP_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
+    )  # fmt: skip
+
+
+def _none() -> None:
+    return None

@@ -1,0 +1,209 @@
+"""The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
+
+T1  Every group with a deadline has one noted at or before it (deadlines.py).
+T2  A group without a generation, a member or a handed-out member id is not kept.
+T3  A new generation is remembered before any member hears of it.
+T5  A mistake in serving a group ends that group alone, as the death of its shard would: its members are told
+    UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
+    UNKNOWN_SERVER_ERROR.
+T6  `tick` looks at each group once, however many of its deadlines have passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from broker.kafka.groups.classic.group import ClassicGroup
+from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
+from broker.kafka.groups.deadlines import Deadlines
+from broker.wire import codes
+
+T = TypeVar("T")
+
+
+class GroupTable:
+    """Group id -> ClassicGroup. Its collaborators:
+
+    `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
+    generation and protocol type before this process, `remember(group id, generation, protocol type)` keeps them, and
+    `on_fault(group id, exception)` is told of a group that a mistake has ended (T5).
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Callable[[], GroupConfig],
+        new_id: Callable[[], str],
+        past: Callable[[str], tuple[int, str | None]] = lambda _: (0, None),
+        remember: Callable[[str, int, str | None], None] = lambda *_: None,
+        on_fault: Callable[[str, Exception], None] = lambda *_: None,
+    ) -> None:
+        self._limits = limits
+        self._new_id = new_id
+        self._past = past
+        self._remember = remember
+        self._on_fault = on_fault
+        self._groups: dict[str, ClassicGroup] = {}
+        self._deadlines: Deadlines[str] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    # --- requests ----------------------------------------------------------------------------------------------
+
+    def join(self, group_id: str, request: JoinRequest, reply: Reply, now_ms: int) -> None:
+        limits = self._limits()
+        group = self._groups.get(group_id)
+        if not group_id:
+            reply(JoinGroupResult(codes.INVALID_GROUP_ID, request.member_id))
+        elif not limits.min_session_ms <= request.session_ms <= limits.max_session_ms:
+            reply(JoinGroupResult(codes.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group is None and request.member_id:
+            reply(JoinGroupResult(codes.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            if group is None:
+                generation, protocol_type = self._past(group_id)
+                group = ClassicGroup(
+                    id=group_id,
+                    new_id=self._new_id,
+                    generation=generation,
+                    protocol_type=protocol_type,
+                    changed_ms=now_ms,
+                )
+                self._groups[group_id] = group
+            failed = JoinGroupResult(codes.UNKNOWN_SERVER_ERROR, request.member_id)
+            self._serve(group, lambda: group.join(request, reply, limits, now_ms), None, (reply, failed))
+
+    def sync(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol: tuple[str | None, str | None],
+        assignments: Iterable[tuple[str, bytes]],
+        reply: Reply,
+        now_ms: int,
+    ) -> None:
+        group = self._groups.get(group_id)
+        if group is None:
+            reply(SyncGroupResult(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
+            return
+        self._serve(
+            group,
+            lambda: group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms),
+            None,
+            (reply, SyncGroupResult(codes.UNKNOWN_SERVER_ERROR)),
+        )
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
+        group = self._groups.get(group_id)
+        if group is None:
+            return codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID
+        beat = partial(group.heartbeat, member_id, instance_id, generation, now_ms)
+        return self._guarded(group, beat, codes.UNKNOWN_SERVER_ERROR)  # deadlines only move away: T1 holds
+
+    def leave(self, group_id: str, members: Collection[tuple[str, str | None]], now_ms: int) -> list[int]:
+        """One code per (member id, instance id)."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return [codes.UNKNOWN_MEMBER_ID for _ in members]
+        return self._serve(
+            group,
+            lambda: [group.leave(member_id, instance_id, now_ms) for member_id, instance_id in members],
+            [codes.UNKNOWN_SERVER_ERROR for _ in members],
+        )
+
+    def may_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation < 0:
+                return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
+            # A group with a past has lost its members with a killed shard: they are to join anew.
+            return codes.UNKNOWN_MEMBER_ID if self._past(group_id)[0] else codes.ILLEGAL_GENERATION
+        may_commit = partial(group.may_commit, member_id, instance_id, generation, now_ms)
+        return self._guarded(group, may_commit, codes.UNKNOWN_SERVER_ERROR)
+
+    def forget(self, group_id: str) -> None:
+        """Drops a group without members."""
+        group = self._groups.pop(group_id, None)
+        assert group is None or not group.members
+        self._deadlines.forget(group_id)
+
+    def clear(self) -> None:
+        """Drops every group with its members, whose connections are closed by now."""
+        self._groups.clear()
+        self._deadlines.clear()
+
+    # --- time --------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do at the earliest; it may turn out to be nothing."""
+        return self._deadlines.next_ms()
+
+    def tick(self, now_ms: int) -> bool:
+        """A round of the groups that are due; whether more may be (deadlines.py)."""
+        return self._deadlines.round(now_ms, partial(self._meet, now_ms))
+
+    def _meet(self, now_ms: int, group_id: str) -> int:
+        group = self._groups[group_id]
+        looked_at = len(group.members)
+        self._serve(group, partial(group.tick, now_ms), None)
+        return looked_at
+
+    def _serve(
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+    ) -> T:
+        """Runs `step` on a group, delivers its answers and notes its next deadline."""
+        known = group.generation
+        result = self._guarded(group, step, failed, waiting)
+        if group.id in self._groups:
+            self._settle(group, known)
+        return result
+
+    def _guarded(
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+    ) -> T:
+        """What `step` returns. If it raises, the group ends (T5) and `failed` is returned.
+
+        `waiting`: the reply that the step was given, and what it is answered if the step raises.
+        """
+        try:
+            return step()
+        except Exception as fault:
+            self._on_fault(group.id, fault)
+            self._end(group, waiting)
+            return failed
+
+    def _end(self, group: ClassicGroup, waiting: tuple[Reply, Any] | None) -> None:
+        answers = group.outbox
+        for member in group.members.values():
+            if member.joining is not None:
+                answers.append((member.joining, JoinGroupResult(codes.UNKNOWN_MEMBER_ID, member.id)))
+            if member.syncing is not None:
+                answers.append((member.syncing, SyncGroupResult(codes.UNKNOWN_MEMBER_ID)))
+        if waiting is not None:
+            answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
+        del self._groups[group.id]
+        self._deadlines.forget(group.id)
+        for reply, answer in answers:
+            reply(answer)
+
+    def _settle(self, group: ClassicGroup, known: int) -> None:
+        if group.generation != known:
+            self._remember(group.id, group.generation, group.protocol_type)
+        answers, group.outbox = group.outbox, []
+        if group.unused:
+            self.forget(group.id)
+        else:
+            self._deadlines.note(group.id, group.next_deadline_ms())
+        for reply, answer in answers:
+            reply(answer)

@@ -1,0 +1,311 @@
+"""Committed offsets and the last generation of each group: all in memory, and in files of the broker.
+
+A group's records go to the file of its bucket, DIR/<bucket>.offsets. That is its partition of __consumer_offsets.
+A bucket has one home among the broker's shards, so each file has one writer, and the number of shards may change between
+starts. A body is one of these, packed by msgpack:
+
+    [GENERATION, group, n, protocol type]                      so that generations keep rising after a restart
+    [COMMIT, group, time ms, [[topic, id, [[partition, offset, leader epoch, metadata], ...]], ...]]
+    [DROP, group, [[topic, partition], ...]]
+    [FORGET, group]                                            the group is gone: a tombstone
+    [PEND, group, time ms, topics as in COMMIT, producer id]   committed in a transaction: pending_offsets.py
+    [END, "", producer id, whether committed]                  the marker of a transaction, for all groups of the bucket
+    [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
+    [SHARE, group, row of the group, {member: row or None}]    of a share group: share/records.py
+
+F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/storage/record_file.py).
+F2  After a failed write file and memory are as they were before it.
+F3  A file holds at most MAX_WASTE times as many entries (offsets and generations) as its groups do, or COMPACT_BYTES.
+
+Source: GroupMetadataManager, OffsetMetadataManager, CoordinatorRecordHelpers of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgpack
+
+from broker.kafka.groups.kept_group import KeptGroup
+from broker.kafka.groups.pending_offsets import PendingOffsets
+from broker.runtime import collector
+from broker.runtime.logger import Logger
+from broker.storage.record_file import OffsetsLog, frame
+from shards.config.internal_topics import PARTITIONS
+from shards.config.internal_topics import partition_of as bucket_of
+
+GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
+COMPACT_BYTES = 1 << 20
+MAX_WASTE = 4
+
+TopicPartition = tuple[str, int]
+
+log = Logger()
+
+
+class OffsetAndMetadata(NamedTuple):
+    """`topic_id` (hex) ties it to one incarnation of the topic: an offset of a deleted topic is never given out."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    topic_id: str
+
+
+@dataclass(slots=True)
+class GroupOffsets:
+    """What is known of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
+
+    offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
+    generation: int = 0
+    protocol_type: str | None = None
+    kept: KeptGroup | None = None
+
+    @property
+    def entries(self) -> int:
+        return len(self.offsets) + 1 + (len(self.kept.members) if self.kept is not None else 0)
+
+
+class _Bucket:
+    """The groups of one file, and how many entries it holds (F3)."""
+
+    def __init__(self, path: Path) -> None:
+        self.log = OffsetsLog(path)
+        self.groups: dict[str, GroupOffsets] = {}
+        self.pending: PendingOffsets[OffsetAndMetadata] = PendingOffsets()
+        self.version = 0
+        self.written = 0
+        self.live = 0
+        self.log.load(self._load)
+        self.compact_at = COMPACT_BYTES
+
+    def append(self, body: list[Any]) -> None:
+        """Raises OSError."""
+        self.log.append(msgpack.packb(body))
+        self._apply(body)
+        if self.log.size > self.compact_at and self.written > MAX_WASTE * (self.live + self.pending.entries):
+            self._compact()
+
+    def _load(self, packed: bytes) -> None:
+        try:
+            body = msgpack.unpackb(packed, use_list=False)
+            if not isinstance(body[1], str):
+                raise TypeError(f"a group called {body[1]!r}")
+            self._apply(body)
+        except (TypeError, ValueError, IndexError) as fault:  # sound, but of another kind: of a later version, perhaps
+            log.warning("a record of committed offsets makes no sense", file=str(self.log.path), error=str(fault))
+
+    def _apply(self, body: list[Any] | tuple[Any, ...]) -> None:
+        kind, group = body[0], body[1]
+        self.version += 1
+        if kind == END:
+            self._end(body[2], commit=body[3])
+            return
+        known = self.groups.get(group)
+        if kind == FORGET:
+            self.written += 1
+            self.pending.forget(group)
+            if known is not None:
+                del self.groups[group]
+                self.live -= known.entries
+            return
+        if known is None:
+            known = self.groups[group] = GroupOffsets()
+            self.live += 1
+        held = known.entries
+        if kind == COMMIT:
+            self.written += _commit(known.offsets, body[2], body[3])
+        elif kind == GENERATION:
+            self.written += 1
+            known.generation, known.protocol_type = body[2], body[3]
+        elif kind == DROP:
+            self.written += len(body[2])
+            for topic, partition in body[2]:
+                known.offsets.pop((topic, partition), None)
+        elif kind == PEND:
+            self.written += _commit(self.pending.of(body[4], group), body[2], body[3])
+            self.pending.count()
+        elif kind in (MEMBERS, SHARE):
+            self.written += 1 + len(body[3])
+            known.kept = _kept(known.kept, kind, body[2], body[3])
+        self.live += known.entries - held
+
+    def _end(self, producer_id: int, *, commit: bool) -> None:
+        """What a transaction committed replaces what was committed before it, and not what came later."""
+        self.written += 1
+        for group, offsets in self.pending.end(producer_id).items():
+            known = self.groups[group]
+            held = len(known.offsets)
+            for place, each in offsets.items() if commit else ():
+                present = known.offsets.get(place)
+                if present is None or present.committed_ms <= each.committed_ms:
+                    known.offsets[place] = each
+            self.live += len(known.offsets) - held
+
+    def _compact(self) -> None:
+        """Writes what the groups hold into a new file. A disk that does not take it is asked again much later."""
+        try:
+            frames = [each for group, held in self.groups.items() for each in _snapshot(group, held)]
+            frames += [each for pending in self.pending for each in _pending_snapshot(*pending)]
+            self.log.replace(frames)
+            self.written = self.live + self.pending.entries
+            self.compact_at = COMPACT_BYTES
+        except OSError as fault:
+            self.compact_at = 2 * self.log.size
+            log.warning("committed offsets were not compacted", file=str(self.log.path), error=str(fault))
+
+
+class CommittedOffsets:
+    """The groups of one shard: `owns(bucket)` says which buckets have their home here.
+
+    A change raises OSError if it can't be written; everything is then as it was before.
+    """
+
+    def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        with collector.paused():
+            self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(PARTITIONS) if owns(n)}
+
+    def close(self) -> None:
+        for bucket in self._buckets.values():
+            bucket.log.close()
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def __contains__(self, group: str) -> bool:
+        return self._find(group) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([group for bucket in self._buckets.values() for group in bucket.groups])
+
+    def of(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The committed offsets of a group, in the order of the first commits; not to be changed."""
+        found = self._find(group)
+        return found.offsets if found is not None else {}
+
+    def pending(self, group: str) -> set[TopicPartition]:
+        """Of which partitions a transaction that is not over has committed offsets."""
+        return self._buckets[bucket_of(group)].pending.places(group)
+
+    def generation(self, group: str) -> tuple[int, str | None]:
+        """(the last generation, protocol type) of a group; (0, None) if it never had one."""
+        found = self._find(group)
+        return (found.generation, found.protocol_type) if found is not None else (0, None)
+
+    def kept(self, group: str, kind: int) -> KeptGroup | None:
+        """A group with its members as it was last kept; `kind` is MEMBERS or SHARE; None: it is none of these."""
+        found = self._find(group)
+        return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
+
+    def in_bucket(self, bucket: int) -> tuple[int, Mapping[str, GroupOffsets]]:
+        """(a number that rises with every change, the groups of a bucket); of a bucket whose home is here."""
+        found = self._buckets[bucket]
+        return found.version, found.groups
+
+    def _find(self, group: str) -> GroupOffsets | None:
+        return self._buckets[bucket_of(group)].groups.get(group)
+
+    # --- changes -----------------------------------------------------------------------------------------------
+
+    def commit(self, group: str, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int) -> None:
+        """`offsets`: (topic, topic id, partition, offset, leader epoch, metadata) each. All of them or none."""
+        topics = _by_topic(offsets)
+        if topics:
+            self._append(group, [COMMIT, group, now_ms, topics])
+
+    def pend(
+        self, group: str, producer_id: int, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int
+    ) -> None:
+        """The same in a transaction: seen once this is committed."""
+        topics = _by_topic(offsets)
+        if topics:
+            self._append(group, [PEND, group, now_ms, topics, producer_id])
+
+    def end_transaction(self, bucket: int, producer_id: int, *, commit: bool) -> None:
+        """The marker of a transaction that may have offsets in groups of a bucket."""
+        self._buckets[bucket].append([END, "", producer_id, commit])
+
+    def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+        self._append(group, [GENERATION, group, generation, protocol_type])
+
+    def keep(self, group: str, kind: int, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+        """What became of a group with members, MEMBERS or SHARE: its row, and those of the members that changed."""
+        self._append(group, [kind, group, row, members])
+
+    def convert(self, group: str) -> None:
+        """An empty group of the consumer protocol is none any more; its offsets stay."""
+        self._append(group, [MEMBERS, group, None, {}])
+
+    def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:
+        held = self.of(group)
+        gone = [list(each) for each in partitions if each in held]
+        if gone:
+            self._append(group, [DROP, group, gone])
+
+    def forget(self, group: str) -> None:
+        """The group and all of its offsets are gone."""
+        if group in self:
+            self._append(group, [FORGET, group])
+
+    def _append(self, group: str, body: list[Any]) -> None:
+        self._buckets[bucket_of(group)].append(body)
+
+
+def _kept(
+    known: KeptGroup | None, kind: int, row: Sequence[Any] | None, members: Mapping[str, Sequence[Any] | None]
+) -> KeptGroup | None:
+    if row is None:
+        return None
+    known = known if known is not None and known.kind == kind else KeptGroup(kind)
+    known.apply(row, members)
+    return known
+
+
+def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[list[Any]]:
+    topics: dict[tuple[str, str], list[tuple[int, int, int, str]]] = {}
+    for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
+        topics.setdefault((topic, topic_id), []).append((partition, offset, leader_epoch, metadata))
+    return [[*key, parts] for key, parts in topics.items()]
+
+
+def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> int:
+    """Notes the offsets of a COMMIT record; returns how many there were."""
+    count = 0
+    for topic, topic_id, parts in topics:
+        # Most groups commit to the same few topics: one string for all, not one for each group.
+        topic, topic_id = sys.intern(topic), sys.intern(topic_id)
+        count += len(parts)
+        for partition, offset, leader_epoch, metadata in parts:
+            offsets[topic, partition] = OffsetAndMetadata(offset, leader_epoch, metadata, now_ms, topic_id)
+    return count
+
+
+def _snapshot(group: str, held: GroupOffsets) -> Iterator[bytes]:
+    yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
+    if held.kept is not None:
+        yield frame(msgpack.packb([held.kept.kind, group, held.kept.row, held.kept.members]))
+    for now_ms, topics in _by_time(held.offsets):
+        yield frame(msgpack.packb([COMMIT, group, now_ms, topics]))
+
+
+def _pending_snapshot(
+    producer_id: int, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]
+) -> Iterator[bytes]:
+    for now_ms, topics in _by_time(offsets):
+        yield frame(msgpack.packb([PEND, group, now_ms, topics, producer_id]))
+
+
+def _by_time(offsets: dict[TopicPartition, OffsetAndMetadata]) -> Iterator[tuple[int, list[list[Any]]]]:
+    """(time of the commit, its topics as in a COMMIT) of what was committed at one time."""
+    by_time: dict[int, list[tuple[str, str, int, int, int, str]]] = {}
+    for (topic, partition), c in offsets.items():
+        by_time.setdefault(c.committed_ms, []).append(
+            (topic, c.topic_id, partition, c.offset, c.leader_epoch, c.metadata)
+        )
+    for now_ms, places in by_time.items():
+        yield now_ms, _by_topic(places)

@@ -1,0 +1,200 @@
+"""A group of the consumer protocol: the requests of its members (KIP-848). No I/O and no clock; `now_ms` comes in.
+
+A heartbeat is answered at once. It tells what the member asks for and what it has; the answer tells what it is to have.
+
+Source: GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat, Subscription
+from broker.kafka.groups.consumer.modern_group import ModernGroup, Topics
+from broker.kafka.groups.modern.member import LEAVE_STATIC, NOTHING, HeartbeatResult
+from broker.wire import codes
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroup(ModernGroup):
+    """One group."""
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def unknown_expressions(self, topics: Topics) -> set[str]:
+        """The expressions that have to be matched with the topics once more before the next heartbeat can be answered."""
+        if topics.version == self._seen and self.epoch == self.assignment_epoch:
+            return set()
+        return {regex for regex in self.resolved if regex and not topics.knows(regex)}
+
+    def unresolved(self) -> set[str]:
+        """The expressions that members brought and that have never been matched for this group."""
+        return {m.subscription.regex for m in self.members.values() if m.subscription.regex} - self.resolved
+
+    def resolve(self, regex: str) -> None:
+        """It is known what an expression matches: the next heartbeat looks at it."""
+        self.resolved.add(regex)
+        self._seen = -1
+
+    def heartbeat(
+        self, request: Heartbeat, config: ConsumerGroupConfig, topics: Topics, now_ms: int
+    ) -> HeartbeatResult:
+        """NONE with the member's epoch, or the code of the first rule that the request breaks."""
+        if len(self.members) >= config.max_size and request.member_id not in self.members:
+            return HeartbeatResult(
+                codes.GROUP_MAX_SIZE_REACHED, f"The consumer group has {config.max_size} members, as many as it may."
+            )
+        refused = self._refuses(request)
+        if refused is not None:
+            return refused
+        fault = topics.fault(request.regex) if request.regex else None
+        if fault is not None:
+            return HeartbeatResult(
+                codes.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex {request.regex} can't be used: {fault}."
+            )
+        member = self._join(request, now_ms) if request.epoch == 0 else self.members[request.member_id]
+        before = member.facts()
+        changed = _update(member, request)
+        self._aim(config, topics, changed=changed)
+        assigned = member.progress.assigned
+        self._advance(member, request.owned, now_ms)
+        member.session_deadline_ms = now_ms + config.session_ms
+        if member.facts() != before:
+            self._changed.add(member.id)
+        told = member.progress.assigned if request.is_full or member.progress.assigned != assigned else None
+        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, told)
+
+    def leave(self, member_id: str, instance_id: str | None, epoch: int, now_ms: int) -> HeartbeatResult:
+        """By LEAVE the member goes; by LEAVE_STATIC it keeps its place until its session is over."""
+        refused = self._unknown(member_id, instance_id)
+        if refused is not None:
+            return refused
+        member = self.members[member_id]
+        if epoch == LEAVE_STATIC:
+            self._hold(member, member.progress._replace(epoch=LEAVE_STATIC, revoking=NOTHING), now_ms)
+            self._changed.add(member.id)
+        else:
+            self._remove(member, now_ms)
+            self._forget_expressions()
+        return HeartbeatResult(codes.NONE, None, member_id, epoch)
+
+    def remove(self, member_id: str, instance_id: str | None, now_ms: int) -> int:
+        """As an administrator asks for it with LeaveGroup: a static member may be named by its instance id alone."""
+        if instance_id is not None and not member_id:
+            member_id = self.instances.get(instance_id, "")
+        refused = self._unknown(member_id, instance_id)
+        if refused is not None:
+            return refused.code
+        self._remove(self.members[member_id], now_ms)
+        self._forget_expressions()
+        return codes.NONE
+
+    def may_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int | None) -> int:
+        """Whether this identity may commit offsets. `version` is that of OffsetCommit; None: in a transaction."""
+        anonymous = epoch == -1 and not member_id and instance_id is None
+        if (epoch < 0 and not self.members) or (version is None and anonymous):
+            return codes.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return codes.UNKNOWN_MEMBER_ID
+        if version is not None and version < 9:
+            return codes.UNSUPPORTED_VERSION
+        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
+
+    def may_fetch(self, member_id: str | None, epoch: int) -> int:
+        """Whether this identity may read offsets; an administrator has none."""
+        if member_id is None and epoch < 0:
+            return codes.NONE
+        member = self.members.get(member_id or "")
+        if member is None:
+            return codes.UNKNOWN_MEMBER_ID
+        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
+
+    def subscribes_to(self, topic: str, topics: Topics) -> bool:
+        return any(
+            topic in asked.names
+            or (asked.regex in self.resolved and asked.regex and topic in topics.matching(asked.regex, asked.reader))
+            for asked in {member.subscription for member in self.members.values()}
+        )
+
+    # --- identity ------------------------------------------------------------------------------------------------
+
+    def _refuses(self, request: Heartbeat) -> HeartbeatResult | None:
+        """Of a member that joins: only one that is still there, under another epoch or in the place of its instance."""
+        if request.epoch == 0:
+            holder = self.instances.get(request.instance_id) if request.instance_id is not None else None
+            if holder is not None:
+                return self._unreleased(self.members[holder], request)
+            known = self.members.get(request.member_id)
+            return None if known is None or request.instance_id is not None else _fenced(known, request)
+        unknown = self._unknown(request.member_id, request.instance_id)
+        return unknown or _fenced(self.members[request.member_id], request)
+
+    def _unreleased(self, holder: ConsumerMember, request: Heartbeat) -> HeartbeatResult | None:
+        if holder.epoch == LEAVE_STATIC:
+            return None
+        return HeartbeatResult(
+            codes.UNRELEASED_INSTANCE_ID,
+            f"Member {request.member_id} can't take instance id {request.instance_id}: member {holder.id} has it.",
+        )
+
+    def _unknown(self, member_id: str, instance_id: str | None) -> HeartbeatResult | None:
+        if instance_id is not None:
+            holder = self.instances.get(instance_id)
+            if holder is None:
+                return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            if holder != member_id:
+                return HeartbeatResult(
+                    codes.FENCED_INSTANCE_ID, f"Static member {member_id} was fenced by member {holder}."
+                )
+            return None
+        if member_id in self.members:
+            return None
+        return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+
+    def _join(self, request: Heartbeat, now_ms: int) -> ConsumerMember:
+        """A new member, one that joins once more, or one that takes the place of its instance."""
+        holder = self.instances.get(request.instance_id) if request.instance_id is not None else None
+        if holder is not None:
+            return self._replace(self.members[holder], request.member_id, now_ms)
+        member = self.members.get(request.member_id)
+        if member is not None and request.instance_id in (None, member.instance_id):
+            return member
+        if member is not None:
+            self._remove(member, now_ms)  # another instance by the same id: it begins anew
+            self._forget_expressions()
+        member = ConsumerMember(request.member_id, request.instance_id)
+        self._add(member)
+        self._changed.add(member.id)
+        return member
+
+
+def _update(member: ConsumerMember, request: Heartbeat) -> bool:
+    """Notes what the request says of the member; whether it asks for other topics than before."""
+    if request.rack_id is not None:
+        member.rack_id = request.rack_id
+    if request.rebalance_ms != -1:
+        member.rebalance_ms = request.rebalance_ms
+    if request.assignor is not None:
+        member.assignor = request.assignor
+    member.client_id, member.client_host = request.client_id, request.client_host
+    before = member.subscription
+    names = before.names if request.names is None else request.names
+    regex = before.regex if request.regex is None else request.regex
+    member.subscription = Subscription(names, regex, request.reader if regex else ("", ""))
+    return member.subscription != before
+
+
+def _fenced(member: ConsumerMember, request: Heartbeat) -> HeartbeatResult | None:
+    """Epoch of before is right if the answer with the present one may have been lost: the member has no more than it was given."""
+    if request.epoch == member.epoch:
+        return None
+    repeated = request.epoch == member.previous_epoch and request.epoch < member.epoch
+    if repeated and request.owned is not None and request.owned <= member.progress.assigned:
+        return None
+    kind = "greater" if request.epoch > member.epoch else "smaller"
+    return HeartbeatResult(
+        codes.FENCED_MEMBER_EPOCH,
+        f"Member epoch {request.epoch} is {kind} than the coordinator's, {member.epoch}: "
+        "the member is to give up its partitions and join again.",
+    )

@@ -1,0 +1,94 @@
+"""What other shards and handlers ask of the groups of the consumer protocol: ConsumerGroupHeartbeat and ConsumerGroupDescribe.
+
+Operations take and return what msgpack carries. A heartbeat that brings an expression is answered without what this matches;
+the topics are matched meanwhile, and the next heartbeats tell, as in Kafka. A heartbeat waits only when its group's
+expressions have to be matched anew.
+Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
+from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
+from broker.kafka.groups.consumer.member import ConsumerMember, Heartbeat
+from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult, Partitions
+from broker.wire import codes
+from shards.loop.deferred import MaybeDeferred, gather, then
+
+
+class ConsumerCoordinator:
+    """`make_way(group)`: whether no group of another protocol is in the way; a classic one without members is dropped.
+
+    `is_other(group)`: whether there is one, of a group that is not of the consumer protocol. `served()` is called after each
+    heartbeat.
+    """
+
+    def __init__(
+        self,
+        groups: ConsumerGroups,
+        topics: ConsumerTopics,
+        *,
+        make_way: Callable[[str], bool],
+        is_other: Callable[[str], bool],
+        served: Callable[[], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._groups = groups
+        self._topics = topics
+        self._make_way = make_way
+        self._is_other = is_other
+        self._served = served
+        self._now_ms = now_ms
+
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+        """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
+        request = heartbeat_of(fields)
+        if request.epoch == 0 and self._groups.get(group) is None and not self._make_way(group):
+            return HeartbeatResult(
+                codes.GROUP_ID_NOT_FOUND,
+                f"Group {group} is not a consumer group: it is a share group, or has members of the classic protocol, and "
+                "no group is converted while it has members.",
+            ).fields()
+        if request.epoch in (LEAVE, LEAVE_STATIC):
+            left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._now_ms())
+            return left.fields()
+        missing = self._groups.unknown_expressions(group)
+        if not missing:
+            return self._heartbeat(group, request)
+        waiting: list[MaybeDeferred[None]] = [self._topics.ask(regex) for regex in missing]
+        return then(gather(waiting), lambda _: self._heartbeat(group, request))
+
+    def _heartbeat(self, group: str, request: Heartbeat) -> list[Any]:
+        result = self._groups.heartbeat(group, request, self._now_ms())
+        self._served()
+        for regex in self._groups.unresolved(group) if request.regex else ():
+            self._topics.ask(regex).add_callback(lambda _, regex=regex: self._groups.resolve(group, regex))  # type: ignore[misc]
+        return result.fields()
+
+    def describe(self, group_id: str) -> list[Any]:
+        """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of that
+        protocol. A member as [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by
+        topic id."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return ["other"] if self._is_other(group_id) else []
+        members = [self._described(member) for member in group.members.values()]
+        return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
+
+    def _described(self, member: ConsumerMember) -> list[Any]:
+        asked = member.subscription
+        return [
+            member.id, member.instance_id, member.rack_id, member.epoch, member.client_id, member.client_host,
+            list(asked.names), asked.regex, sorted(member.progress.assigned), sorted(member.target),
+        ]  # fmt: skip
+
+
+def heartbeat_of(fields: Sequence[Any]) -> Heartbeat:
+    """Of what came over the mesh."""
+    request = Heartbeat(*fields)
+    owned: Partitions | None = None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)
+    names = None if request.names is None else tuple(request.names)
+    return request._replace(owned=owned, names=names, reader=(request.reader[0], request.reader[1]))

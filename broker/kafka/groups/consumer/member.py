@@ -1,0 +1,105 @@
+"""A member of a consumer group, the heartbeat it sends and the answer it gets (KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from broker.kafka.groups.modern.member import NOTHING, Partitions
+
+
+class MemberState(IntEnum):
+    """Kafka's MemberState: how far a member is on the way to its target."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+
+
+class Subscription(NamedTuple):
+    """What a member asks for: topic names, and a regular expression or None. `reader` is (user, address) of the client."""
+
+    names: tuple[str, ...] = ()
+    regex: str | None = None
+    reader: tuple[str, str] = ("", "")
+
+
+class Progress(NamedTuple):
+    """What a member holds, and since which epoch. `revoking`: partitions that it was asked to give up and may still have."""
+
+    state: MemberState = MemberState.STABLE
+    epoch: int = 0
+    assigned: Partitions = NOTHING
+    revoking: Partitions = NOTHING
+
+
+@dataclass(slots=True)
+class ConsumerMember:
+    """`session_deadline_ms`: when it counts as lost; `revoke_deadline_ms`: by when it has to have revoked, if it has to."""
+
+    id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_ms: int = -1
+    assignor: str | None = None
+    subscription: Subscription = field(default_factory=Subscription)
+    progress: Progress = field(default_factory=Progress)
+    previous_epoch: int = 0
+    target: Partitions = NOTHING
+    session_deadline_ms: int = 0
+    revoke_deadline_ms: int | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self.progress.epoch
+
+    @property
+    def holds(self) -> Partitions:
+        """What no other member may be given."""
+        return self.progress.assigned | self.progress.revoking
+
+    def facts(self) -> tuple[Any, ...]:
+        """All that is kept of it: everything but its deadlines."""
+        return (
+            self.id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.rebalance_ms, self.assignor,
+            self.subscription, self.progress, self.previous_epoch, self.target,
+        )  # fmt: skip
+
+    def deadline_ms(self) -> int:
+        revoke_ms = self.revoke_deadline_ms
+        return self.session_deadline_ms if revoke_ms is None else min(self.session_deadline_ms, revoke_ms)
+
+
+class Heartbeat(NamedTuple):
+    """ConsumerGroupHeartbeatRequest. None, or -1 of `rebalance_ms`: as it was. `owned`: what the member has now."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_ms: int
+    names: tuple[str, ...] | None
+    regex: str | None
+    assignor: str | None
+    owned: Partitions | None
+    client_id: str
+    client_host: str
+    reader: tuple[str, str]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says all of the member, as after an error."""
+        subscribes = self.names is not None or self.regex is not None
+        return self.epoch == 0 or (self.rebalance_ms != -1 and subscribes and self.owned is not None)
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """What is in force for a group: its own configs, else settings such as group.consumer.heartbeat.interval.ms."""
+
+    heartbeat_ms: int
+    session_ms: int
+    max_size: int
+    assignors: tuple[str, ...]

@@ -1,0 +1,223 @@
+"""What a group of the consumer protocol consists of: members, epochs, the target, and who holds what (KIP-848).
+
+A change of what members ask for, or of the topics they name, raises the epoch of the group; the target of that epoch is made
+by an assignor, and each member comes to it by itself (reconciliation.py).
+
+Invariants (`check` asserts G1 to G4)
+G1  No partition is held by two members; `holders` maps what members hold to them.
+G2  The instance ids of static members and the members they stand for map one to one.
+G3  No epoch falls while its member stays, but for LEAVE_STATIC and the return from it;
+    member epoch <= assignment epoch <= group epoch.
+G4  No partition is in the targets of two members.
+G5  What differs from what was last taken by `take_changes` is in the next one.
+
+Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from broker.kafka.groups.consumer.assignors import ASSIGNORS, Subscriber
+from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, MemberState, Progress, Subscription
+from broker.kafka.groups.consumer.reconciliation import is_reconciled, reconcile
+from broker.kafka.groups.modern.member import Partitions, TopicPartition
+
+AT_ONCE = 1000
+"""Members that one call of `tick` fences."""
+
+
+class Topics(Protocol):
+    """The topics of the cluster, as groups see them. `version` is another one whenever one of the answers may be."""
+
+    @property
+    def version(self) -> int: ...
+
+    def get(self, name: str) -> tuple[str, int] | None:
+        """(id in hex, number of partitions)."""
+
+    def fault(self, regex: str) -> str | None:
+        """Why it is no expression; None: it is one."""
+
+    def knows(self, regex: str) -> bool:
+        """Whether `matching` can tell."""
+
+    def matching(self, regex: str, reader: tuple[str, str]) -> Collection[str]:
+        """The names that an expression matches and that the client may see."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ModernGroup:
+    """`fingerprint` is of the topics that members asked for when the epoch was last raised."""
+
+    id: str
+    epoch: int = 0
+    assignment_epoch: int = 0
+    fingerprint: str = ""
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    holders: dict[TopicPartition, str] = field(default_factory=dict)
+    changed_ms: int = 0
+    resolved: set[str] = field(default_factory=set)
+    """The expressions that count: a new one does from when it was matched with the topics (`resolve`)."""
+    _seen: int = -1
+    _changed: set[str] = field(default_factory=set)
+    _group_changed: bool = False
+
+    @property
+    def state(self) -> str:
+        """As ListGroups and ConsumerGroupDescribe spell it."""
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        settled = all(is_reconciled(member.progress, self.assignment_epoch) for member in self.members.values())
+        return "Stable" if settled else "Reconciling"
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold."""
+        held = Counter(place for member in self.members.values() for place in member.holds)
+        assert all(count == 1 for count in held.values()), "G1"
+        assert self.holders == {place: m.id for m in self.members.values() for place in m.holds}, "G1"
+        static = {m.instance_id: m.id for m in self.members.values() if m.instance_id is not None}
+        assert static == self.instances, "G2"
+        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "G3"
+        assert self.assignment_epoch <= self.epoch, "G3"
+        aimed = Counter(place for member in self.members.values() for place in member.target)
+        assert all(count == 1 for count in aimed.values()), "G4"
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        return min((member.deadline_ms() for member in self.members.values()), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Fences members whose sessions are over, and those that did not revoke in time: AT_ONCE; the others are due, still."""
+        due = [each for each in self.members.values() if each.deadline_ms() <= now_ms]
+        for member in due[:AT_ONCE]:
+            self._remove(member, now_ms)
+        self._forget_expressions()
+
+    def assignor(self, config: ConsumerGroupConfig) -> str:
+        """The one that most members ask for, of those that the broker has; else the broker's first."""
+        asked = Counter(m.assignor for m in self.members.values() if m.assignor in config.assignors)
+        return next((name for name, _ in asked.most_common(1) if name), config.assignors[0])
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
+
+    def take_changes(self) -> tuple[list[Any], dict[str, ConsumerMember | None]] | None:
+        """(epochs and fingerprint, the members that changed; None for one that is gone) since the last call; None: nothing."""
+        if not self._changed and not self._group_changed:
+            return None
+        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
+        self._changed = set()
+        self._group_changed = False
+        return [self.epoch, self.assignment_epoch, self.fingerprint], changes
+
+    def restore(self, member: ConsumerMember, config: ConsumerGroupConfig, now_ms: int) -> None:
+        """A member of before this process: its session begins anew."""
+        member.session_deadline_ms = now_ms + config.session_ms
+        if member.progress.state is MemberState.UNREVOKED_PARTITIONS and member.epoch >= 0:
+            member.revoke_deadline_ms = now_ms + member.rebalance_ms
+        self._add(member)
+        self.holders.update(dict.fromkeys(member.holds, member.id))
+        if member.subscription.regex:
+            self.resolved.add(member.subscription.regex)
+
+    # --- members -------------------------------------------------------------------------------------------------
+
+    def _replace(self, member: ConsumerMember, member_id: str, now_ms: int) -> ConsumerMember:
+        """A static member came back: it goes on with what it had, under another id and from epoch 0."""
+        del self.members[member.id]
+        self._changed |= {member.id, member_id}
+        member.id = member_id
+        self._add(member)
+        self._hold(member, member.progress._replace(epoch=0), now_ms)
+        member.previous_epoch = 0
+        return member
+
+    def _add(self, member: ConsumerMember) -> None:
+        self.members[member.id] = member
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.id
+
+    def _remove(self, member: ConsumerMember, now_ms: int) -> None:
+        """The others get what it had at their next heartbeats."""
+        del self.members[member.id]
+        if member.instance_id is not None:
+            del self.instances[member.instance_id]
+        for place in member.holds:
+            del self.holders[place]
+        self._changed.add(member.id)
+        self._raise_epoch()
+        self.changed_ms = now_ms
+
+    def _forget_expressions(self) -> None:
+        """Those that no member has any more; called once after members were removed: it looks at all of them."""
+        if self.resolved:
+            self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
+
+    # --- epochs, target, progress ------------------------------------------------------------------------------------
+
+    def _raise_epoch(self) -> None:
+        self.epoch += 1
+        self._group_changed = True
+
+    def _aim(self, config: ConsumerGroupConfig, topics: Topics, *, changed: bool) -> None:
+        """Raises the epoch if members ask for something else than before, and makes the target of a new epoch."""
+        changed = changed or not self.epoch
+        if not changed and topics.version == self._seen and self.epoch == self.assignment_epoch:
+            return
+        asked = self._asked(topics)
+        fingerprint = _fingerprint(asked)
+        self._seen = topics.version
+        self.resolved &= {each.regex or "" for each in asked}
+        changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
+        self.fingerprint = fingerprint
+        if changed:
+            self._raise_epoch()
+        if self.epoch == self.assignment_epoch:
+            return
+        ids = {subscription: frozenset(sizes) for subscription, sizes in asked.items()}
+        members = [Subscriber(m.id, m.instance_id, ids[m.subscription], m.target) for m in self.members.values()]
+        sizes = {topic: size for each in asked.values() for topic, size in each.items()}
+        for member_id, target in ASSIGNORS[self.assignor(config)](members, sizes).items():
+            if target != self.members[member_id].target:
+                self.members[member_id].target = target
+                self._changed.add(member_id)
+        self.assignment_epoch = self.epoch
+        self._group_changed = True
+
+    def _asked(self, topics: Topics) -> dict[Subscription, dict[str, int]]:
+        """The ids and sizes of the topics that there are, for each subscription that members have."""
+        found: dict[Subscription, dict[str, int]] = {}
+        for asked in {member.subscription for member in self.members.values()}:
+            matched = topics.matching(asked.regex, asked.reader) if asked.regex and asked.regex in self.resolved else ()
+            names = {*asked.names, *matched}
+            found[asked] = dict(filter(None, (topics.get(name) for name in sorted(names))))
+        return found
+
+    def _advance(self, member: ConsumerMember, owned: Partitions | None, now_ms: int) -> None:
+        progress = reconcile(member.progress, member.target, self.assignment_epoch, self.holders, owned)
+        if progress != member.progress:
+            self._hold(member, progress, now_ms)
+
+    def _hold(self, member: ConsumerMember, progress: Progress, now_ms: int) -> None:
+        for place in member.holds:
+            del self.holders[place]
+        if progress.epoch != member.epoch:
+            member.previous_epoch = member.epoch
+        member.progress = progress
+        self.holders.update(dict.fromkeys(member.holds, member.id))
+        unrevoked = progress.state is MemberState.UNREVOKED_PARTITIONS and progress.epoch >= 0
+        member.revoke_deadline_ms = now_ms + member.rebalance_ms if unrevoked else None
+        self.changed_ms = now_ms
+
+
+def _fingerprint(asked: Mapping[Subscription, Mapping[str, int]]) -> str:
+    told = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items())
+    return blake2b(repr(told).encode(), digest_size=12).hexdigest()

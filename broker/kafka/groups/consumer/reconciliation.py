@@ -1,0 +1,55 @@
+"""How one member comes to its target, a step at each heartbeat: what it must give up first, then what is free.
+
+         target has another epoch                     it has given up what it was asked for
+STABLE ----------------------------> UNREVOKED ---------------------------------+
+   ^  |                                                                          v
+   |  +--- nothing to give up ---> what others still hold is waited for: UNRELEASED ---> nothing is: STABLE
+
+S1  A partition is assigned to a member only if no member holds it.
+S2  What a member is asked to revoke it holds until it says, in a heartbeat with its partitions, that it has them no more.
+S3  The epoch of a member does not fall, and is at most that of the target.
+
+Source: CurrentAssignmentBuilder of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from broker.kafka.groups.consumer.member import MemberState, Progress
+from broker.kafka.groups.modern.member import NOTHING, Partitions
+
+
+def is_reconciled(now: Progress, target_epoch: int) -> bool:
+    return now.state is MemberState.STABLE and now.epoch == target_epoch
+
+
+def reconcile(
+    now: Progress, target: Partitions, target_epoch: int, held: Container[tuple[str, int]], owned: Partitions | None
+) -> Progress:
+    """The next step. `held`: the partitions that any member holds; `owned`: what this one says that it has, None: nothing said."""
+    if is_reconciled(now, target_epoch):
+        return now
+    if now.state is MemberState.UNREVOKED_PARTITIONS:
+        if _still_has(now.revoking, owned):
+            return now
+        return _step(now._replace(epoch=now.epoch + 1), target, target_epoch, held, owned)
+    return _step(now, target, target_epoch, held, owned)
+
+
+def _step(
+    now: Progress, target: Partitions, target_epoch: int, held: Container[tuple[str, int]], owned: Partitions | None
+) -> Progress:
+    kept = now.assigned & target
+    revoking = now.assigned - kept
+    if revoking and _still_has(revoking, owned):
+        return Progress(MemberState.UNREVOKED_PARTITIONS, now.epoch, kept, revoking)
+    wanted = target - kept
+    free = frozenset(place for place in wanted if place not in held)
+    waits = len(free) < len(wanted)
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return Progress(state, target_epoch, kept | free, NOTHING)
+
+
+def _still_has(places: Partitions, owned: Partitions | None) -> bool:
+    return owned is None or not places.isdisjoint(owned)

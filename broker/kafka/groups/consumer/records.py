@@ -1,0 +1,52 @@
+"""How a consumer group is kept: rows that msgpack carries, and back.
+
+A row of a group is [epoch, assignment epoch, fingerprint]; one of a member is the list of `to_row`, in which partitions are
+[[topic id, [number, ...]], ...]. What no version of this code has written is refused by TypeError, ValueError or IndexError.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from broker.kafka.groups.consumer.member import ConsumerMember, MemberState, Progress, Subscription
+from broker.kafka.groups.modern.member import Partitions, TopicPartition
+from broker.runtime.places import by_topic
+
+
+def to_row(member: ConsumerMember) -> list[Any]:
+    asked, progress = member.subscription, member.progress
+    return [
+        member.instance_id, member.rack_id, member.client_id, member.client_host, member.rebalance_ms, member.assignor,
+        list(asked.names), asked.regex, list(asked.reader), int(progress.state), progress.epoch, member.previous_epoch,
+        packed(progress.assigned), packed(progress.revoking), packed(member.target),
+    ]  # fmt: skip
+
+
+def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
+    (instance_id, rack_id, client_id, client_host, rebalance_ms, assignor, names, regex, reader, state, epoch, previous,
+     assigned, revoking, target) = row  # fmt: skip
+    user, address = reader
+    return ConsumerMember(
+        id=member_id,
+        instance_id=instance_id,
+        rack_id=rack_id,
+        client_id=client_id,
+        client_host=client_host,
+        rebalance_ms=rebalance_ms,
+        assignor=assignor,
+        subscription=Subscription(tuple(sys.intern(name) for name in names), regex, (user, address)),
+        progress=Progress(MemberState(state), epoch, unpacked(assigned), unpacked(revoking)),
+        previous_epoch=previous,
+        target=unpacked(target),
+    )
+
+
+def packed(places: Iterable[TopicPartition]) -> list[list[Any]]:
+    """[[topic id, [number, ...]], ...]."""
+    return [[topic, numbers] for topic, numbers in by_topic(sorted(places)).items()]
+
+
+def unpacked(rows: Iterable[Any]) -> Partitions:
+    return frozenset((sys.intern(topic), number) for topic, numbers in rows for number in numbers)

@@ -1,0 +1,44 @@
+"""The settings in force for groups of each protocol: a group's own configs, else the broker's."""
+
+from __future__ import annotations
+
+from broker.kafka.groups.classic.members import GroupConfig
+from broker.kafka.groups.consumer.member import ConsumerGroupConfig
+from broker.kafka.groups.share.member import ShareGroupConfig
+from shards.config.image import ClusterImage
+
+
+class GroupConfigs:
+    """Asked whenever a request is served, so that changes hold at once."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+
+    def classic(self) -> GroupConfig:
+        get = self._image.get
+        return GroupConfig(
+            get("group.min.session.timeout.ms"),
+            get("group.max.session.timeout.ms"),
+            get("group.max.size"),
+            get("group.initial.rebalance.delay.ms"),
+        )
+
+    def consumer(self, group_id: str) -> ConsumerGroupConfig:
+        get = self._image.get
+        return ConsumerGroupConfig(
+            self._image.group_get(group_id, "consumer.heartbeat.interval.ms"),
+            self._image.group_get(group_id, "consumer.session.timeout.ms"),
+            get("group.consumer.max.size"),
+            get("group.consumer.assignors"),
+        )
+
+    def share(self, group_id: str) -> ShareGroupConfig:
+        return ShareGroupConfig(
+            self._image.group_get(group_id, "share.heartbeat.interval.ms"),
+            self._image.group_get(group_id, "share.session.timeout.ms"),
+            self._image.get("group.share.max.size"),
+        )
+
+    def most(self, setting: str) -> int:
+        """A bound that a setting names."""
+        return int(self._image.get(setting))

@@ -1,0 +1,303 @@
+"""Guards of the APIs that name groups, and what these commit: GROUP_AUTHORIZATION_FAILED. Source: KafkaApis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.kafka.security.access import MESSAGES, Access, Guard, after, answered, described, unless
+from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
+from broker.kafka.topics.guards import TOPIC, by_topic, of_partitions
+from broker.serve.call import Answer, Call, Handler
+from broker.wire import codes
+from broker.wire.wire import Types
+
+DENIED = codes.GROUP_AUTHORIZATION_FAILED
+TOPIC_DENIED = codes.TOPIC_AUTHORIZATION_FAILED
+GROUP = ResourceType.GROUP
+_GROUPS_SINCE = 8  # of OffsetFetch
+_NOT_TOLD = -(2**31)
+"""The operations of a group that there is not."""
+_KEYS_SINCE = 4  # of FindCoordinator
+_NO_PROTOCOL_SINCE = 7  # of JoinGroup
+
+
+def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
+    """Of an API whose request has one `group_id`."""
+    return unless(
+        lambda access, call, request: codes.NONE if access.may(call, operation, GROUP, request.group_id) else DENIED,
+        lambda types, request, code: refused(types, request),
+    )
+
+
+def join(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        if access.may(call, Operation.READ, GROUP, request.group_id):
+            return handler(request, call)
+        return call.types.JoinGroupResponse(
+            error_code=DENIED, generation_id=-1, protocol_type=None, leader="", member_id="", members=(),
+            protocol_name=None if call.api_version >= _NO_PROTOCOL_SINCE else "",
+        )  # fmt: skip
+
+    return handle
+
+
+sync = of_group(
+    Operation.READ,
+    lambda types, request: types.SyncGroupResponse(
+        error_code=DENIED, protocol_type=None, protocol_name=None, assignment=b""
+    ),
+)
+heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatResponse(error_code=DENIED))
+leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
+
+share_fetch = of_group(  # topics are asked for by the handler, whose sessions remember them
+    Operation.READ,
+    lambda types, request: types.ShareFetchResponse(
+        error_code=DENIED, error_message=MESSAGES[DENIED], acquisition_lock_timeout=0, responses=(), node_endpoints=()
+    ),
+)
+share_acknowledge = of_group(
+    Operation.READ,
+    lambda types, request: types.ShareAcknowledgeResponse(
+        error_code=DENIED, error_message=MESSAGES[DENIED], responses=(), node_endpoints=()
+    ),
+)
+
+
+def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
+    """Who names a topic that it may not describe is denied as a whole; an expression just does not match it."""
+    if not access.may(call, Operation.READ, GROUP, request.group_id):
+        return DENIED
+    names = request.subscribed_topic_names or ()
+    return codes.NONE if all(access.may(call, Operation.DESCRIBE, TOPIC, name) for name in names) else TOPIC_DENIED
+
+
+consumer_heartbeat = unless(
+    _heartbeat_code,
+    lambda types, request, code: types.ConsumerGroupHeartbeatResponse(
+        error_code=code, error_message=None, member_epoch=0, heartbeat_interval=0
+    ),
+)
+
+
+share_heartbeat = unless(
+    _heartbeat_code,
+    lambda types, request, code: types.ShareGroupHeartbeatResponse(
+        error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
+    ),
+)
+
+
+def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
+    """The group's guard first; then that of the topics."""
+    return lambda access, handler: group(access, topics(access, handler))
+
+
+def _uncommitted(types: Types, request: Any) -> Any:
+    made = of_partitions(*_COMMITTED, code=DENIED)
+    return types.OffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
+
+
+_COMMITTED = ("OffsetCommitResponseTopic", "OffsetCommitResponsePartition")
+offset_commit = of_group_and_topics(
+    of_group(Operation.READ, _uncommitted),
+    by_topic(Operation.READ, of_partitions(*_COMMITTED), alone="OffsetCommitResponse"),
+)
+offset_delete = of_group_and_topics(
+    of_group(Operation.DELETE, lambda types, request: types.OffsetDeleteResponse(error_code=DENIED, topics=())),
+    by_topic(Operation.READ, of_partitions("OffsetDeleteResponseTopic", "OffsetDeleteResponsePartition")),
+)
+
+
+def offset_fetch(access: Access, handler: Handler) -> Handler:
+    """Of topics that a request does not name, those that the client may not describe are left out."""
+
+    def handle(request: Any, call: Call) -> Answer:
+        if call.api_version < _GROUPS_SINCE:
+            return _offset_fetch_of_one(access, handler, request, call)
+        allowed, denied = access.split(
+            call, Operation.DESCRIBE, GROUP, request.groups, lambda group: str(group.group_id)
+        )
+        refused = [
+            call.types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=DENIED)
+            for group in denied
+        ]
+        request.groups = tuple(allowed)
+        hidden = {group.group_id: _hide(access, call, group) for group in allowed}
+
+        def show(response: Any) -> Any:
+            for group in response.groups:
+                if not group.error_code:
+                    _show(access, call, group, hidden.get(group.group_id), "OffsetFetchResponseTopics",
+                          "OffsetFetchResponsePartitions")  # fmt: skip
+            return answered(response, "groups", refused)
+
+        return after(handler(request, call), show)
+
+    return handle
+
+
+def _offset_fetch_of_one(access: Access, handler: Handler, request: Any, call: Call) -> Answer:
+    if not access.may(call, Operation.DESCRIBE, GROUP, request.group_id):
+        topics = [_unfetched(call.types, topic, DENIED, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
+                  for topic in request.topics or ()] if call.api_version < 2 else []  # fmt: skip
+        return call.types.OffsetFetchResponse(error_code=DENIED, topics=tuple(topics))
+    hidden = _hide(access, call, request)
+
+    def show(response: Any) -> Any:
+        _show(access, call, response, hidden, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
+        return response
+
+    return after(handler(request, call), show)
+
+
+def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
+    """Takes the topics out of the request that the client may not describe; None if it asks for all topics."""
+    if group.topics is None:
+        return None
+    allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, group.topics, lambda topic: str(topic.name))
+    group.topics = tuple(allowed)
+    return denied
+
+
+def _show(
+    access: Access, call: Call, group: Any, hidden: list[Any] | None, topic_class: str, partition_class: str
+) -> None:
+    if hidden is None:
+        group.topics = tuple(topic for topic in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
+    else:
+        code = codes.TOPIC_AUTHORIZATION_FAILED
+        answered(group, "topics", [_unfetched(call.types, each, code, topic_class, partition_class) for each in hidden])
+
+
+def _unfetched(types: Types, topic: Any, code: int, topic_class: str, partition_class: str) -> Any:
+    one = getattr(types, partition_class)
+    partitions = tuple(
+        one(partition_index=number, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code)
+        for number in topic.partition_indexes
+    )
+    return getattr(types, topic_class)(name=topic.name, partitions=partitions)
+
+
+def _describe(field: str, refusal: Callable[[Types, str], Any]) -> Guard:
+    def guard(access: Access, handler: Handler) -> Handler:
+        def handle(request: Any, call: Call) -> Answer:
+            asked = getattr(request, field)
+            allowed, denied = access.split(call, Operation.DESCRIBE, GROUP, asked, lambda group: str(group))
+            setattr(request, field, tuple(allowed))
+            refused = [refusal(call.types, group) for group in dict.fromkeys(denied)]
+
+            def show(response: Any) -> Any:
+                for group in response.groups:
+                    if request.include_authorized_operations and group.authorized_operations != _NOT_TOLD:
+                        group.authorized_operations = access.operations(call, GROUP, group.group_id)
+                return answered(response, "groups", refused)
+
+            return after(handler(request, call), show)
+
+        return handle
+
+    return guard
+
+
+describe = _describe(
+    "groups",
+    lambda types, group: types.DescribedGroup(
+        error_code=DENIED, error_message=None, group_id=group, group_state="", protocol_type="",
+        protocol_data="", members=(),
+    ),
+)  # fmt: skip
+
+
+def _undescribed(types: Types, group: str, code: int = DENIED) -> Any:
+    return types.DescribedGroup(
+        error_code=code, error_message=None if code == DENIED else MESSAGES[code], group_id=group, group_state="", group_epoch=0,
+        assignment_epoch=0, assignor_name="", members=(),
+    )  # fmt: skip
+
+
+def describe_consumer_groups(access: Access, handler: Handler) -> Handler:
+    """A group that has a topic that the client may not describe is not described."""
+    return _describe_members(access, handler, ("assignment", "target_assignment"))
+
+
+def describe_share_groups(access: Access, handler: Handler) -> Handler:
+    """The same of share groups."""
+    return _describe_members(access, handler, ("assignment",))
+
+
+def _describe_members(access: Access, handler: Handler, shown: Sequence[str]) -> Handler:
+    """`shown`: the fields of a member that name topics."""
+
+    def may_see(call: Call, group: Any) -> bool:
+        shares = (getattr(member, name) for member in group.members for name in shown)
+        topics = {str(each.topic_name) for share in shares for each in share.topic_partitions}
+        return all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics)
+
+    def handle(request: Any, call: Call) -> Answer:
+        def hide(response: Any) -> Any:
+            response.groups = tuple(
+                group if may_see(call, group) else _undescribed(call.types, group.group_id, TOPIC_DENIED)
+                for group in response.groups
+            )
+            return response
+
+        return after(handler(request, call), hide)
+
+    return _describe("group_ids", _undescribed)(access, handle)
+
+
+def list_groups(access: Access, handler: Handler) -> Handler:
+    hiding = described(GROUP, "groups", "group_id")(access, handler)
+
+    def handle(request: Any, call: Call) -> Answer:
+        return (handler if access.may_cluster(call, Operation.DESCRIBE) else hiding)(request, call)
+
+    return handle
+
+
+def delete_groups(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        allowed, denied = access.split(call, Operation.DELETE, GROUP, request.groups_names, lambda group: str(group))
+        request.groups_names = tuple(allowed)
+        refused = [call.types.DeletableGroupResult(group_id=each, error_code=DENIED) for each in dict.fromkeys(denied)]
+        return after(handler(request, call), lambda response: answered(response, "results", refused))
+
+    return handle
+
+
+_GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY = 0, 1, 2
+_SHARE_KEYS_SINCE = 6
+_FOUND = {
+    _GROUP_KEY: (Operation.DESCRIBE, GROUP, DENIED),
+    _TRANSACTION_KEY: (
+        Operation.DESCRIBE,
+        ResourceType.TRANSACTIONAL_ID,
+        codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    _SHARE_KEY: (Operation.CLUSTER_ACTION, ResourceType.CLUSTER, codes.CLUSTER_AUTHORIZATION_FAILED),
+}
+"""What a client must be allowed to find out where a key is, and the error if it is not."""
+
+
+def find_coordinator(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        kind = request.key_type
+        if kind not in _FOUND or (kind == _SHARE_KEY and call.api_version < _SHARE_KEYS_SINCE):
+            return handler(request, call)
+        operation, resource, code = _FOUND[kind]
+        nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": code}
+        if call.api_version < _KEYS_SINCE:
+            if access.may(call, operation, resource, request.key):
+                return handler(request, call)
+            return call.types.FindCoordinatorResponse(**nowhere, error_message=MESSAGES[code])
+        asked = request.coordinator_keys
+        allowed, denied = access.split(
+            call, operation, resource, asked, lambda key: CLUSTER_NAME if kind == _SHARE_KEY else str(key)
+        )
+        request.coordinator_keys = tuple(allowed)
+        refused = [call.types.Coordinator(**nowhere, key=key, error_message="") for key in denied]
+        return after(handler(request, call), lambda response: answered(response, "coordinators", refused))
+
+    return handle

@@ -1,0 +1,141 @@
+"""What the handlers of groups with kept members answer alike: ConsumerGroup... (KIP-848) and ShareGroup... (KIP-932).
+
+Places of partitions are (topic id in hex, number), as the groups have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.modern.member import HeartbeatResult
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.remote import ask_each, or_lost
+from broker.runtime.places import by_topic
+from broker.serve.call import Call
+from broker.wire import codes
+from broker.wire.codec import Message
+from shards.config.image import ClusterImage
+from shards.loop.deferred import MaybeDeferred, then
+from shards.loop.turns import Turns
+
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_GROUP_OPERATIONS = 3400
+"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
+
+AssignmentOf = Callable[[Iterable[Sequence[Any]]], Message]
+MadeMember = Callable[[Call, Sequence[Any], AssignmentOf], Message]
+"""A Member of the response, of what the group's home says of it; the function makes the Assignment of some places."""
+
+
+class GroupDescriptions:
+    """Describes the groups of one protocol. `kind`, consumer or share, names the response and what is asked of a group's home.
+
+    A home answers [state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of
+    another protocol.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        cluster: ClusterMetadata,
+        groups: GroupRouter,
+        image: ClusterImage,
+        turns: Turns,
+        member: MadeMember,
+    ) -> None:
+        self._kind = kind
+        self._cluster = cluster
+        self._groups = groups
+        self._image = image
+        self._turns = turns
+        self._member = member
+
+    def describe(self, request: Any, call: Call, *, is_on: bool) -> MaybeDeferred[Message]:
+        """`is_on` False: all are UNSUPPORTED_VERSION."""
+        wanted = [*dict.fromkeys(request.group_ids)]
+        make = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
+        if not is_on:
+            return make(groups=tuple(_undescribed(call, group, codes.UNSUPPORTED_VERSION) for group in wanted))  # type: ignore[no-any-return]
+        operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNKNOWN
+
+        def response(answers: list[Any]) -> Message:
+            answered = zip(wanted, answers, strict=True)
+            return make(groups=tuple(self._described(call, *each, operations) for each in answered))  # type: ignore[no-any-return]
+
+        return then(ask_each(self._turns, wanted, self._ask), response)
+
+    def _ask(self, group: str) -> MaybeDeferred[Any]:
+        """None: it can't be asked here."""
+        if not group or not self._cluster.coordinates(group):
+            return None
+        return or_lost(self._groups.ask(group, f"{self._kind}_describe"), lambda: None)
+
+    def _described(self, call: Call, group: str, answer: list[Any] | None, operations: int) -> Message:
+        if not group:
+            return _undescribed(call, group, codes.INVALID_GROUP_ID)
+        if answer is None:
+            return _undescribed(call, group, codes.NOT_COORDINATOR)
+        if len(answer) < 2:
+            what = f"is not a {self._kind} group" if answer else "not found"
+            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
+        state, epoch, assignment_epoch, assignor, members = answer
+
+        def assignment(places: Iterable[Sequence[Any]]) -> Message:
+            return self._assignment(call, places)
+
+        return call.types.DescribedGroup(
+            error_code=codes.NONE,
+            error_message=None,
+            group_id=group,
+            group_state=state,
+            group_epoch=epoch,
+            assignment_epoch=assignment_epoch,
+            assignor_name=assignor,
+            members=tuple(self._member(call, member, assignment) for member in members),
+            authorized_operations=operations,
+        )
+
+    def _assignment(self, call: Call, places: Iterable[Sequence[Any]]) -> Message:
+        """Of topics that there still are."""
+        topics = []
+        for topic_id, numbers in _by_topic(places):
+            topic = self._image.topics.by_id(topic_id)
+            if topic is not None:
+                named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
+                topics.append(named)
+        return call.types.Assignment(topic_partitions=tuple(topics))
+
+
+def heartbeat_response(made: Callable[..., Message], call: Call, result: HeartbeatResult) -> Message:
+    """`made`: the class of the response."""
+    types = call.types
+    assignment = None
+    if result.assignment is not None:
+        assignment = types.Assignment(
+            topic_partitions=tuple(
+                types.TopicPartitions(topic_id=topic, partitions=numbers)
+                for topic, numbers in _by_topic(result.assignment)
+            )
+        )
+    return made(
+        error_code=result.code,
+        error_message=result.message,
+        member_id=result.member_id,
+        member_epoch=result.epoch,
+        heartbeat_interval=result.interval_ms,
+        assignment=assignment,
+    )
+
+
+def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[UUID, tuple[int, ...]]]:
+    return [(UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
+
+
+def _undescribed(call: Call, group: str, code: int, message: str | None = None) -> Message:
+    return call.types.DescribedGroup(
+        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
+        assignor_name="", members=(),
+    )  # fmt: skip

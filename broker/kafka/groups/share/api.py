@@ -1,0 +1,103 @@
+"""ShareGroupHeartbeat (76) 1 and ShareGroupDescribe (77) 1: the members of share groups (KIP-932).
+
+Members choose their ids themselves. Rack ids are kept and shown; the assignor does not look at them, as in Kafka. While the
+feature `share.version` is 0, both are UNSUPPORTED_VERSION. A group of another broker, or whose home shard died during the call,
+is NOT_COORDINATOR.
+
+Source: KafkaApis.handleShareGroupHeartbeat, GroupCoordinatorService of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.share.member import ShareHeartbeat
+from broker.kafka.remote import or_lost
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from shards.config.image import ClusterImage
+from shards.loop.deferred import MaybeDeferred, then
+from shards.loop.turns import Turns
+from shards.settings.features import SHARE_VERSION, level_of
+
+HEARTBEAT, DESCRIBE = 76, 77
+
+
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+    handler = _ShareGroups(cluster, groups, image, turns)
+    return [Route.of(HEARTBEAT, handler.heartbeat), Route.of(DESCRIBE, handler.describe)]
+
+
+def is_on(image: ClusterImage) -> bool:
+    """Whether there are share groups."""
+    return level_of(image.features, SHARE_VERSION) > 0
+
+
+class _ShareGroups:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._image = image
+        self._descriptions = GroupDescriptions("share", cluster, groups, image, turns, _member)
+
+    # --- heartbeat -----------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ShareGroupHeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+        def lost() -> Message:
+            return _answer(call, HeartbeatResult(codes.NOT_COORDINATOR))
+
+        if not is_on(self._image):
+            return _answer(call, HeartbeatResult(codes.UNSUPPORTED_VERSION))
+        refused = _refusal(request)
+        if refused is not None:
+            return _answer(call, HeartbeatResult(codes.INVALID_REQUEST, refused))
+        if not self._cluster.coordinates(request.group_id):
+            return lost()
+        names = request.subscribed_topic_names
+        beat = ShareHeartbeat(
+            member_id=request.member_id,
+            epoch=request.member_epoch,
+            rack_id=request.rack_id,
+            names=None if names is None else tuple(sorted(set(names))),
+            client_id=call.client_id or "",
+            client_host=f"/{call.ip}",
+        )
+        answer = self._groups.ask(request.group_id, "share_heartbeat", beat)
+        return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
+
+    # --- describe ------------------------------------------------------------------------------------------------------
+
+    def describe(self, request: ShareGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
+        return self._descriptions.describe(request, call, is_on=is_on(self._image))
+
+
+def _member(call: Call, member: Sequence[Any], assignment: AssignmentOf) -> Message:
+    member_id, rack, epoch, client_id, client_host, names, assigned = member
+    return call.types.Member(
+        member_id=member_id, rack_id=rack, member_epoch=epoch, client_id=client_id, client_host=client_host,
+        subscribed_topic_names=tuple(names), assignment=assignment(assigned),
+    )  # fmt: skip
+
+
+def _refusal(request: ShareGroupHeartbeatRequest) -> str | None:
+    """Why no group could answer it; None: one can."""
+    if not request.member_id.strip():
+        return "MemberId can't be empty."
+    if not request.group_id.strip():
+        return "GroupId can't be empty."
+    if request.rack_id is not None and not request.rack_id.strip():
+        return "RackId can't be empty."
+    if request.member_epoch == 0 and not request.subscribed_topic_names:
+        return "SubscribedTopicNames must be set in first request."
+    return "MemberEpoch is invalid." if request.member_epoch < LEAVE else None
+
+
+def _answer(call: Call, result: HeartbeatResult) -> Message:
+    return heartbeat_response(call.types.ShareGroupHeartbeatResponse, call, result)

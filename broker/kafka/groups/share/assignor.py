@@ -1,0 +1,97 @@
+"""The assignor of share groups (KIP-932), `simple`: which members are to read which partitions. A pure function.
+
+A1  Every partition of a topic that somebody subscribes to is read by one member at least, who subscribes to it; no other is read.
+A2  If all subscribe to the same topics, shares differ by one partition at most, and every member has one if there are any.
+    If not, the same holds for each topic and those who subscribe to it.
+A3  With M members and P partitions, ceil(M / P) members at most read a partition. A member keeps what it had as far as that allows.
+
+Source: SimpleAssignor of Kafka 4.2; which of several members gets what is not Kafka's choice.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.kafka.groups.modern.member import Partitions, TopicPartition
+
+SIMPLE = "simple"
+
+
+class ShareSubscriber(NamedTuple):
+    """A member: `topics` are ids, `target` is what it was to read so far."""
+
+    id: str
+    topics: frozenset[str]
+    target: Partitions
+
+
+_Shares = dict[str, set[TopicPartition]]
+
+
+def simple(members: Sequence[ShareSubscriber], numbers: Mapping[str, Collection[int]]) -> dict[str, Partitions]:
+    """`numbers`: topic id -> the partitions to be assigned -> member id -> its target."""
+    shares: _Shares = {member.id: set() for member in members}
+    if len({member.topics for member in members}) == 1:
+        asked = sorted(members[0].topics)
+        _hand_out(members, [(topic, number) for topic in asked for number in sorted(numbers.get(topic, ()))], shares)
+    else:
+        for topic in sorted(numbers):
+            subscribers = [member for member in members if topic in member.topics]
+            _hand_out(subscribers, [(topic, number) for number in sorted(numbers[topic])], shares)
+    return {member_id: frozenset(share) for member_id, share in shares.items()}
+
+
+def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicPartition], shares: _Shares) -> None:
+    """Adds the members' parts of the places to their shares."""
+    if not members or not places:
+        return
+    readers = -(-len(members) // len(places))
+    share, odd = divmod(readers * len(places), len(members))
+    count = dict.fromkeys(places, 0)
+    got = _keep(members, count, readers, share, odd)
+    odd -= sum(len(mine) > share for mine in got.values())
+    free = [(held, place) for place, held in count.items() if held < readers]
+    heapq.heapify(free)
+    for mine in got.values():
+        _take(mine, free, share - len(mine), readers)
+    for mine in got.values():
+        if odd > 0 and len(mine) == share:
+            odd -= _take(mine, free, 1, readers)
+    for member_id, mine in got.items():
+        shares[member_id] |= mine
+
+
+def _keep(
+    members: Sequence[ShareSubscriber], count: dict[TopicPartition, int], readers: int, share: int, odd: int
+) -> _Shares:
+    """What each may keep of what it had, in the order in which the others are to be filled; `count` is of readers."""
+    had = {member.id: [place for place in sorted(member.target) if place in count] for member in members}
+    got: _Shares = {}
+    for member in sorted(members, key=lambda each: (-len(had[each.id]), each.id)):
+        mine = got[member.id] = set()
+        for place in sorted(had[member.id], key=lambda each: count[each]):
+            if len(mine) < share + (odd > 0) and count[place] < readers:
+                mine.add(place)
+                count[place] += 1
+        odd -= len(mine) > share
+    return got
+
+
+def _take(mine: set[TopicPartition], free: list[tuple[int, TopicPartition]], wanted: int, readers: int) -> int:
+    """Takes places that fewest read from the heap `free`; how many it got."""
+    aside = []
+    taken = 0
+    while taken < wanted and free:
+        held, place = heapq.heappop(free)
+        if place in mine:
+            aside.append((held, place))
+            continue
+        mine.add(place)
+        taken += 1
+        if held + 1 < readers:
+            aside.append((held + 1, place))
+    for each in aside:
+        heapq.heappush(free, each)
+    return taken

@@ -1,0 +1,256 @@
+"""A share group: its members, their requests, and what they are assigned (KIP-932). No I/O and no clock; `now_ms` comes in.
+
+A partition may be read by several members, so nobody waits until another gives something up: a member has its target from its
+next heartbeat on. Only partitions that were initialized for the group are assigned. A heartbeat that brings topics is answered
+first and initializes them; the next heartbeat raises the epoch and assigns them, as in Kafka.
+
+Invariants (`check` asserts G1 to G3)
+G1  No epoch falls while its member stays; member epoch <= assignment epoch <= group epoch.
+G2  A target consists of initialized partitions of topics that its member asked for when the target was made.
+G3  What a member of the assignment epoch was told is its target.
+G4  What differs from what was last taken by `take_changes` is in the next one.
+
+Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.share.assignor import ShareSubscriber, simple
+from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
+from broker.wire import codes
+
+COSTLY = 1000
+"""Members and partitions whose targets are made anew in a millisecond or two."""
+
+
+class ShareTopics(Protocol):
+    """The topics of the cluster. `version` is another one whenever an answer may be."""
+
+    @property
+    def version(self) -> int: ...
+
+    def get(self, name: str) -> tuple[str, int] | None:
+        """(id in hex, number of partitions)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareGroup:
+    """`fingerprint` is of the topics that members asked for when the epoch was last raised; `initialized`: the partitions, by topic
+    id, of which the group has a state."""
+
+    id: str
+    epoch: int = 0
+    assignment_epoch: int = 0
+    fingerprint: str = ""
+    members: dict[str, ShareMember] = field(default_factory=dict)
+    initialized: dict[str, frozenset[int]] = field(default_factory=dict)
+    changed_ms: int = 0
+    _seen: int = -1
+    _pending: bool = True  # whether partitions may be initialized that are in no target
+    _changed: set[str] = field(default_factory=set)
+    _group_changed: bool = False
+
+    @property
+    def state(self) -> str:
+        """As ListGroups and ShareGroupDescribe spell it."""
+        return "Stable" if self.members else "Empty"
+
+    def check(self) -> None:
+        """Raises AssertionError when an invariant does not hold."""
+        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "G1"
+        assert self.assignment_epoch <= self.epoch, "G1"
+        for member in self.members.values():
+            assert member.epoch != self.assignment_epoch or member.assigned == member.target, "G3"
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, request: ShareHeartbeat, config: ShareGroupConfig, topics: ShareTopics, now_ms: int
+    ) -> HeartbeatResult:
+        """NONE with the member's epoch, or the code of the first rule that the request breaks."""
+        refused = self._refuses(request, config)
+        if refused is not None:
+            return refused
+        member = self.members.setdefault(request.member_id, ShareMember(request.member_id))
+        before, assigned = member.facts(), member.assigned
+        asked = self._aim(topics, changed=_update(member, request))
+        if member.epoch != self.assignment_epoch:
+            member.previous_epoch, member.epoch, member.assigned = member.epoch, self.assignment_epoch, member.target
+        member.session_deadline_ms = now_ms + config.session_ms
+        if member.facts() != before:
+            self._changed.add(member.id)
+        self.initialize(self._missing(asked))
+        is_full = request.epoch == 0 or request.names is not None
+        told = member.assigned if is_full or member.assigned != assigned else None
+        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, told)
+
+    def leave(self, member_id: str, now_ms: int) -> HeartbeatResult:
+        if member_id not in self.members:
+            return self._unknown(member_id)
+        self._remove(member_id, now_ms)
+        return HeartbeatResult(codes.NONE, None, member_id, LEAVE)
+
+    def initialize(self, partitions: Iterable[tuple[str, Collection[int]]]) -> None:
+        """There is a state of these partitions from now on: (topic id, numbers)."""
+        for topic_id, numbers in partitions:
+            known = self.initialized.get(topic_id, frozenset())
+            self.initialized[topic_id] = known.union(numbers)
+            self._pending = self._group_changed = True
+
+    def uninitialize(self, topic_ids: Iterable[str]) -> None:
+        """There is none any more."""
+        for topic_id in topic_ids:
+            if self.initialized.pop(topic_id, None) is not None:
+                self._pending = self._group_changed = True
+
+    def _refuses(self, request: ShareHeartbeat, config: ShareGroupConfig) -> HeartbeatResult | None:
+        member = self.members.get(request.member_id)
+        if member is None:
+            if len(self.members) >= config.max_size:
+                return HeartbeatResult(
+                    codes.GROUP_MAX_SIZE_REACHED, f"The share group has {config.max_size} members, as many as it may."
+                )
+            return None if request.epoch == 0 else self._unknown(request.member_id)
+        if request.epoch in (0, member.epoch, member.previous_epoch):
+            return None  # of before: the answer with the present one may have been lost
+        kind = "greater" if request.epoch > member.epoch else "smaller"
+        return HeartbeatResult(
+            codes.FENCED_MEMBER_EPOCH,
+            f"Member epoch {request.epoch} is {kind} than the coordinator's, {member.epoch}: "
+            "the member is to give up its partitions and join again.",
+        )
+
+    def _unknown(self, member_id: str) -> HeartbeatResult:
+        return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        return min((member.session_deadline_ms for member in self.members.values()), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Fences members whose sessions are over."""
+        for member in [each for each in self.members.values() if each.session_deadline_ms <= now_ms]:
+            self._remove(member.id, now_ms)
+
+    # --- what a request costs ----------------------------------------------------------------------------------------
+
+    def is_costly(self, request: ShareHeartbeat, topics: ShareTopics) -> bool:
+        """Whether the request may make the targets of all members anew, and members and partitions are many."""
+        member = self.members.get(request.member_id)
+        same = member is not None and request.names in (None, member.names) and not self._may_aim(topics)
+        return not same and len(self.members) + sum(map(len, self.initialized.values())) > COSTLY
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
+
+    def take_changes(self) -> tuple[list[Any], dict[str, ShareMember | None]] | None:
+        """(the group's row, the members that changed; None for one that is gone) since the last call; None: nothing."""
+        if not self._changed and not self._group_changed:
+            return None
+        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
+        self._changed = set()
+        self._group_changed = False
+        places = [[topic_id, sorted(numbers)] for topic_id, numbers in sorted(self.initialized.items()) if numbers]
+        return [self.epoch, self.assignment_epoch, self.fingerprint, places], changes
+
+    def restore(self, member: ShareMember, config: ShareGroupConfig, now_ms: int) -> None:
+        """A member of before this process: its session begins anew."""
+        member.session_deadline_ms = now_ms + config.session_ms
+        self.members[member.id] = member
+
+    # --- epochs and targets ------------------------------------------------------------------------------------------
+
+    def _remove(self, member_id: str, now_ms: int) -> None:
+        """The others get what it had at their next heartbeats."""
+        del self.members[member_id]
+        self._changed.add(member_id)
+        self._pending = True
+        self._raise_epoch()
+        self.changed_ms = now_ms
+
+    def _raise_epoch(self) -> None:
+        self.epoch += 1
+        self._group_changed = True
+
+    def _aim(self, topics: ShareTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
+        """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
+        topics that members ask for; none, if nothing can have changed."""
+        if not changed and not self._may_aim(topics):
+            return {}
+        asked = self._asked(topics)
+        fingerprint = _fingerprint(asked.values())
+        self._seen = topics.version
+        changed = changed or not self.epoch or (self._pending and self._is_unassigned(asked))
+        changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
+        self.fingerprint = fingerprint
+        self._pending = False
+        if changed:
+            self._raise_epoch()
+        if self.epoch != self.assignment_epoch:
+            self._assign(asked)
+        return asked
+
+    def _may_aim(self, topics: ShareTopics) -> bool:
+        """Whether targets may have to be made anew though no member asks for something else."""
+        return self._pending or topics.version != self._seen or self.epoch != self.assignment_epoch
+
+    def _assign(self, asked: dict[str, tuple[str, int]]) -> None:
+        numbers = {
+            topic_id: [number for number in self.initialized.get(topic_id, ()) if number < size]
+            for topic_id, size in asked.values()
+        }
+        members = [
+            ShareSubscriber(m.id, frozenset(asked[name][0] for name in m.names if name in asked), m.target)
+            for m in self.members.values()
+        ]
+        for member_id, target in simple(members, numbers).items():
+            if target != self.members[member_id].target:
+                self.members[member_id].target = target
+                self._changed.add(member_id)
+        self.assignment_epoch = self.epoch
+        self._group_changed = True
+
+    def _asked(self, topics: ShareTopics) -> dict[str, tuple[str, int]]:
+        """The id and size of each topic that a member asks for and that there is."""
+        found = ((name, topics.get(name)) for name in sorted({n for m in self.members.values() for n in m.names}))
+        return {name: topic for name, topic in found if topic is not None}
+
+    def _is_unassigned(self, asked: dict[str, tuple[str, int]]) -> bool:
+        """Whether what is assigned of a topic is not what is initialized of it."""
+        assigned: dict[str, set[int]] = {}
+        for member in self.members.values():
+            for topic_id, number in member.target:
+                assigned.setdefault(topic_id, set()).add(number)
+        return any(
+            assigned.get(topic_id, set()) != self.initialized.get(topic_id, frozenset())
+            for topic_id, _ in asked.values()
+        )
+
+    def _missing(self, asked: dict[str, tuple[str, int]]) -> list[tuple[str, Collection[int]]]:
+        """The partitions that members ask for and that are not initialized."""
+        missing: list[tuple[str, Collection[int]]] = []
+        for topic_id, size in asked.values():
+            known = self.initialized.get(topic_id, frozenset())
+            if len(known) < size:
+                missing.append((topic_id, set(range(size)) - known))
+        return missing
+
+
+def _update(member: ShareMember, request: ShareHeartbeat) -> bool:
+    """Notes what the request says of the member; whether it asks for other topics than before."""
+    if request.rack_id is not None:
+        member.rack_id = request.rack_id
+    member.client_id, member.client_host = request.client_id, request.client_host
+    before = member.names
+    member.names = before if request.names is None else request.names
+    return member.names != before
+
+
+def _fingerprint(topics: Iterable[tuple[str, int]]) -> str:
+    return blake2b(repr(sorted(topics)).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,214 @@
+"""What other shards and handlers ask of share groups: heartbeats, descriptions, and where their partitions begin (KIP-932).
+
+Operations take and return what msgpack carries. Which records are in flight is kept where the partitions are led; `ShareState`
+reaches it.
+Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.share.assignor import SIMPLE
+from broker.kafka.groups.share.group import ShareGroup
+from broker.kafka.groups.share.member import ShareHeartbeat
+from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.wire import codes
+from shards.config.image import ClusterImage, Topic
+from shards.loop.deferred import MaybeDeferred, then
+from shards.loop.turns import Turns
+
+_TOLD_NOTHING = "There is no offset information to delete."
+
+
+class ShareState(Protocol):
+    """The states of share partitions, wherever these are led; a place is (topic id, partition)."""
+
+    def offsets(self, group: str, places: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+        """(code, start offset or -1, leader epoch, lag or -1) of each place."""
+
+    def alter(self, group: str, offsets: Sequence[tuple[Any, int]]) -> MaybeDeferred[list[int]]:
+        """Each place begins at its offset; a code for each."""
+
+    def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
+        """Nothing is left of these topics, or of the group: a code."""
+
+
+class ShareCoordinator:
+    """`is_taken(group)`: whether that id is of a group of another protocol. `served()` is called after each heartbeat."""
+
+    def __init__(
+        self,
+        groups: ShareGroups,
+        image: ClusterImage,
+        turns: Turns,
+        *,
+        is_taken: Callable[[str], bool],
+        served: Callable[[], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._groups = groups
+        self._image = image
+        self._turns = turns
+        self._is_taken = is_taken
+        self._served = served
+        self._now_ms = now_ms
+        self.state: ShareState | None = None
+        """Set by who knows where partitions are led."""
+        self.operations: dict[str, Callable[..., Any]] = {
+            "share_heartbeat": self.heartbeat,
+            "share_describe": self.describe,
+            "share_offsets": self.offsets,
+            "share_alter_offsets": self.alter_offsets,
+            "share_delete_offsets": self.delete_offsets,
+        }
+
+    # --- members -------------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+        """`fields` of a ShareHeartbeat -> [fields of a HeartbeatResult, partitions as [[topic id, number], ...]].
+
+        At once; one that makes the targets of a large group anew in its turn: a thousand members with ten thousand partitions
+        take 20 ms, and as many connections may ask for it in one pass."""
+        request = ShareHeartbeat(*fields)
+        request = request._replace(names=None if request.names is None else tuple(request.names))
+        if request.epoch != LEAVE and self._groups.is_costly(group, request):
+            return self._turns.spawn(self._in_turn(group, request))
+        return self._answer(group, request)
+
+    async def _in_turn(self, group: str, request: ShareHeartbeat) -> list[Any]:
+        async with self._turns.turn():
+            return self._answer(group, request)
+
+    def _answer(self, group: str, request: ShareHeartbeat) -> list[Any]:
+        if self._is_taken(group):
+            result = HeartbeatResult(codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a share group.")
+        elif request.epoch == LEAVE:
+            result = self._groups.leave(group, request.member_id, self._now_ms())
+        else:
+            result = self._groups.heartbeat(group, request, self._now_ms())
+            self._served()
+        return result.fields()
+
+    def describe(self, group_id: str) -> list[Any]:
+        """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of another
+        protocol. A member as [id, rack, epoch, client id, host, names, partitions], partitions by topic id."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return ["other"] if self._is_taken(group_id) else []
+        members = [
+            [m.id, m.rack_id, m.epoch, m.client_id, m.client_host, list(m.names), sorted(m.assigned)]
+            for m in group.members.values()
+        ]
+        return [group.state, group.epoch, group.assignment_epoch, SIMPLE, members]
+
+    # --- offsets -------------------------------------------------------------------------------------------------------
+
+    def offsets(self, group_id: str, wanted: Sequence[Any] | None) -> MaybeDeferred[list[Any]]:
+        """`wanted`: [topic, [partition, ...]] each, None: all that the group has -> [NONE, [[topic, topic id or None,
+        [[partition, start offset, leader epoch, lag], ...]], ...]]; -1 where nothing is known."""
+        missing: list[list[Any]] = []
+        found: list[tuple[Topic, Sequence[int]]] = []
+        if wanted is None:
+            group = self._groups.get(group_id)
+            found += [] if group is None else self._known(group)
+        for name, numbers in wanted or ():
+            topic = self._image.topics.get(name)
+            if topic is not None:
+                found.append((topic, numbers))
+            else:
+                missing.append([name, None, [_offset(n, codes.UNKNOWN_TOPIC_OR_PARTITION) for n in numbers]])
+        places = [(topic.id, number) for topic, numbers in found for number in numbers]
+
+        def told(offsets: list[Any]) -> list[Any]:
+            each = iter(offsets)
+            answer = [
+                [topic.name, topic.id.hex, [_offset(n, *next(each)) for n in numbers]] for topic, numbers in found
+            ]
+            return [codes.NONE, answer + missing]
+
+        return then(self._state().offsets(group_id, places), told) if places else told([])
+
+    def alter_offsets(self, group_id: str, wanted: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+        """`wanted`: [topic, [[partition, start offset], ...]] each -> [code, [[topic, topic id or None, [[partition, code], ...]],
+        ...]]. The group begins, if there was none."""
+        group = self._groups.get(group_id)
+        if self._is_taken(group_id):
+            return [codes.GROUP_ID_NOT_FOUND, []]
+        if group is not None and group.members:
+            return [codes.NON_EMPTY_GROUP, []]
+        topics = {name: self._image.topics.get(name) for name, _ in wanted}
+        asked = [
+            ((topic.id, number), offset)
+            for name, parts in wanted
+            for number, offset in parts
+            if (topic := topics[name]) is not None and 0 <= number < len(topic.leaders)
+        ]
+        begun = self._groups.initialize(group_id, [(topic_id.hex, number) for (topic_id, number), _ in asked])
+        if begun.code:
+            return [begun.code, []]
+
+        def told(found: list[int]) -> list[Any]:
+            code_of = dict(zip([place for place, _ in asked], found, strict=True))
+            return [codes.NONE, [_altered(name, topics[name], parts, code_of) for name, parts in wanted]]
+
+        return then(self._state().alter(group_id, asked), told) if asked else told([])
+
+    def delete_offsets(self, group_id: str, names: Sequence[str]) -> MaybeDeferred[list[Any]]:
+        """-> [code, [[topic, topic id or None, code, message or None], ...]]."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return [codes.GROUP_ID_NOT_FOUND, []]
+        if group.members:
+            return [codes.NON_EMPTY_GROUP, []]
+        found = {name: self._image.topics.get(name) for name in names}
+        known = {name: topic.id for name, topic in found.items() if topic and topic.id.hex in group.initialized}
+        unknown = [
+            [name, None, codes.UNKNOWN_TOPIC_OR_PARTITION, None if found[name] is None else _TOLD_NOTHING]
+            for name in found
+            if name not in known
+        ]
+
+        def deleted(code: int) -> list[Any]:
+            code = code or self._groups.uninitialize(group, [topic_id.hex for topic_id in known.values()]).code
+            return [codes.NONE, unknown + [[name, topic_id.hex, code, None] for name, topic_id in known.items()]]
+
+        return then(self._state().delete(group_id, list(known.values())), deleted) if known else [codes.NONE, unknown]
+
+    def delete(self, group: ShareGroup, forget: Callable[[], int]) -> MaybeDeferred[int]:
+        """DeleteGroups: what its partitions keep is gone first, then `forget()` is asked."""
+        if group.members:
+            return codes.NON_EMPTY_GROUP
+
+        def gone(code: int) -> int:
+            return code or (codes.NON_EMPTY_GROUP if group.members else forget())
+
+        return then(self._state().delete(group.id, None), gone)
+
+    # --- small parts ---------------------------------------------------------------------------------------------------
+
+    def _state(self) -> ShareState:
+        assert self.state is not None
+        return self.state
+
+    def _known(self, group: ShareGroup) -> Iterable[tuple[Topic, list[int]]]:
+        """The topics of which the group has a state, with the numbers of their partitions."""
+        for topic_id, numbers in group.initialized.items():
+            topic = self._image.topics.by_id(UUID(hex=topic_id))
+            if topic is not None:
+                yield topic, sorted(numbers)
+
+
+def _offset(number: int, code: int, start_offset: int = -1, leader_epoch: int = 0, lag: int = -1) -> list[int]:
+    """An error in reading a state is the absence of it, as in Kafka."""
+    return [number, -1, 0, -1] if code else [number, start_offset, leader_epoch, lag]
+
+
+def _altered(name: str, topic: Topic | None, parts: Sequence[Any], code_of: dict[tuple[UUID, int], int]) -> list[Any]:
+    if topic is None:
+        return [name, None, [[number, codes.UNKNOWN_TOPIC_OR_PARTITION] for number, _ in parts]]
+    unknown = codes.UNKNOWN_TOPIC_OR_PARTITION
+    return [name, topic.id.hex, [[number, code_of.get((topic.id, number), unknown)] for number, _ in parts]]

@@ -1,0 +1,50 @@
+"""A member of a share group, the heartbeat it sends and the settings of its group (KIP-932)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from broker.kafka.groups.modern.member import NOTHING, Partitions
+
+
+@dataclass(slots=True)
+class ShareMember:
+    """`assigned` is what it was told, as of `epoch`; `target` what it is told by its next heartbeat."""
+
+    id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    names: tuple[str, ...] = ()
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: Partitions = NOTHING
+    target: Partitions = NOTHING
+    session_deadline_ms: int = 0
+
+    def facts(self) -> tuple[Any, ...]:
+        """All that is kept of it: everything but its deadline."""
+        return (
+            self.id, self.rack_id, self.client_id, self.client_host, self.names, self.epoch, self.previous_epoch,
+            self.assigned, self.target,
+        )  # fmt: skip
+
+
+class ShareHeartbeat(NamedTuple):
+    """ShareGroupHeartbeatRequest. None: as it was."""
+
+    member_id: str
+    epoch: int
+    rack_id: str | None
+    names: tuple[str, ...] | None
+    client_id: str
+    client_host: str
+
+
+class ShareGroupConfig(NamedTuple):
+    """What is in force for a group: its own configs, else settings such as group.share.heartbeat.interval.ms."""
+
+    heartbeat_ms: int
+    session_ms: int
+    max_size: int

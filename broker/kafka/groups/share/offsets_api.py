@@ -1,0 +1,178 @@
+"""DescribeShareGroupOffsets (90) 0-1, AlterShareGroupOffsets (91) 0, DeleteShareGroupOffsets (92) 0 (KIP-932, KIP-1226: lag).
+
+Where the partitions of a share group begin for it: what is told, set and forgotten by administrators. Alter and delete are of
+groups without members. A lag is told once the first offset is known; Kafka knows it from the first delivery on. While the
+feature `share.version` is 0 all are UNSUPPORTED_VERSION.
+
+Source: KafkaApis, GroupCoordinatorService of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.share.api import is_on
+from broker.kafka.remote import ask_each, or_lost
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+)
+from shards.config.image import ClusterImage
+from shards.loop.deferred import MaybeDeferred, then
+from shards.loop.turns import Turns
+
+DESCRIBE, ALTER, DELETE = 90, 91, 92
+LAG_SINCE = 1
+WAIT_S = 10.0
+"""The coordinator may have to ask other brokers."""
+MESSAGES = {
+    codes.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    codes.NON_EMPTY_GROUP: "The group is not empty.",
+    codes.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+}
+
+
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+    handler = _ShareGroupOffsets(cluster, groups, image, turns)
+    return [
+        Route.of(DESCRIBE, handler.describe),
+        Route.of(ALTER, handler.alter),
+        Route.of(DELETE, handler.delete),
+    ]
+
+
+class _ShareGroupOffsets:
+    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._image = image
+        self._turns = turns
+
+    def _refusal(self, group: str) -> int:
+        """Why no coordinator is asked."""
+        if not is_on(self._image):
+            return codes.UNSUPPORTED_VERSION
+        if not group:
+            return codes.INVALID_GROUP_ID
+        return codes.NONE if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
+
+    def _ask(self, group: str, operation: str, asked: Any) -> MaybeDeferred[Any]:
+        """[NOT_COORDINATOR, []] if the group's home went away."""
+        answer = self._groups.ask(group, operation, asked, timeout_s=WAIT_S)
+        return or_lost(answer, lambda: [codes.NOT_COORDINATOR, []])
+
+    # --- describe ------------------------------------------------------------------------------------------------------
+
+    def describe(self, request: DescribeShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+        def ask(group: Any) -> MaybeDeferred[Any]:
+            refused = self._refusal(group.group_id)
+            if refused:  # Kafka does not expect a group without a name here
+                return [codes.UNKNOWN_SERVER_ERROR if refused == codes.INVALID_GROUP_ID else refused, []]
+            asked = None if group.topics is None else [[t.topic_name, list(t.partitions)] for t in group.topics]
+            return self._ask(group.group_id, "share_offsets", asked)
+
+        def response(answers: list[Any]) -> Message:
+            groups = tuple(
+                _described(call, group.group_id, answer) for group, answer in zip(request.groups, answers, strict=True)
+            )
+            return call.types.DescribeShareGroupOffsetsResponse(groups=groups)
+
+        return then(ask_each(self._turns, request.groups, ask), response)
+
+    # --- alter ---------------------------------------------------------------------------------------------------------
+
+    def alter(self, request: AlterShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+
+        def response(answer: list[Any]) -> Message:
+            code, topics = answer
+            return types.AlterShareGroupOffsetsResponse(
+                error_code=code,
+                error_message=MESSAGES.get(code),
+                responses=tuple(
+                    types.AlterShareGroupOffsetsResponseTopic(
+                        topic_name=name,
+                        topic_id=_uuid(topic_id),
+                        partitions=tuple(
+                            types.AlterShareGroupOffsetsResponsePartition(
+                                partition_index=number, error_code=each, error_message=MESSAGES.get(each)
+                            )
+                            for number, each in parts
+                        ),
+                    )
+                    for name, topic_id, parts in topics
+                ),
+            )
+
+        refused = self._refusal(request.group_id)
+        if refused:
+            return response([refused, []])
+        asked = [[t.topic_name, [[p.partition_index, p.start_offset] for p in t.partitions]] for t in request.topics]
+        return then(self._ask(request.group_id, "share_alter_offsets", asked), response)
+
+    # --- delete --------------------------------------------------------------------------------------------------------
+
+    def delete(self, request: DeleteShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+
+        def response(answer: list[Any]) -> Message:
+            code, topics = answer
+            return types.DeleteShareGroupOffsetsResponse(
+                error_code=code,
+                error_message=MESSAGES.get(code),
+                responses=tuple(
+                    types.DeleteShareGroupOffsetsResponseTopic(
+                        topic_name=name,
+                        topic_id=_uuid(topic_id),
+                        error_code=each,
+                        error_message=message or MESSAGES.get(each),
+                    )
+                    for name, topic_id, each, message in topics
+                ),
+            )
+
+        refused = self._refusal(request.group_id)
+        if refused:
+            return response([refused, []])
+        names = [topic.topic_name for topic in request.topics]
+        return then(self._ask(request.group_id, "share_delete_offsets", names), response)
+
+
+def _described(call: Call, group: str, answer: list[Any]) -> Message:
+    """`answer`: [code, [[topic, topic id or None, [[partition, start offset, leader epoch, lag], ...]], ...]]."""
+    types = call.types
+    code, topics = answer
+
+    def partition(number: int, start_offset: int, leader_epoch: int, lag: int) -> Message:
+        more = {"lag": lag} if call.api_version >= LAG_SINCE else {}
+        return types.DescribeShareGroupOffsetsResponsePartition(
+            partition_index=number,
+            start_offset=start_offset,
+            leader_epoch=leader_epoch,
+            error_code=codes.NONE,
+            error_message=None,
+            **more,
+        )
+
+    return types.DescribeShareGroupOffsetsResponseGroup(
+        group_id=group,
+        topics=tuple(
+            types.DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name, topic_id=_uuid(topic_id), partitions=tuple(partition(*each) for each in parts)
+            )
+            for name, topic_id, parts in topics
+        ),
+        error_code=code,
+        error_message=MESSAGES.get(code),
+    )
+
+
+def _uuid(topic_id: str | None) -> UUID | None:
+    return None if topic_id is None else UUID(hex=topic_id)

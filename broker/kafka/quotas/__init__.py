@@ -1,0 +1,1 @@
+"""Client quotas: their APIs, and the quota of controller mutations (KIP-599)."""

@@ -1,0 +1,153 @@
+"""DescribeClientQuotas 0-1 and AlterClientQuotas 0-1 (KIP-546, KIP-612): quotas of users, client-ids and IPs.
+
+A filter names entity types: an exact name, the default, or any name; `strict` asks for entities of these types only.
+Entries of one request are answered one by one; its valid entries become one version of the configuration. Entity
+types and messages are Kafka 4.1's (ClientQuotaControlManager, ClientQuotasImage).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.kafka.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
+from shards.config.image import ClusterImage
+from shards.limits.quota_entities import TYPES, Entity, entity_of, quota_of
+from shards.loop.deferred import Spawn
+from shards.settings.errors import ConfigInvalid
+
+EXACT, DEFAULT, ANY = range(3)
+
+
+class Filter(NamedTuple):
+    """Which entities: per type a name, None for the default, or ANY."""
+
+    types: dict[str, str | int | None]
+    strict: bool
+
+    def matches(self, entity: Entity) -> bool:
+        names = dict(entity)
+        if not self.types:
+            return not self.strict
+        if self.strict and names.keys() != self.types.keys():
+            return False
+        return all(kind in names and wanted in (ANY, names[kind]) for kind, wanted in self.types.items())
+
+
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+    handler = _Quotas(image, mesh)
+    return [Route(48, 0, 1, handler.describe), Route(49, 0, 1, spawned(spawn, handler.alter))]
+
+
+class _Quotas:
+    def __init__(self, image: ClusterImage, mesh: CoordinatorCalls) -> None:
+        self._image = image
+        self._mesh = mesh
+
+    def describe(self, request: DescribeClientQuotasRequest, call: Call) -> Message:
+        types = call.types
+        try:
+            wanted = _filter(request)
+        except RequestRefused as refused:
+            return types.DescribeClientQuotasResponse(
+                error_code=refused.code, error_message=refused.message, entries=None
+            )
+        entries = tuple(
+            types.EntryData(
+                entity=tuple(types.EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+                values=tuple(types.ValueData(key=key, value=value) for key, value in quotas.items()),
+            )
+            for entity, quotas in self._image.quotas.items()
+            if wanted.matches(entity)
+        )
+        # An empty list, never null: Java's admin client fails on null.
+        return types.DescribeClientQuotasResponse(error_code=codes.NONE, error_message="", entries=entries)
+
+    async def alter(self, request: AlterClientQuotasRequest, call: Call) -> Message:
+        asked = [tuple(sorted((e.entity_type, e.entity_name) for e in entry.entity)) for entry in request.entries]
+        times = Counter(asked)
+        faults: list[RequestRefused | None] = []
+        changes = []
+        for entry, key in zip(request.entries, asked, strict=True):
+            try:
+                if times[key] > 1:
+                    names = ", ".join(f"{kind}={name}" for kind, name in key)
+                    message = f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
+                    raise RequestRefused(codes.INVALID_REQUEST, message)
+                changes.append(_change(entry))
+                faults.append(None)
+            except ConfigInvalid as fault:
+                faults.append(RequestRefused(codes.INVALID_REQUEST, str(fault)))
+            except RequestRefused as refused:
+                faults.append(refused)
+        if changes:
+            try:
+                await ask_coordinator(self._mesh, "alter_quotas", changed_by(call), changes, request.validate_only)
+            except ChangeFailed as failed:
+                code = codes.INVALID_REQUEST if failed.code == codes.INVALID_CONFIG else failed.code
+                faults = [fault or RequestRefused(code, failed.message) for fault in faults]
+        return call.types.AlterClientQuotasResponse(entries=_results(call, request.entries, faults))
+
+
+def _filter(request: DescribeClientQuotasRequest) -> Filter:
+    """Raises RequestRefused with Kafka's message."""
+    types: dict[str, str | int | None] = {}
+    for component in request.components:
+        kind, match, how = component.entity_type, component.match, component.match_type
+        if not kind:
+            raise RequestRefused(codes.INVALID_REQUEST, "Invalid empty entity type.")
+        if kind in types:
+            message = f"Entity type {kind} cannot appear more than once in the filter."
+            raise RequestRefused(codes.INVALID_REQUEST, message)
+        if kind not in TYPES:
+            raise RequestRefused(codes.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+        if how not in (EXACT, DEFAULT, ANY):
+            raise RequestRefused(codes.INVALID_REQUEST, f"Unknown match type {how}")
+        if how == EXACT and match is None:
+            message = "Request specified MATCH_TYPE_EXACT, but set match string to null."
+            raise RequestRefused(codes.INVALID_REQUEST, message)
+        if how != EXACT and match is not None:
+            name = "MATCH_TYPE_DEFAULT" if how == DEFAULT else "MATCH_TYPE_SPECIFIED"
+            raise RequestRefused(codes.INVALID_REQUEST, f"Request specified {name}, but also specified a match string.")
+        types[kind] = (match, None, ANY)[how]
+    if "ip" in types and len(types) > 1:
+        raise RequestRefused(
+            codes.INVALID_REQUEST,
+            "Invalid entity filter component combination. IP filter component should not be used with user or "
+            "clientId filter component.",
+        )
+    return Filter(types, request.strict)
+
+
+def _change(entry: EntryData) -> list[object]:
+    """The change that the coordinator is asked for. Raises ConfigInvalid or RequestRefused."""
+    names = [part.entity_type for part in entry.entity]
+    if len(set(names)) < len(names):
+        raise RequestRefused(codes.INVALID_REQUEST, "Invalid quota entity: a type appears more than once")
+    wanted = {part.entity_type: part.entity_name for part in entry.entity}
+    entity = entity_of(wanted)
+    quotas: dict[str, float | None] = {}
+    for op in entry.ops:
+        if not op.remove:
+            quota_of(entity, op.key, op.value)
+        quotas[op.key] = None if op.remove else op.value
+    return [dict(entity), quotas]
+
+
+def _results(call: Call, entries: Sequence[EntryData], faults: Sequence[RequestRefused | None]) -> tuple[Message, ...]:
+    types = call.types
+    return tuple(
+        types.EntryData(
+            error_code=fault.code if fault else codes.NONE,
+            error_message=fault.message if fault else None,
+            entity=tuple(
+                types.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
+            ),
+        )
+        for entry, fault in zip(entries, faults, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Records of partitions: Produce, Fetch and fetch sessions, ListOffsets, DeleteRecords, log directories."""

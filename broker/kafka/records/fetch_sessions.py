@@ -1,0 +1,239 @@
+"""Fetch sessions (KIP-227): what a client fetches, remembered, so that it names only what changes and hears only of that.
+
+A cache belongs to a shard, as a connection does: Kafka cuts its cache into shards, too, by ranges of session ids. A client
+that connects again may meet another shard; that one answers FETCH_SESSION_ID_NOT_FOUND, and the client begins a new session,
+as it does when its session was evicted. Pure: time is an argument.
+
+F1  There are at most `slots` sessions, and `partitions` is the sum of their sizes.
+F2  An incremental answer has a partition if it has records or an error, or if its high watermark or log start differs from
+    what the client was told last. After an error the partition is told again, with or without a change.
+F3  Partitions with records go to the end of their session's order, so that the next fetch fills the others first.
+
+Sources: FetchSession.scala (FetchManager, FetchSessionCacheShard, CachedPartition), FetchMetadata.nextEpoch.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from broker.storage.fetch_in_progress import PartitionFetch
+from broker.storage.partitions import Answer
+from broker.wire import codes
+
+NO_SESSION = 0
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+EVICTION_MS = 120_000
+"""A session that was not used for longer may be evicted by any other; one that is younger, by none of a consumer."""
+_IDS = (1 << 31) - 1
+_UNTOLD = -1
+
+PartitionKey: TypeAlias = tuple[str | UUID | None, int]
+"""Topic name, or id in a session of ids, and partition."""
+
+
+def next_epoch(epoch: int) -> int:
+    """Of the request that follows one of this epoch."""
+    return FINAL_EPOCH if epoch < 0 else 1 if epoch == _IDS else epoch + 1
+
+
+class CachedPartition:
+    """`asked`: what is fetched of it; `high_watermark` and `start_offset`: what the client was told last."""
+
+    __slots__ = ("asked", "high_watermark", "key", "start_offset")
+
+    def __init__(self, key: PartitionKey, asked: PartitionFetch) -> None:
+        self.key = key
+        self.asked = asked
+        self.high_watermark = _UNTOLD
+        self.start_offset = _UNTOLD
+
+    def tell(self, answer: Answer) -> bool:
+        """Whether the client has to hear this (F2); it counts as told then."""
+        code, high_watermark, start_offset = answer[:3]
+        changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
+        self.high_watermark = _UNTOLD if code else high_watermark
+        self.start_offset = start_offset
+        return changed
+
+
+Partitions: TypeAlias = dict[PartitionKey, CachedPartition]
+"""Of a session, in the order in which they are read."""
+
+
+class FetchSession:
+    """`epoch`: that of the request that comes next. `by_id`: whether its topics are named by id."""
+
+    __slots__ = (
+        "_committed",
+        "_version",
+        "by_id",
+        "created_ms",
+        "epoch",
+        "id",
+        "partitions",
+        "privileged",
+        "size",
+        "used_ms",
+    )
+
+    def __init__(self, session_id: int, partitions: Partitions, *, by_id: bool, privileged: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.by_id = by_id
+        self.privileged = privileged
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.partitions = partitions
+        self.size = len(partitions)
+        """As the cache counts it."""
+        self.created_ms = self.used_ms = now_ms
+        self._version = -1
+        self._committed: bool | None = None
+
+    def update(self, asked: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]) -> None:
+        """What a request adds, changes and takes away."""
+        partitions = self.partitions
+        for key, each in asked:
+            known = partitions.get(key)
+            if known is None:
+                partitions[key] = CachedPartition(key, each)
+            else:
+                known.asked = each
+        for key in forgotten:
+            partitions.pop(key, None)
+
+    def isolate(self, committed: bool) -> None:
+        """All partitions are read at the isolation level of the request, which a session does not remember."""
+        if committed is not self._committed:
+            self._committed = committed
+            for partition in self.partitions.values():
+                partition.asked = partition.asked._replace(committed=committed)
+
+    def resolve(self, version: int, name_of: Callable[[UUID | None], str]) -> None:
+        """The names of topics that are fetched by id, as they are under this version of the configuration."""
+        if version == self._version:
+            return
+        self._version = version
+        for (topic_id, _), partition in self.partitions.items():
+            assert not isinstance(topic_id, str)
+            name = name_of(topic_id)
+            if name != partition.asked.topic:
+                partition.asked = partition.asked._replace(topic=name)
+
+    def tell(
+        self, partitions: Sequence[CachedPartition], answers: Sequence[Answer]
+    ) -> list[tuple[PartitionKey, Answer]]:
+        """The part of these answers that the client hears (F2, F3)."""
+        told = []
+        for partition, answer in zip(partitions, answers, strict=True):
+            if not partition.tell(answer):
+                continue
+            told.append((partition.key, answer))
+            if answer[3] and self.partitions.pop(partition.key, None) is not None:
+                self.partitions[partition.key] = partition
+        return told
+
+    def untell(self, told: Iterable[tuple[PartitionKey, Answer]]) -> None:
+        """An answer was withheld (a quota): the client knows none of it, and hears of these partitions next time."""
+        for key, _ in told:
+            partition = self.partitions.get(key)
+            if partition is not None:
+                partition.high_watermark = partition.start_offset = _UNTOLD
+
+
+class FetchSessionCache:
+    """The sessions of one shard of `shards`; `slots` are those of the whole broker."""
+
+    def __init__(self, shard: int, shards: int) -> None:
+        self._ids = _IDS // shards - 1
+        self._first_id = 1 + shard * (_IDS // shards)
+        self._shard = shard
+        self._shards = shards
+        self._sessions: dict[int, FetchSession] = {}
+        """By id, those used longest ago first."""
+        self.partitions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def check(self) -> None:
+        """Raises AssertionError if an invariant is broken; for tests."""
+        sessions = [*self._sessions.values()]
+        assert self.partitions == sum(session.size for session in sessions)
+        assert [session.used_ms for session in sessions] == sorted(session.used_ms for session in sessions)
+
+    def find(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession | int:
+        """The session of an incremental request, or the error code that answers it."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return codes.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return codes.INVALID_FETCH_SESSION_EPOCH
+        if session.by_id != by_id:
+            return codes.FETCH_SESSION_TOPIC_ID_ERROR
+        return session
+
+    def create(
+        self, size: int, make: Callable[[], Partitions], *, slots: int, by_id: bool, privileged: bool, now_ms: int
+    ) -> FetchSession | None:
+        """A session of the `size` partitions that `make` makes; None if there is no room, and none that it may evict.
+
+        `privileged`: a follower's.
+        """
+        mine = slots // self._shards + (self._shard < slots % self._shards)
+        if len(self._sessions) >= mine and not self._evict(size, privileged, now_ms):
+            return None
+        session = FetchSession(self._new_id(), make(), by_id=by_id, privileged=privileged, now_ms=now_ms)
+        self._sessions[session.id] = session
+        self.partitions += session.size
+        return session
+
+    def touch(self, session: FetchSession, *, now_ms: int) -> None:
+        """A request has just used it, and may have changed its size."""
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        session.used_ms = now_ms
+        self.partitions += len(session.partitions) - session.size
+        session.size = len(session.partitions)
+
+    def remove(self, session_id: int) -> None:
+        """Fine if there is none."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partitions -= session.size
+
+    def clear(self) -> None:
+        self._sessions.clear()
+        self.partitions = 0
+
+    def _new_id(self) -> int:
+        """One that no other shard of the broker gives out."""
+        while (session_id := self._first_id + secrets.randbelow(self._ids)) in self._sessions:
+            pass
+        return session_id
+
+    def _evict(self, size: int, privileged: bool, now_ms: int) -> bool:
+        """Evicts the session used longest ago if it is stale; else the least valuable of those that a new one of this size
+        may evict, unless it is worth more. A follower's is worth more than a consumer's, then more partitions are."""
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms <= EVICTION_MS:
+            evictable = [each for each in self._sessions.values() if _is_evictable(each, privileged)]
+            if not evictable:
+                return False
+            oldest = min(evictable, key=_worth)
+            if (privileged, size, 0) < _worth(oldest):
+                return False
+        self.remove(oldest.id)
+        return True
+
+
+def _is_evictable(session: FetchSession, by_privileged: bool) -> bool:
+    """Whether a new session may evict it, if it is worth more: one that lived for a while at its last use, or one of a
+    consumer by a follower's."""
+    return session.used_ms - session.created_ms > EVICTION_MS or (by_privileged and not session.privileged)
+
+
+def _worth(session: FetchSession) -> Any:
+    return session.privileged, session.size, session.id

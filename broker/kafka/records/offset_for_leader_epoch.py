@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch (23), versions 2-4: KIP-320. Leaders never change: the one epoch lasts."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from broker.serve.call import Call, Route
+from broker.storage.partitions import Answer, Partitions
+from broker.wire.codec import Message
+from broker.wire.requests import OffsetForLeaderEpochRequest
+from shards.loop.deferred import MaybeDeferred, then
+
+OFFSET_FOR_LEADER_EPOCH = 23
+
+
+def routes(partitions: Partitions) -> list[Route]:
+    def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> MaybeDeferred[Message]:
+        items = [
+            (topic.topic, each.partition, each.current_leader_epoch, each.leader_epoch)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        answers = partitions.ask("end_of_epoch", items)
+        return then(answers, partial(_respond, request, call))
+
+    return [Route.of(OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch)]
+
+
+def _respond(request: OffsetForLeaderEpochRequest, call: Call, answers: Sequence[Answer]) -> Message:
+    types = call.types
+    answered = iter(answers)
+
+    def partition(index: int) -> Message:
+        code, epoch, end_offset = next(answered)
+        return types.EpochEndOffset(partition=index, error_code=code, leader_epoch=epoch, end_offset=end_offset)
+
+    return types.OffsetForLeaderEpochResponse(
+        topics=[
+            types.OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[partition(each.partition) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,93 @@
+"""How handlers ask other shards and the coordinator, and the errors that become codes of a response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from broker.serve.call import Call, Handler
+from broker.wire import codes
+from broker.wire.codec import Message
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.loop.deferred import Deferred, MaybeDeferred, Spawn, gather
+from shards.loop.turns import Turns
+from shards.mesh.mesh import COORDINATOR
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+COORDINATOR_TIMEOUT_S = 15.0
+MOST_AT_ONCE = 100
+LOST = (PeerLost, DeadlineExceeded)
+
+
+class CoordinatorCalls(Protocol):
+    """The part of a Mesh that handlers need to change the cluster."""
+
+    async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
+
+
+def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Message]]) -> Handler:
+    """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
+    return lambda request, call: spawn(function(request, call))
+
+
+def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:
+    """`lost()` instead of the answer if the shard that was asked went away, or did not answer in time."""
+    return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer
+
+
+def ask_each(turns: Turns, keys: Sequence[K], ask: Callable[[K], MaybeDeferred[T]]) -> MaybeDeferred[list[T]]:
+    """The answers to all keys in their order; of many keys, only a part is asked for at a time."""
+    if len(keys) <= MOST_AT_ONCE:
+        return gather([ask(key) for key in keys])
+    return turns.spawn(_ask_in_turns(turns, keys, ask))
+
+
+async def _ask_in_turns(turns: Turns, keys: Sequence[K], ask: Callable[[K], MaybeDeferred[T]]) -> list[T]:
+    answers: list[T] = []
+    for first in range(0, len(keys), MOST_AT_ONCE):
+        async with turns.turn():
+            some = gather([ask(key) for key in keys[first : first + MOST_AT_ONCE]])
+        answers += await some if isinstance(some, Deferred) else some
+    return answers
+
+
+class ApiError(Exception):
+    """An error that a response carries: a Kafka code and one sentence (Kafka: ApiException)."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class RequestRefused(ApiError):
+    """One part of a request is refused by the handler; its other parts are served."""
+
+
+class ChangeFailed(ApiError):
+    """The coordinator refused a change, or did not answer; in the latter case the change may have been made."""
+
+
+def changed_by(call: Call) -> str:
+    """The author of a change as its history names it: user and address."""
+    return f"User:{call.user} at {call.ip}"
+
+
+async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: Any) -> Any:
+    """Calls the coordinator. Raises ChangeFailed: NOT_CONTROLLER (clients try again) while it restarts."""
+    try:
+        return await mesh.request(COORDINATOR, method, *args, timeout_s=COORDINATOR_TIMEOUT_S)
+    except PeerLost:
+        raise ChangeFailed(codes.NOT_CONTROLLER, "The coordinator is restarting; try again.") from None
+    except DeadlineExceeded:
+        raise ChangeFailed(codes.REQUEST_TIMED_OUT, "The coordinator did not answer in time.") from None
+    except RemoteError as fault:
+        known = {"ConfigInvalid": codes.INVALID_CONFIG, "CannotStore": codes.KAFKA_STORAGE_ERROR}
+        raise ChangeFailed(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
+
+
+def code_named(name: str) -> int:
+    """The code of a Kafka error name, 0 for ""."""
+    return int(getattr(codes, name)) if name else codes.NONE

@@ -1,0 +1,141 @@
+"""Where share partitions are at home, and how other shards reach them.
+
+The share partition (group, topic, partition) is at home in the shard `home_of_key(group)` of the broker that leads the
+partition: all shares of a group are decided by one shard of each broker, beside the group itself where that broker coordinates
+it. What is asked of several partitions is asked once of each broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from broker.kafka.share.share_partition_manager import SharePartitionManager
+from broker.kafka.transactions.homes import ClusterHomes, Shard
+from broker.wire import codes
+from shards.config.image import ClusterImage
+from shards.config.internal_topics import home_of_key
+from shards.errors import DeadlineExceeded, PeerLost
+from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
+
+LOST = (PeerLost, DeadlineExceeded)
+
+
+class SharePlace(NamedTuple):
+    topic_id: UUID
+    partition: int
+
+
+class ShareOffset(NamedTuple):
+    """`code` is a Kafka error, 0 for none; `start_offset` is -1 while nothing was fetched yet, `lag` -1 if unknown."""
+
+    code: int
+    start_offset: int = -1
+    leader_epoch: int = 0
+    lag: int = -1
+
+
+class ShareHomes:
+    """Reaches the home of any share partition of the cluster, from any shard."""
+
+    def __init__(self, homes: ClusterHomes, brokers: Sequence[int], image: ClusterImage) -> None:
+        self._homes = homes
+        self._brokers = brokers
+        self._image = image
+
+    @property
+    def me(self) -> Shard:
+        return self._homes.me
+
+    def serve(self, manager: SharePartitionManager) -> None:
+        for name, operation in manager.operations.items():
+            self._homes.serve(f"share.{name}", operation)
+
+    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """What the home of the group's shares on this broker answers; it may be PeerLost or DeadlineExceeded."""
+        return self._ask(self.me.broker, group, operation, *args, timeout_s=timeout_s)
+
+    def _ask(self, broker: int, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        home = Shard(broker, home_of_key(group, self._homes.brokers, self._homes.shards))
+        return self._homes.call(home, f"share.{operation}", *args, timeout_s=timeout_s)
+
+    # What the coordinator of a group asks
+
+    def offsets(self, group: str, places: Sequence[SharePlace]) -> MaybeDeferred[list[ShareOffset]]:
+        """For DescribeShareGroupOffsets: one for each place, in order."""
+        rows = [_row(place) for place in places]
+        told = self._of_each(
+            group, "offsets", places, rows, (codes.UNKNOWN_TOPIC_OR_PARTITION,), (codes.NOT_COORDINATOR,)
+        )
+        return then(told, lambda answers: [ShareOffset(*answer) for answer in answers])
+
+    def places(self, group: str) -> MaybeDeferred[list[SharePlace]]:
+        """All of which the group has a state, on all brokers."""
+        asked = [_or(self._ask(broker, group, "places", group), partial(list[Any])) for broker in self._brokers]
+        return then(
+            gather(asked),
+            lambda told: [SharePlace(UUID(hex=topic), number) for rows in told for topic, number in rows],
+        )
+
+    def alter(self, group: str, offsets: Sequence[tuple[SharePlace, int]]) -> MaybeDeferred[list[int]]:
+        """For AlterShareGroupOffsets of an empty group: a code for each. What was in flight is forgotten."""
+        rows = [(*_row(place), offset) for place, offset in offsets]
+        places = [place for place, _ in offsets]
+        return self._of_each(group, "alter", places, rows, codes.UNKNOWN_TOPIC_OR_PARTITION, codes.NOT_COORDINATOR)
+
+    def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
+        """For DeleteShareGroupOffsets, and for DeleteGroups (None: all topics): a code for all."""
+        hexes = None if topic_ids is None else [each.hex for each in topic_ids]
+        asked = [
+            _or(self._ask(broker, group, "delete", group, hexes), lambda: codes.NOT_COORDINATOR)
+            for broker in self._brokers
+        ]
+        return then(gather(asked), max)
+
+    def _of_each(
+        self,
+        group: str,
+        operation: str,
+        places: Sequence[SharePlace],
+        rows: Sequence[Any],
+        unknown: Any,
+        lost: Any,
+    ) -> MaybeDeferred[list[Any]]:
+        """The answers of the homes in the order of `rows`: `unknown` where there is no such partition, `lost` where its home
+        does not answer."""
+        by_broker: dict[int, list[int]] = {}
+        for index, (topic_id, partition) in enumerate(places):
+            topic = self._image.topics.by_id(topic_id)
+            if topic is not None and 0 <= partition < len(topic.leaders):
+                by_broker.setdefault(topic.leaders[partition], []).append(index)
+        asked = [
+            _or(
+                self._ask(broker, group, operation, group, [rows[i] for i in indexes]),
+                partial(_all, lost, len(indexes)),
+            )
+            for broker, indexes in by_broker.items()
+        ]
+
+        def joined(told: list[list[Any]]) -> list[Any]:
+            answers = [unknown] * len(rows)
+            for indexes, some in zip(by_broker.values(), told, strict=True):
+                for index, answer in zip(indexes, some, strict=True):
+                    answers[index] = answer
+            return answers
+
+        return then(gather(asked), joined)
+
+
+def _row(place: SharePlace) -> tuple[str, int]:
+    topic_id, partition = place
+    return topic_id.hex, partition
+
+
+def _all(answer: Any, count: int) -> list[Any]:
+    return [answer] * count
+
+
+def _or(answer: MaybeDeferred[Any], lost: Any) -> MaybeDeferred[Any]:
+    return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer

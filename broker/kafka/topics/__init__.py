@@ -1,0 +1,1 @@
+"""Topics: Metadata, CreateTopics, CreatePartitions, DeleteTopics, reassignments, and their guards."""

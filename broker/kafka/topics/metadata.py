@@ -1,0 +1,246 @@
+"""Metadata 0-13 and DescribeTopicPartitions 0: the topics, and the broker that leads each partition.
+
+By name, all of them, or by id from version 12 (KIP-516). Topics that do not exist are created on the way if client
+and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
+waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
+do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
+the endpoint of the listener the request came by. Replicas beside the leader are names, and in sync
+(shards/config/replicas.py). Not emulated: racks beyond showing broker.rack.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.quotas.mutations import Mutations
+from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
+from shards.config.image import ClusterImage, Topic
+from shards.config.internal_topics import CONFIGS, INTERNAL_TOPICS, PARTITIONS
+from shards.config.topic_changes import illegal_name
+from shards.errors import ClientFault
+from shards.loop.deferred import Deferred, MaybeDeferred, then
+from shards.loop.turns import Turns
+from shards.quotas.sharded_quotas import ShardedQuotas
+
+OPERATIONS_UNKNOWN = -(2**31)
+ALL_TOPIC_OPERATIONS = 3576
+"""Bits of AclOperation: read, write, create, delete, alter, describe, describe and alter configs."""
+ALL_CLUSTER_OPERATIONS = 8096
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+PIECE = 1000
+"""Partitions that are described in one go."""
+MAX_PARTITIONS = 2000
+"""Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
+
+
+def routes(
+    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
+) -> list[Route]:
+    handler = _Metadata(cluster, image, mesh, meters, turns)
+    return [Route(3, 0, 13, handler.metadata, prepared=True), Route(75, 0, 0, handler.describe_partitions)]
+
+
+class _Metadata:
+    def __init__(
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
+    ) -> None:
+        self._turns = turns
+        self._cluster = cluster
+        self._image = image
+        self._mesh = mesh
+        self._mutations = Mutations(meters)
+
+    # --- Metadata ----------------------------------------------------------------------------------------------
+
+    def metadata(self, request: MetadataRequest, call: Call) -> MaybeDeferred[Message]:
+        wanted = request.topics
+        # Until version 1 could say null, no topics meant all of them.
+        if wanted is None or (not wanted and call.api_version == 0):
+            return self._answer(
+                request, call, (made for topic in self._all() for made in self._found(call, request, topic))
+            )
+        if call.api_version >= 10:
+            ids = [*dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id)]
+            if call.api_version < 12 and (ids or any(topic.name is None for topic in wanted)):
+                raise ClientFault("INVALID_REQUEST", "topics by id need version 12")
+            if ids:
+                return self._answer(request, call, (made for each in ids for made in self._by_id(call, request, each)))
+        names = [*dict.fromkeys(topic.name for topic in wanted if topic.name is not None)]
+        if len(names) < len(wanted) and any(topic.name is None for topic in wanted):
+            raise ClientFault("INVALID_REQUEST", "a topic has neither name nor id")
+        missing = [name for name in names if name not in self._image.topics and not illegal_name(name)]
+        if missing and request.allow_auto_topic_creation and self._creates():
+            return self._turns.spawn(self._create(request, call, names, missing))
+        return self._answer(request, call, (made for each in names for made in self._by_name(call, request, each, {})))
+
+    def _answer(self, request: MetadataRequest, call: Call, topics: Iterable[Message | None]) -> MaybeDeferred[Message]:
+        """`topics`, with a None wherever their making may be interrupted."""
+        made = self._turns.collect(topics)
+        return then(
+            made, lambda all_made: self._response(request, call, [each for each in all_made if each is not None])
+        )
+
+    def _creates(self) -> bool:
+        return bool(self._image.get("auto.create.topics.enable"))
+
+    def _all(self) -> list[Topic]:
+        return sorted(self._image.topics)
+
+    async def _create(
+        self, request: MetadataRequest, call: Call, names: Sequence[str], missing: Sequence[str]
+    ) -> Message:
+        paid: dict[str, int] = {}
+        if self._mutations.in_use:
+            default = self._image.get("num.partitions")
+            sizes = {name: PARTITIONS if name in CONFIGS else default for name in missing}
+            paid = (await self._mutations.charge(call, sizes, strict=True)).paid
+            missing = [*paid]
+        failed = await self._ask_for(call, missing) if missing else {}
+        await self._mutations.take_back(call, sum(paid.get(name, 0) for name in failed))
+        made = (one for each in names for one in self._by_name(call, request, each, failed))
+        answer = self._answer(request, call, made)
+        return await answer if isinstance(answer, Deferred) else answer
+
+    async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
+        """Creates topics; the error codes of the topics that were not created."""
+        wanted = [[name, -1, CONFIGS.get(name, {})] for name in missing]
+        try:
+            results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
+        except ChangeFailed:
+            return dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
+        return {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
+
+    def _response(self, request: MetadataRequest, call: Call, topics: Sequence[Message]) -> Message:
+        types, cluster = call.types, self._cluster
+        brokers = []
+        for broker in range(cluster.brokers):
+            host, port = cluster.endpoint(broker, call)
+            brokers.append(
+                types.MetadataResponseBroker(node_id=broker, host=host, port=port, rack=cluster.rack(broker))
+            )
+        allowed = request.include_cluster_authorized_operations
+        return types.MetadataResponse(
+            brokers=tuple(brokers),
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.controller,
+            topics=tuple(topics),
+            cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
+            error_code=codes.NONE,
+        )
+
+    def _found(self, call: Call, request: MetadataRequest, topic: Topic) -> Iterator[Message | None]:
+        """The topic, after a None for each PIECE of its partitions."""
+        made = call.types.MetadataResponsePartition
+        partitions = []
+        for first in range(0, len(topic.leaders), PIECE):
+            partitions += [
+                made(
+                    error_code=codes.NONE, partition_index=n, leader_id=topic.leaders[n], leader_epoch=0,
+                    replica_nodes=replicas, isr_nodes=replicas, offline_replicas=(),
+                )
+                for n, replicas in enumerate(topic.replicas[first : first + PIECE], first)
+            ]  # fmt: skip
+            yield None
+        yield call.types.MetadataResponseTopic(
+            error_code=codes.NONE,
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=tuple(partitions),
+            topic_authorized_operations=_operations(request),
+        )
+
+    def _missing(self, call: Call, code: int, name: str | None, topic_id: uuid.UUID | None, operations: int) -> Message:
+        return call.types.MetadataResponseTopic(
+            error_code=code,
+            name=name,
+            topic_id=topic_id,
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=(),
+            topic_authorized_operations=operations,
+        )
+
+    def _by_id(self, call: Call, request: MetadataRequest, topic_id: uuid.UUID) -> Iterator[Message | None]:
+        topic = self._image.topics.by_id(topic_id)
+        if topic is not None:
+            yield from self._found(call, request, topic)
+        else:
+            yield self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
+
+    def _by_name(
+        self, call: Call, request: MetadataRequest, name: str, failed: dict[str, int]
+    ) -> Iterator[Message | None]:
+        topic = self._image.topics.get(name)
+        if topic is not None:
+            yield from self._found(call, request, topic)
+        elif illegal_name(name):
+            yield self._missing(call, codes.INVALID_TOPIC_EXCEPTION, name, None, _operations(request))
+        else:
+            code = failed.get(name, codes.UNKNOWN_TOPIC_OR_PARTITION)
+            yield self._missing(call, code, name, None, _operations(request))
+
+    # --- DescribeTopicPartitions (KIP-966) -----------------------------------------------------------------------
+
+    def describe_partitions(self, request: DescribeTopicPartitionsRequest, call: Call) -> Message:
+        """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
+        types = call.types
+        cursor = request.cursor
+        names = sorted({topic.name for topic in request.topics}) or self._image.topics.names()
+        names = [name for name in names if cursor is None or name >= cursor.topic_name]
+        room = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
+        topics: list[Message] = []
+        for name in names:
+            start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+            if room == 0:
+                following = types.Cursor(topic_name=name, partition_index=start)
+                return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
+            count = self._describe_partitions_of(call, name, start, room, topics)
+            room -= count
+            topic = self._image.topics.get(name)
+            if topic is not None and start + count < len(topic.leaders):
+                following = types.Cursor(topic_name=name, partition_index=start + count)
+                return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
+        return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=None)
+
+    def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Message]) -> int:
+        """Adds one topic with at most `room` partitions from `start` on; the number of partitions added."""
+        types = call.types
+        topic = self._image.topics.get(name)
+        leaders: Sequence[int]
+        replicas: Sequence[Sequence[int]]
+        if topic is None:
+            code = codes.INVALID_TOPIC_EXCEPTION if illegal_name(name) else codes.UNKNOWN_TOPIC_OR_PARTITION
+            leaders, replicas = [], []
+        else:
+            code, leaders, replicas = codes.NONE, topic.leaders, topic.replicas
+        partitions = tuple(
+            types.DescribeTopicPartitionsResponsePartition(
+                error_code=codes.NONE, partition_index=n, leader_id=leaders[n], leader_epoch=0,
+                replica_nodes=replicas[n], isr_nodes=replicas[n], offline_replicas=(),
+                # Java's admin client fails on null here.
+                eligible_leader_replicas=(), last_known_elr=(),
+            )
+            for n in range(len(leaders))[start : start + room]
+        )  # fmt: skip
+        topics.append(
+            types.DescribeTopicPartitionsResponseTopic(
+                error_code=code,
+                name=name,
+                topic_id=topic.id if topic is not None else None,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=partitions,
+                topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+            )
+        )
+        return len(partitions)
+
+
+def _operations(request: MetadataRequest) -> int:
+    wanted = request.include_topic_authorized_operations
+    return ALL_TOPIC_OPERATIONS if wanted else OPERATIONS_UNKNOWN

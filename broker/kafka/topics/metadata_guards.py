@@ -1,0 +1,126 @@
+"""Guards of Metadata, DescribeTopicPartitions and DescribeCluster: what a client may not describe it is not told of, and it is
+told which operations it is authorized to. Source: KafkaApis.handleTopicMetadataRequest, AuthHelper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.kafka.security.access import Access, after, answered
+from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
+from broker.kafka.topics.guards import DENIED, TOPIC
+from broker.serve.call import Answer, Call, Handler
+from broker.wire.wire import Types
+from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.config.topic_changes import illegal_name
+
+_CLUSTER_OPERATIONS = range(8, 11)
+"""The versions of Metadata that have them."""
+
+
+def cluster_operations(access: Access, call: Call) -> int:
+    """0 for a client that may not describe the cluster."""
+    if not access.may_cluster(call, Operation.DESCRIBE):
+        return 0
+    return access.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def describe_cluster(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        def show(response: Any) -> Any:
+            if request.include_cluster_authorized_operations and not response.error_code:
+                response.cluster_authorized_operations = cluster_operations(access, call)
+            return response
+
+        return after(handler(request, call), show)
+
+    return handle
+
+
+def metadata(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        wants_all = request.topics is None or (not request.topics and call.api_version == 0)
+        refused = [] if wants_all else _refuse(access, request, call)
+        hides_all = bool(refused) and not request.topics and call.api_version == 0  # no topics would be all of them
+
+        def show(response: Any) -> Any:
+            if wants_all:
+                response.topics = _described(access, call, response.topics)
+            elif hides_all:
+                response.topics = ()
+            if request.include_topic_authorized_operations:
+                for topic in response.topics:
+                    if topic.name is not None:
+                        topic.topic_authorized_operations = access.operations(call, TOPIC, topic.name)
+            if request.include_cluster_authorized_operations and call.api_version in _CLUSTER_OPERATIONS:
+                response.cluster_authorized_operations = cluster_operations(access, call)
+            return answered(response, "topics", refused)
+
+        return after(handler(request, call), show)
+
+    return handle
+
+
+def _described(access: Access, call: Call, topics: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(topic for topic in topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
+
+
+def _refuse(access: Access, request: Any, call: Call) -> list[Any]:
+    """Takes the topics out of the request that the client may not describe, or not create; their answers."""
+    refused, kept = [], []
+    may_create = access.may_cluster(call, Operation.CREATE)
+    creates = request.allow_auto_topic_creation and access.image.get("auto.create.topics.enable")
+    by_id = any(topic.topic_id for topic in request.topics)
+    for topic in request.topics:
+        name = access.name_of(topic.topic_id) if by_id else topic.name
+        if name is None:
+            kept.append(topic)
+        elif not access.may(call, Operation.DESCRIBE, TOPIC, name):
+            refused.append(_unknown(call.types, None if by_id else name, topic.topic_id if by_id else None))
+        elif not (name in access.image.topics or may_create or not creates or illegal_name(name)) and not access.may(
+            call, Operation.CREATE, TOPIC, name
+        ):
+            refused.append(_unknown(call.types, name, None, is_internal=name in INTERNAL_TOPICS))
+        else:
+            kept.append(topic)
+    request.topics = tuple(kept)
+    return refused
+
+
+def _unknown(types: Types, name: str | None, topic_id: Any, *, is_internal: bool = False) -> Any:
+    return types.MetadataResponseTopic(
+        error_code=DENIED, name=name, topic_id=topic_id, is_internal=is_internal, partitions=()
+    )
+
+
+class _Named:
+    """A topic as DescribeTopicPartitions asks for it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def describe_topic_partitions(access: Access, handler: Handler) -> Handler:
+    def handle(request: Any, call: Call) -> Answer:
+        wants_all = not request.topics
+        asked = [_Named(name) for name in access.image.topics.names()] if wants_all else request.topics
+        allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, asked, lambda topic: str(topic.name))
+        types = call.types
+        refused = [] if wants_all else [
+            types.DescribeTopicPartitionsResponseTopic(
+                error_code=DENIED, name=topic.name, topic_id=None, is_internal=False, partitions=()
+            )
+            for topic in denied
+        ]  # fmt: skip
+        if not allowed:
+            return types.DescribeTopicPartitionsResponse(topics=tuple(refused), next_cursor=None)
+        request.topics = tuple(allowed)
+
+        def show(response: Any) -> Any:
+            for topic in response.topics:
+                topic.topic_authorized_operations = access.operations(call, TOPIC, topic.name)
+            return answered(response, "topics", refused)
+
+        return after(handler(request, call), show)
+
+    return handle

@@ -1,0 +1,187 @@
+"""AddPartitionsToTxn (24) 0-5, AddOffsetsToTxn (25) 0-4, EndTxn (26) 0-5: KIP-98, KIP-890.
+
+Clients use AddPartitionsToTxn up to version 3; 4 and 5 are between Kafka's brokers, which verify what a producer says, for
+several transactions at once. EndTxn from version 5 on is of the second version of the protocol: it answers with the next
+epoch. A home that is not there is COORDINATOR_NOT_AVAILABLE, which clients try again.
+Source: KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnRequest, handleEndTxnRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from broker.kafka.remote import or_lost
+from broker.kafka.transactions.homes import ClusterHomes, offsets_place
+from broker.serve.call import Call, Route
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+)
+from broker.wire.wire import Types
+from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.loop.deferred import MaybeDeferred, gather, then
+
+ADD_PARTITIONS, ADD_OFFSETS, END_TXN = 24, 25, 26
+BATCHED_SINCE = 4
+SECOND_SINCE = 5
+FENCED_SINCE = 2
+"""Earlier versions answer INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588)."""
+
+
+def routes(homes: ClusterHomes) -> list[Route]:
+    handler = _Transactions(homes)
+    return [
+        Route.of(ADD_PARTITIONS, handler.add_partitions),
+        Route.of(ADD_OFFSETS, handler.add_offsets),
+        Route.of(END_TXN, handler.end),
+    ]
+
+
+def ask_coordinator(homes: ClusterHomes, transactional_id: str, operation: str, *args: Any) -> MaybeDeferred[Any]:
+    """What TransactionCoordinator.<operation>(transactional_id, *args) answers, None while its home is away.
+
+    The id must be one that this broker coordinates.
+    """
+    home = homes.of_transaction(transactional_id)
+    return or_lost(homes.call(home, f"transaction.{operation}", transactional_id, *args), lambda: None)
+
+
+def refusal(homes: ClusterHomes, transactional_id: str | None) -> int:
+    """A code for an id that is not coordinated here, or is none; NONE: it is."""
+    if not transactional_id:
+        return codes.INVALID_REQUEST
+    return codes.NONE if homes.coordinates(transactional_id) else codes.NOT_COORDINATOR
+
+
+class _Transactions:
+    def __init__(self, homes: ClusterHomes) -> None:
+        self._homes = homes
+
+    # --- partitions ------------------------------------------------------------------------------------------------
+
+    def add_partitions(self, request: AddPartitionsToTxnRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        if call.api_version < BATCHED_SINCE:
+            topics = request.v3_and_below_topics
+            producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
+            answer = self._add(request.v3_and_below_transactional_id, *producer, topics, verify=False)
+            return then(
+                answer,
+                lambda results: types.AddPartitionsToTxnResponse(
+                    results_by_topic_v3_and_below=_by_topic(types, topics, results, call.api_version)
+                ),
+            )
+        answers = [
+            self._add(
+                each.transactional_id, each.producer_id, each.producer_epoch, each.topics, verify=each.verify_only
+            )
+            for each in request.transactions
+        ]
+
+        def response(results: list[list[int]]) -> Message:
+            by_transaction = [
+                types.AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id,
+                    topic_results=_by_topic(types, each.topics, codes_there, call.api_version),
+                )
+                for each, codes_there in zip(request.transactions, results, strict=True)
+            ]
+            return types.AddPartitionsToTxnResponse(error_code=codes.NONE, results_by_transaction=by_transaction)
+
+        return then(gather(answers), response)
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        topics: Sequence[AddPartitionsToTxnTopic],
+        *,
+        verify: bool,
+    ) -> MaybeDeferred[list[int]]:
+        """A code per partition: those that can't be written to say so, whereupon nothing is attempted for the others."""
+        places = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+        code = refusal(self._homes, transactional_id)
+        if code:
+            return [code] * len(places)
+        faults = [self._fault(*each) for each in places]
+        if any(faults):
+            return [fault or codes.OPERATION_NOT_ATTEMPTED for fault in faults]
+        operation = "verify" if verify else "add_partitions"
+        asked = ask_coordinator(self._homes, transactional_id, operation, producer_id, epoch, places)
+        return then(asked, partial(_one_each, len(places)))
+
+    def _fault(self, topic: str, partition: int) -> int:
+        if topic in INTERNAL_TOPICS:
+            return codes.TOPIC_AUTHORIZATION_FAILED
+        found = self._homes.of_partition(topic, partition)
+        return codes.UNKNOWN_TOPIC_OR_PARTITION if found is None else codes.NONE
+
+    # --- offsets ---------------------------------------------------------------------------------------------------
+
+    def add_offsets(self, request: AddOffsetsToTxnRequest, call: Call) -> MaybeDeferred[Message]:
+        def response(code: int | None) -> Message:
+            return call.types.AddOffsetsToTxnResponse(error_code=_told(code, call.api_version))
+
+        code = refusal(self._homes, request.transactional_id)
+        if code:
+            return response(code)
+        asked = ask_coordinator(
+            self._homes,
+            request.transactional_id,
+            "add_partitions",
+            request.producer_id,
+            request.producer_epoch,
+            [offsets_place(request.group_id)],
+        )
+        return then(asked, response)
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def end(self, request: EndTxnRequest, call: Call) -> MaybeDeferred[Message]:
+        def response(answer: Sequence[int] | None) -> Message:
+            code, producer_id, epoch = answer or (None, -1, -1)
+            return call.types.EndTxnResponse(
+                error_code=_told(code, call.api_version), producer_id=producer_id, producer_epoch=epoch
+            )
+
+        code = refusal(self._homes, request.transactional_id)
+        if code:
+            return response((code, -1, -1))
+        second = call.api_version >= SECOND_SINCE
+        fields = (request.producer_id, request.producer_epoch, request.committed, second)
+        return then(ask_coordinator(self._homes, request.transactional_id, "end", *fields), response)
+
+
+def _one_each(count: int, answer: int | list[int] | None) -> list[int]:
+    if isinstance(answer, list):
+        return answer
+    return [codes.COORDINATOR_NOT_AVAILABLE if answer is None else answer] * count
+
+
+def _told(code: int | None, version: int) -> int:
+    if code is None:
+        return codes.COORDINATOR_NOT_AVAILABLE
+    return codes.INVALID_PRODUCER_EPOCH if code == codes.PRODUCER_FENCED and version < FENCED_SINCE else code
+
+
+def _by_topic(types: Types, topics: Sequence[AddPartitionsToTxnTopic], results: list[int], version: int) -> list[Any]:
+    codes_there = iter(results)
+    return [
+        types.AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                types.AddPartitionsToTxnPartitionResult(
+                    partition_index=partition, partition_error_code=_told(next(codes_there), version)
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,153 @@
+"""DescribeTransactions (65) 0, ListTransactions (66) 0-2, DescribeProducers (61) 0: KIP-664, KIP-994, KIP-1152.
+
+Each broker lists the transactions that it coordinates, and describes the producers of the partitions that it leads.
+Source: KafkaApis, TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.listTransactionStates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.kafka.remote import ask_each, or_lost
+from broker.kafka.transactions.api import ask_coordinator, refusal
+from broker.kafka.transactions.homes import ClusterHomes, Shard
+from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
+from broker.runtime import patterns
+from broker.runtime.places import by_topic
+from broker.serve.call import Call, Route
+from broker.storage.partitions import Answer, Partitions
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
+from broker.wire.wire import Types
+from shards.loop.deferred import MaybeDeferred, gather, then
+from shards.loop.turns import Turns
+
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+
+
+def routes(homes: ClusterHomes, partitions: Partitions, turns: Turns) -> list[Route]:
+    handler = _Describing(homes, partitions, turns)
+    return [
+        Route.of(DESCRIBE_PRODUCERS, handler.producers),
+        Route.of(DESCRIBE_TRANSACTIONS, handler.describe),
+        Route.of(LIST_TRANSACTIONS, handler.list),
+    ]
+
+
+class _Describing:
+    def __init__(self, homes: ClusterHomes, partitions: Partitions, turns: Turns) -> None:
+        self._homes = homes
+        self._partitions = partitions
+        self._turns = turns
+
+    def describe(self, request: DescribeTransactionsRequest, call: Call) -> MaybeDeferred[Message]:
+        wanted = [*dict.fromkeys(request.transactional_ids)]
+
+        def ask(transactional_id: str) -> MaybeDeferred[Any]:
+            """What TransactionCoordinator.describe gives, None while its home is away; a code."""
+            code = refusal(self._homes, transactional_id)
+            return code or ask_coordinator(self._homes, transactional_id, "describe")
+
+        def response(answers: list[Any]) -> Message:
+            states = [_state(call.types, each, answer) for each, answer in zip(wanted, answers, strict=True)]
+            return call.types.DescribeTransactionsResponse(transaction_states=states)
+
+        return then(ask_each(self._turns, wanted, ask), response)
+
+    def list(self, request: ListTransactionsRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        pattern = request.transactional_id_pattern or ""
+        unknown = [name for name in request.state_filters if name not in STATE_NAMES]
+        known = [name for name in request.state_filters if name in STATE_NAMES]
+        if not _is_pattern(pattern):
+            code = codes.INVALID_REGULAR_EXPRESSION
+            return types.ListTransactionsResponse(error_code=code, unknown_state_filters=(), transaction_states=())
+
+        def response(answers: list[Any]) -> Message:
+            # While a shard is coming back its transactions are not known: the client is to ask again.
+            code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
+            states = [
+                types.TransactionState(transactional_id=each, producer_id=producer_id, transaction_state=state)
+                for answer in answers
+                for each, producer_id, state in answer or ()
+            ]
+            return types.ListTransactionsResponse(
+                error_code=code, unknown_state_filters=unknown, transaction_states=() if code else states
+            )
+
+        if unknown and not known:
+            return response([])
+        fields = (known, request.producer_id_filters, request.duration_filter, pattern)
+        homes = [Shard(self._homes.me.broker, shard) for shard in range(self._homes.shards)]
+        asked = [or_lost(self._homes.call(home, "transaction.listing", *fields), lambda: None) for home in homes]
+        return then(gather(asked), response)
+
+    def producers(self, request: DescribeProducersRequest, call: Call) -> MaybeDeferred[Message]:
+        types = call.types
+        places = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+
+        def response(answers: list[Answer]) -> Message:
+            answered = iter(answers)
+            topics = [
+                types.TopicResponse(
+                    name=topic.name,
+                    partitions=[_producers(types, number, next(answered)) for number in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+            return types.DescribeProducersResponse(topics=topics)
+
+        return then(self._partitions.ask("producers", places), response)
+
+
+def _is_pattern(pattern: str) -> bool:
+    try:
+        patterns.whole(pattern)
+    except patterns.BadPattern:
+        return False
+    return True
+
+
+def _state(types: Types, transactional_id: str, answer: Any) -> Message:
+    code, state, timeout_ms, start_ms, producer_id, epoch = codes.NONE, "", 0, 0, 0, 0
+    places: Sequence[tuple[str, int]] = ()
+    if answer is None:
+        code = codes.COORDINATOR_LOAD_IN_PROGRESS
+    elif isinstance(answer, int):
+        code = answer
+    elif not answer:
+        code = codes.TRANSACTIONAL_ID_NOT_FOUND
+    else:
+        state, timeout_ms, start_ms, producer_id, epoch, places = answer
+    return types.TransactionState(
+        error_code=code,
+        transactional_id=transactional_id,
+        transaction_state=state,
+        transaction_timeout=timeout_ms,
+        transaction_start_time=start_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        topics=[types.TopicData(topic=name, partitions=numbers) for name, numbers in by_topic(places).items()],
+    )
+
+
+def _producers(types: Types, index: int, answer: Sequence[Any]) -> Message:
+    code, message, producers = answer
+    return types.PartitionResponse(
+        partition_index=index,
+        error_code=code,
+        error_message=message or None,
+        active_producers=[
+            types.ProducerState(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                last_sequence=last_sequence,
+                last_timestamp=last_timestamp,
+                coordinator_epoch=coordinator_epoch,
+                current_txn_start_offset=start_offset,
+            )
+            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, start_offset in producers
+        ],
+    )

@@ -1,0 +1,226 @@
+"""The transactions whose home is this shard, with their clock, their file and their markers.
+
+Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same. A change
+is written before it is answered (C1), so a shard that is killed loses none; its successor ends what was decided, and answers
+from when `run` has begun: before, it does not know the topics.
+
+C1  A step's metadata is in the log before its code is answered. If it can't be written nothing has changed, and the answer
+    is COORDINATOR_NOT_AVAILABLE, upon which clients try again.
+C2  Markers of a transaction are sent from when its decision is written until it is complete, by one task.
+C3  An ONGOING transaction is aborted when its timeout is over; so none hangs because its producer is gone.
+C4  There are at most `turnstile.transactional.ids.max` ids here: a new one beyond is refused with POLICY_VIOLATION. One that
+    was idle for transactional.id.expiration.ms is forgotten.
+
+Source: TransactionCoordinator, TransactionStateManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import trio
+
+from broker.kafka.transactions import transaction_state as steps
+from broker.kafka.transactions.homes import ClusterHomes
+from broker.kafka.transactions.markers import Markers
+from broker.kafka.transactions.producer_ids import ProducerIds
+from broker.kafka.transactions.transaction_log import TransactionLog
+from broker.kafka.transactions.transaction_state import IDLE, PREPARED, Step, TransactionMetadata, TransactionState
+from broker.runtime import patterns
+from broker.runtime.logger import Logger
+from broker.wire import codes
+from shards.config.image import ClusterImage
+from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.loop.deferred import Deferred, MaybeDeferred, Spawn
+
+TIMEOUT_CHECK = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+EXPIRY_CHECK = "transaction.remove.expired.transaction.cleanup.interval.ms"
+_NO_PRODUCER = [-1, -1]
+
+log = Logger()
+
+
+class TransactionCoordinator:
+    """`wall_ms` is the time of day: timeouts and expiry outlive this process."""
+
+    def __init__(
+        self,
+        transactions: TransactionLog,
+        image: ClusterImage,
+        ids: ProducerIds,
+        homes: ClusterHomes,
+        spawn: Spawn,
+        *,
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._log = transactions
+        self._image = image
+        self._ids = ids
+        self._spawn = spawn
+        self._markers = Markers(homes, spawn)
+        self._wall_ms = wall_ms
+        self._open: Deferred[None] = Deferred()
+        for operation in ("init", "add_partitions", "verify", "end", "describe", "listing"):
+            homes.serve(f"transaction.{operation}", partial(self._serve, getattr(self, operation)))
+
+    async def run(self) -> None:
+        """Ends what was decided before, then meets timeouts and forgets expired ids, until cancelled."""
+        for known in self._log:
+            if known.state in PREPARED:
+                self._markers.send(known, self._complete)
+        self._open.resolve(None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._every, TIMEOUT_CHECK, self.abort_timed_out)
+            nursery.start_soon(self._every, EXPIRY_CHECK, self.expire)
+
+    async def _every(self, setting: str, work: Callable[[], None]) -> None:
+        while True:
+            await trio.sleep(self._image.get(setting) / 1000)
+            work()
+
+    def _serve(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args) if self._open.resolved else self._open.then(lambda _: function(*args))
+
+    # --- operations ------------------------------------------------------------------------------------------------
+
+    def init(self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int) -> MaybeDeferred[list[int]]:
+        """[code, producer id, epoch]. `producer_id`, `epoch`: what the producer has; -1 and -1 if nothing."""
+        if not 0 < timeout_ms <= self._image.get("transaction.max.timeout.ms"):
+            return [codes.INVALID_TRANSACTION_TIMEOUT, *_NO_PRODUCER]
+        expected = (producer_id, epoch) if producer_id >= 0 else None
+
+        def decide() -> Step:
+            known = self._log.get(transactional_id)
+            if known is None and len(self._log) >= self._image.get("turnstile.transactional.ids.max"):
+                return Step(codes.POLICY_VIOLATION)
+            take = self._ids.take_now
+            return steps.init_producer_id(known, transactional_id, timeout_ms, expected, take, self._wall_ms())
+
+        return self._with_id(decide)
+
+    def add_partitions(self, transactional_id: str, producer_id: int, epoch: int, places: Sequence[Any]) -> int:
+        """A code. `places`: [topic, partition] each."""
+        partitions = [(topic, number) for topic, number in places]
+        known = self._log.get(transactional_id)
+        return self._take(steps.add_partitions(known, producer_id, epoch, partitions, self._wall_ms())).code
+
+    def verify(self, transactional_id: str, producer_id: int, epoch: int, places: Sequence[Any]) -> list[int]:
+        """A code per place."""
+        partitions = [(topic, number) for topic, number in places]
+        return steps.verify(self._log.get(transactional_id), producer_id, epoch, partitions)
+
+    def end(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool, second: bool
+    ) -> MaybeDeferred[list[int]]:
+        """[code, producer id, epoch]. `second`: by the second version of the protocol."""
+
+        def decide() -> Step:
+            known, now_ms = self._log.get(transactional_id), self._wall_ms()
+            if not second:
+                return steps.end(known, producer_id, epoch, commit=commit, now_ms=now_ms)
+            return steps.end_second(known, producer_id, epoch, self._ids.take_now, commit=commit, now_ms=now_ms)
+
+        return self._with_id(decide)
+
+    def describe(self, transactional_id: str) -> list[Any]:
+        """[state, timeout ms, start ms or -1, producer id, epoch, [[topic, partition], ...]]; [] for an unknown id."""
+        known = self._log.get(transactional_id)
+        if known is None:
+            return []
+        places = [list(each) for each in sorted(known.partitions)]
+        return [known.state.value, known.timeout_ms, known.start_ms, known.producer_id, known.producer_epoch, places]
+
+    def listing(
+        self, states: Sequence[str], producer_ids: Sequence[int], duration_ms: int, pattern: str
+    ) -> list[list[Any]]:
+        """[id, producer id, state] of those that all filters let through; an empty filter, or -1, lets all through."""
+        now_ms = self._wall_ms()
+        matches = patterns.whole(pattern) if pattern else None
+        return [
+            [each.transactional_id, each.producer_id, each.state.value]
+            for each in self._log
+            if (not states or each.state.value in states)
+            and (not producer_ids or each.producer_id in producer_ids)
+            and (duration_ms < 0 or (each.state not in IDLE and now_ms - each.start_ms > duration_ms))
+            and (matches is None or matches(each.transactional_id))
+        ]
+
+    def reset(self) -> None:
+        """Forgets every id. Raises OSError."""
+        for each in self._log:
+            self._log.forget(each.transactional_id)
+
+    def close(self) -> None:
+        self._log.close()
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def abort_timed_out(self) -> None:
+        """C3."""
+        now_ms = self._wall_ms()
+        for known in self._log:
+            if steps.timed_out(known, now_ms):
+                log.info("a transaction is aborted: its timeout is over", transactional_id=known.transactional_id)
+                self._take(Step(codes.NONE, steps.fence(known, now_ms)))
+
+    def expire(self) -> None:
+        """C4."""
+        now_ms, expiration_ms = self._wall_ms(), self._image.get("transactional.id.expiration.ms")
+        for known in self._log:
+            if steps.expired(known, expiration_ms, now_ms):
+                try:
+                    self._log.forget(known.transactional_id)
+                except OSError as fault:
+                    log.error("an expired transactional id was not removed", error=str(fault))
+                    return
+
+    # --- small parts -----------------------------------------------------------------------------------------------
+
+    def _with_id(self, decide: Callable[[], Step]) -> MaybeDeferred[list[int]]:
+        """Takes a step that may need a new producer id, once one is at hand."""
+        return self._answer(decide) if self._ids.at_hand else self._spawn(self._refilled(decide))
+
+    async def _refilled(self, decide: Callable[[], Step]) -> list[int]:
+        try:
+            await self._ids.refill()
+        except (PeerLost, DeadlineExceeded, RemoteError):
+            return [codes.COORDINATOR_NOT_AVAILABLE, *_NO_PRODUCER]
+        return self._answer(decide)
+
+    def _answer(self, decide: Callable[[], Step]) -> list[int]:
+        step = self._take(decide())
+        return [step.code, step.producer_id, step.producer_epoch]
+
+    def _take(self, step: Step) -> Step:
+        """C1, C2."""
+        metadata = step.metadata
+        if metadata is None:
+            return step
+        try:
+            self._log.put(metadata)
+        except OSError as fault:
+            log.error("a transaction was not written", transactional_id=metadata.transactional_id, error=str(fault))
+            return Step(codes.COORDINATOR_NOT_AVAILABLE)
+        if metadata.state in PREPARED:
+            self._markers.send(metadata, self._complete)
+        return step
+
+    def _complete(self, decided: TransactionMetadata) -> None:
+        """Every marker is written."""
+        if self._log.get(decided.transactional_id) is not decided:
+            return  # all was reset meanwhile
+        try:
+            self._log.put(steps.complete(decided, self._wall_ms()))
+        except OSError as fault:
+            log.error("a transaction was not completed", transactional_id=decided.transactional_id, error=str(fault))
+            self._spawn(self._complete_later(decided))
+
+    async def _complete_later(self, decided: TransactionMetadata) -> None:
+        await trio.sleep(1)
+        self._complete(decided)
+
+
+STATE_NAMES = frozenset(state.value for state in TransactionState)

@@ -1,0 +1,72 @@
+"""WriteTxnMarkers (27) 1: ends a producer's transaction in partitions, as an administrator may where it hangs (KIP-664).
+
+Kafka's brokers send it to each other; here a transaction's coordinator calls the homes (broker/kafka/transactions/markers.py).
+It is exempt from quotas, as Kafka's requests between brokers are. Source: KafkaApis.handleWriteTxnMarkersRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.kafka.remote import or_lost
+from broker.kafka.transactions.homes import ClusterHomes
+from broker.serve.call import Call, Route
+from broker.storage.partitions import Partitions
+from broker.wire import codes
+from broker.wire.codec import Message
+from broker.wire.requests import WritableTxnMarker, WriteTxnMarkersRequest
+from broker.wire.wire import Types
+from shards.config.internal_topics import GROUP_METADATA
+from shards.loop.deferred import MaybeDeferred, gather, then
+
+WRITE_TXN_MARKERS = 27
+
+
+def routes(homes: ClusterHomes, partitions: Partitions) -> list[Route]:
+    def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> MaybeDeferred[Message]:
+        def response(answers: list[list[int]]) -> Message:
+            markers = [_result(call.types, *each) for each in zip(request.markers, answers, strict=True)]
+            return call.types.WriteTxnMarkersResponse(markers=markers)
+
+        return then(gather([write(marker) for marker in request.markers]), response)
+
+    def write(marker: WritableTxnMarker) -> MaybeDeferred[list[int]]:
+        return then(
+            gather([end(marker, topic.name, number) for topic in marker.topics for number in topic.partition_indexes]),
+            lambda answers: [answer[0] for answer in answers],
+        )
+
+    def end(marker: WritableTxnMarker, topic: str, number: int) -> MaybeDeferred[Sequence[int]]:
+        producer = (marker.producer_id, marker.producer_epoch, marker.transaction_result)
+        if topic == GROUP_METADATA:
+            home = homes.of_offsets(number)
+            if home is None or home.broker != homes.me.broker:
+                return [codes.UNKNOWN_TOPIC_OR_PARTITION]
+            return or_lost(homes.call(home, "group.end_transaction", number, *producer), _away)
+        answers = partitions.ask("end_transaction", [(topic, number, *producer, marker.coordinator_epoch)])
+        return then(answers, _first)
+
+    return [Route.of(WRITE_TXN_MARKERS, write_txn_markers)]
+
+
+def _away() -> Sequence[int]:
+    return [codes.NOT_LEADER_OR_FOLLOWER]
+
+
+def _first(answers: Sequence[Sequence[int]]) -> Sequence[int]:
+    return answers[0]
+
+
+def _result(types: Types, marker: WritableTxnMarker, answers: list[int]) -> Message:
+    answered = iter(answers)
+    topics = [
+        types.WritableTxnMarkerTopicResult(
+            name=topic.name,
+            partitions=[
+                types.WritableTxnMarkerPartitionResult(partition_index=number, error_code=next(answered))
+                for number in topic.partition_indexes
+            ],
+        )
+        for topic in marker.topics
+    ]
+    return types.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)

@@ -1,1 +1,0 @@
-"""Partitions as append-only files: batches, segments, recovery, producer state, reading."""

@@ -1,0 +1,459 @@
+"""A partition's log: batches as they were received, in files, with only base offset and leader epoch filled in.
+
+L1  an appended batch is in the file before its offset is told to a client; nothing is flushed, as Kafka's default is, so
+    that it survives the death of this process but not that of the machine
+L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
+L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments, and
+    a cleaning (broker/storage/cleaning.py) empty batches: reading an offset there goes on behind it
+L4  an idempotent producer's batch is in the log once, however often it was sent (broker/storage/producer_state.py)
+L5  memory is bounded: an index per segment (broker/storage/segment.py); per partition producers, and a few places where readers
+    left off; of aborted transactions a fifth of what their records take on disk at most (broker/storage/transaction_index.py)
+L6  who reads committed records reads up to the last stable offset: the first offset of the transactions that are ongoing,
+    or the end. It never falls. What was aborted in front of it is named with what is read
+
+Files: segments (segment_name.py), an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
+with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
+partition without a batch has no files.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import shutil
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from broker.storage import compression, control_records, partition_meta, record_entries, records, recovery, validation
+from broker.storage.compression import NotUnpacked
+from broker.storage.control_records import EndTransactionMarker
+from broker.storage.files import OpenFiles
+from broker.storage.log_config import LogConfig
+from broker.storage.partition_meta import PartitionMeta
+from broker.storage.producer_state import ProducerStateManager
+from broker.storage.record_scan import MalformedRecords
+from broker.storage.records import PLACE, TRANSACTIONAL, Batch, Rejected
+from broker.storage.segment import NO_TIMESTAMP, BatchPosition, DamagedSegment, LogSegment
+from broker.storage.transaction_index import TransactionIndex
+from broker.wire import codes
+from broker.wire.answer_parts import FileSlice
+
+LEADER_EPOCH = 0  # leaders never change
+_RESUME_PLACES = 64
+_MOST_REPAIRS = 3
+ANY_BYTES = 1 << 62
+
+T = TypeVar("T")
+
+
+class AppendInfo(NamedTuple):
+    """Where a batch went, or went when it first came. `append_time_ms` is -1 unless the topic has log append time."""
+
+    base_offset: int
+    append_time_ms: int
+    start_offset: int
+
+
+class AppendWaiter(Protocol):
+    """A fetch that waits for a log to grow, or to go away."""
+
+    def grown(self, size_bytes: int) -> None: ...
+
+    def gone(self) -> None: ...
+
+
+class OutOfRange(Exception):
+    """The log does not reach from its start to the offset asked for."""
+
+
+class PartitionLog:
+    """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
+
+    start_offset: int
+    producers: ProducerStateManager
+    aborted: TransactionIndex
+    torn_bytes: int  # cut off when it was opened
+    _resume: dict[int, tuple[LogSegment, int]]  # offset -> where its batch starts
+
+    def __init__(self, directory: str, topic_id: UUID, files: OpenFiles, limits: LogConfig | None = None) -> None:
+        self.directory = directory
+        self.topic_id = topic_id
+        self.limits = limits or LogConfig()
+        self.waiters: set[AppendWaiter] = set()
+        self._files = files
+        self._segments: list[LogSegment] = []
+        self._forget()
+        self._open()
+
+    # Facts
+
+    @property
+    def next_offset(self) -> int:
+        """The log end offset, which is the high watermark too: there is one replica."""
+        return self._segments[-1].next_offset if self._segments else self.start_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """L6."""
+        return max(self.producers.first_unstable_offset(self.next_offset), self.start_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def closed_segments(self) -> list[LogSegment]:
+        """Those that grow no more, in order."""
+        return self._segments[:-1]
+
+    def check(self) -> None:
+        """Raises AssertionError if an invariant is broken; for tests."""
+        offset = -1
+        for segment in self._segments:
+            assert segment.base_offset >= offset
+            offset = segment.base_offset
+            assert os.stat(segment.path).st_size == segment.size
+            for found in segment.batches():
+                assert found.batch.base_offset == offset
+                offset = found.batch.last_offset + 1
+            assert offset == segment.next_offset
+        assert self.start_offset <= self.next_offset
+
+    # Writing
+
+    def append(self, batch_bytes: bytes | None, now_ms: int, verified_at: int | None = None) -> AppendInfo:
+        """Puts one batch at the end; raises Rejected, with KAFKA_STORAGE_ERROR if the disk doesn't take it.
+
+        `verified_at`: what ProducerStateManager.require_verified is to know of a transactional batch.
+        """
+        batch, batch_bytes = validation.validate(batch_bytes, self.limits, now_ms)
+        return self._append(batch, batch_bytes, now_ms, verified_at)
+
+    def _append(self, batch: Batch, batch_bytes: bytes, now_ms: int, verified_at: int | None) -> AppendInfo:
+        log_append_time = self.limits.log_append_time
+        if batch.producer_id >= 0:
+            if batch.attributes & TRANSACTIONAL:
+                self.producers.require_verified(batch, verified_at)
+            earlier = self.producers.check(batch)
+            if earlier is not None:
+                append_time_ms = earlier.max_timestamp if log_append_time else NO_TIMESTAMP
+                return AppendInfo(earlier.base_offset, append_time_ms, self.start_offset)
+        base_offset = self._store(batch, batch_bytes, now_ms)
+        if batch.producer_id >= 0:
+            self.producers.record(batch, base_offset)
+        self._tell_waiters(batch.size)
+        return AppendInfo(base_offset, now_ms if log_append_time else NO_TIMESTAMP, self.start_offset)
+
+    def end_transaction(self, producer_id: int, epoch: int, marker: EndTransactionMarker, now_ms: int) -> None:
+        """Puts a marker at the end, also if the producer has no transaction here. Raises Rejected."""
+        self.producers.check_marker(producer_id, epoch, marker)
+        batch_bytes = control_records.end_marker(producer_id, epoch, marker, now_ms)
+        batch = records.header_at(batch_bytes, 0)
+        base_offset = self._store(batch, batch_bytes, now_ms)
+        aborted = self.producers.end(batch, marker, base_offset)
+        if aborted is not None:
+            self.aborted.append(aborted)
+        self._tell_waiters(ANY_BYTES)  # all records of the transaction can be read now
+
+    def _tell_waiters(self, grown_bytes: int) -> None:
+        for waiter in tuple(self.waiters):
+            waiter.grown(grown_bytes)
+
+    def _store(self, batch: Batch, batch_bytes: bytes, now_ms: int) -> int:
+        """Writes a batch, and gives its base offset. Raises Rejected: nothing was written."""
+        before = len(self._segments)
+        try:
+            segment = self._segment_for(batch.size, batch.max_timestamp)
+            base_offset = segment.next_offset
+            self._write(segment, base_offset, batch_bytes)
+        except OSError as fault:
+            raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
+        if len(self._segments) > before > 0 and self._segments[-2].size + batch.size > self.segment_bytes:
+            # One that was closed by time waits for log.retention.check.interval.ms.
+            with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
+                self._retain(now_ms)
+        segment.note(batch, base_offset)
+        return base_offset
+
+    def _write(self, segment: LogSegment, base_offset: int, batch_bytes: bytes) -> None:
+        """One write of the whole batch; what a failed one left behind is cut off."""
+        descriptor = self._files.descriptor(segment.path, create=True)
+        head = PLACE.pack(base_offset, len(batch_bytes) - records.OVERHEAD, LEADER_EPOCH)
+        rest = memoryview(batch_bytes)[PLACE.size :]
+        try:
+            written = os.pwritev(descriptor, (head, rest), segment.size)
+            while written < len(batch_bytes):
+                written += os.pwrite(descriptor, rest[written - PLACE.size :], segment.size + written)
+        except OSError:
+            os.ftruncate(descriptor, segment.size)
+            raise
+
+    def _segment_for(self, size: int, timestamp: int) -> LogSegment:
+        """The last segment; a new one if that would get too large or span too much time: LogSegment.shouldRoll. Raises OSError."""
+        if not self._segments:
+            os.makedirs(self.directory, exist_ok=True)
+            self._save_meta(self.start_offset)
+            self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
+        last = self._segments[-1]
+        if last.size and (
+            last.size + size > self.segment_bytes or 0 <= last.first_timestamp < timestamp - self.limits.roll_ms
+        ):
+            self._roll()
+        return self._segments[-1]
+
+    @property
+    def segment_bytes(self) -> int:
+        """Retention can only drop whole segments, so a segment is at most an eighth of what is kept."""
+        kept = self.limits.retention_bytes
+        return self.limits.segment_bytes if kept < 0 else min(self.limits.segment_bytes, max(kept // 8, 4096))
+
+    def _roll(self) -> None:
+        """Begins a new segment; until its file is there, the old one stays the last."""
+        last = self._segments[-1]
+        new = LogSegment(self.directory, last.next_offset, self._files)
+        last.save_sidecar()
+        recovery.save_aborted(last, self.aborted)
+        recovery.save_snapshot(new, self.producers)
+        self._files.descriptor(new.path, create=True)
+        self._begin(new)
+
+    def _begin(self, segment: LogSegment) -> None:
+        """It is the last one now."""
+        self._segments.append(segment)
+        self._resume.pop(segment.base_offset, None)  # it said: at the end of the one before
+
+    # Reading
+
+    def read(
+        self, offset: int, max_bytes: int, at_least_one: bool, *, committed: bool = False, in_file: bool = False
+    ) -> bytes | FileSlice:
+        """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
+
+        The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
+        `committed`: only what is in front of the last stable offset (L6). `in_file`: many bytes may stay in their file.
+        """
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OutOfRange
+        end = self.last_stable_offset if committed else self.next_offset
+        if offset >= end or (max_bytes <= 0 and not at_least_one):
+            return b""
+        return self._reading(lambda: self._read(offset, max_bytes, at_least_one, end, in_file))
+
+    def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int, in_file: bool) -> bytes | FileSlice:
+        if offset < self.start_offset:
+            raise OutOfRange  # it moved up meanwhile
+        place = self._resume.get(offset) or self._place_of(offset, end)
+        if place is None:
+            return b""
+        segment, position = place
+        if end < segment.next_offset:
+            stable_bytes = segment.position_of(end) - position
+            if stable_bytes <= 0:
+                return b""  # a gap that damage left: the next batch is not stable
+            max_bytes = min(max_bytes, stable_bytes)
+        data, whole_bytes, behind = segment.slice(position, max_bytes, at_least_one, in_file=in_file)
+        if data:
+            segment.require_offset(data, position, offset)
+        if data and behind < segment.next_offset and not segment.name.round:
+            self._resume[behind] = (segment, position + whole_bytes)
+        elif data and segment is self._segments[-1]:
+            self._resume[behind] = (segment, segment.size)
+        if len(self._resume) > _RESUME_PLACES:
+            del self._resume[next(iter(self._resume))]
+        return data
+
+    def _place_of(self, offset: int, end: int) -> tuple[LogSegment, int] | None:
+        """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none.
+
+        Empty batches are passed over, unless there is nothing else in front of `end`: clients take an answer without a record for
+        one that was cut off, but would wait for ever for the offsets of the last.
+        """
+        bases = [segment.base_offset for segment in self._segments]
+        empty: tuple[LogSegment, int] | None = None
+        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+            for batch, position in segment.batches_behind(offset):
+                if empty is not None and batch.base_offset >= end:
+                    return empty
+                if batch.record_count:
+                    return segment, position
+                empty = empty or (segment, position)
+        return empty
+
+    def _reading(self, read: Callable[[], T]) -> T:
+        """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
+        for _ in range(_MOST_REPAIRS):
+            try:
+                return read()
+            except DamagedSegment as damaged:
+                self._repair(damaged)
+        raise OSError(errno.EIO, "the log is damaged")
+
+    def _repair(self, damaged: DamagedSegment) -> None:
+        """Raises OSError."""
+        index = next((i for i, segment in enumerate(self._segments) if segment.path == damaged.path), None)
+        if index is None:
+            return
+        closed = index + 1 < len(self._segments)
+        made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
+        self._segments[index : index + 1] = made
+        self._resume.clear()
+        with contextlib.suppress(OSError):
+            for segment in made if closed else made[:-1]:
+                recovery.save_aborted(segment, self.aborted)
+
+    def aborted_in(self, data: bytes, offset: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions with records in `data`, which was read from `offset` on."""
+        if not data or not len(self.aborted):
+            return []
+        first = records.header_at(data, 0)
+        at, end = first.size, first.last_offset + 1
+        while at + records.HEADER.size <= len(data):
+            batch = records.header_at(data, at)
+            at, end = at + batch.size, batch.last_offset + 1
+        return self.aborted.collect(offset, end)
+
+    def offset_since(self, timestamp: int) -> tuple[int, int] | None:
+        """(offset, its timestamp) of the first record at or after `timestamp` (ms), None if there is none.
+
+        Raises OSError.
+        """
+        return self._reading(lambda: self._offset_since(timestamp))
+
+    def _offset_since(self, timestamp: int) -> tuple[int, int] | None:
+        for segment in self._segments:
+            for found in segment.since(timestamp):
+                if (record := self._record_since(segment, found, timestamp)) is not None:
+                    return record
+        return None
+
+    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record with the largest timestamp, None for an empty log."""
+        candidates = [segment for segment in self._segments if segment.next_offset > self.start_offset]
+        if not candidates:
+            return None
+        return self.offset_since(max(segment.max_timestamp for segment in candidates))
+
+    def _record_since(self, segment: LogSegment, found: BatchPosition, timestamp: int) -> tuple[int, int] | None:
+        batch = found.batch
+        if batch.last_offset < self.start_offset:
+            return None
+        data = segment.read(found.position, batch.size)
+        try:
+            buffer, start = compression.records_of(data, batch.attributes & records.COMPRESSION)
+            for entry in record_entries.entries(buffer, start, batch.record_count):
+                offset, time_ms = batch.base_offset + entry.offset_delta, batch.base_timestamp + entry.timestamp_delta
+                if batch.attributes & (records.LOG_APPEND_TIME | records.CONTROL):
+                    time_ms = batch.max_timestamp
+                if time_ms >= timestamp and offset >= self.start_offset:
+                    return offset, time_ms
+        except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
+            return max(batch.base_offset, self.start_offset), batch.max_timestamp
+        return None
+
+    # Forgetting
+
+    def delete_before(self, offset: int) -> int:
+        """Moves the start offset up, -1: to the end. Returns it. Raises OutOfRange beyond the end, and OSError."""
+        if offset == -1:
+            offset = self.next_offset
+        if not 0 <= offset <= self.next_offset:
+            raise OutOfRange
+        if offset > self.start_offset:
+            self._save_meta(offset)
+            self.start_offset = offset
+            self.aborted.drop_before(offset)
+            with contextlib.suppress(OSError):  # the records are gone; their files go another time
+                if offset == self.next_offset and self._segments[-1].size:
+                    self._roll()
+                self._drop_deleted()
+        return self.start_offset
+
+    def _start_at(self, offset: int) -> None:
+        """Another process has moved the start offset up."""
+        self.start_offset = offset
+        self.aborted.drop_before(offset)
+        self._drop_deleted()
+
+    def _drop_deleted(self) -> None:
+        self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= self.start_offset)
+
+    def retain(self, now_ms: int) -> None:
+        """Drops the oldest segments that retention by bytes or by time doesn't keep. Raises OSError."""
+        self._retain(now_ms)
+
+    def _retain(self, now_ms: int) -> None:
+        limits = self.limits
+        self._drop_deleted()
+        if limits.retention_ms >= 0 and self._segments:
+            oldest_kept = now_ms - limits.retention_ms
+            last = self._segments[-1]
+            if last.size and 0 <= last.max_timestamp < oldest_kept:
+                self._roll()
+            self._drop(itertools.takewhile(lambda segment: segment.max_timestamp < oldest_kept, self._segments[:-1]))
+        if limits.retention_bytes >= 0:
+            excess = self.size_bytes - limits.retention_bytes
+            dropped = []
+            for segment in self._segments[:-1]:
+                if excess < segment.size:
+                    break
+                excess -= segment.size
+                dropped.append(segment)
+            self._drop(dropped)
+
+    def close(self) -> None:
+        """The log of a topic that is gone or moves: its waiters are told."""
+        for waiter in tuple(self.waiters):
+            waiter.gone()
+        self._forget()
+
+    def _drop(self, segments: Iterable[LogSegment]) -> None:
+        for segment in list(segments):
+            segment.delete()
+            recovery.delete_snapshot(segment)
+            self._segments.remove(segment)
+            self._resume = {offset: place for offset, place in self._resume.items() if place[0] is not segment}
+        if self._segments:
+            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+            self.aborted.drop_before(self.start_offset)
+
+    # Opening
+
+    def _open(self) -> None:
+        self._load()
+
+    def _forget(self) -> None:
+        """All that is known of the files."""
+        for segment in self._segments:
+            self._files.forget(segment.path)
+        self._segments = []
+        self.start_offset = 0
+        self.producers = ProducerStateManager()
+        self.aborted = TransactionIndex()
+        self._resume = {}
+        self.torn_bytes = 0
+
+    def _load(self) -> None:
+        """Reads the files, and repairs them. Raises OSError."""
+        self._forget()
+        if not os.path.isdir(self.directory):
+            return
+        meta = partition_meta.load(self.directory)
+        if meta is not None and meta.topic_id != self.topic_id:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            return
+        self._segments, self.producers, self.aborted, self.torn_bytes = recovery.recover(self.directory, self._files)
+        if meta is not None:
+            self.start_offset = meta.start_offset
+        if self._segments:
+            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+            if self.next_offset < self.start_offset:  # damage took the end of the log, and deleted records with it
+                self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
+                self._files.descriptor(self._segments[-1].path, create=True)
+        if meta is None and self._segments:
+            self._save_meta(self.start_offset)
+
+    def _save_meta(self, start_offset: int) -> None:
+        os.makedirs(self.directory, exist_ok=True)
+        partition_meta.save(self.directory, PartitionMeta(self.topic_id, start_offset))

@@ -1,0 +1,231 @@
+"""The partitions of one broker: every shard answers for all of them, from their files (broker/storage/shared_log.py).
+
+Many partitions of one request are answered a part at a time, in turns with other work (shards/loop/turns.py).
+
+P1  An operation answers with a Kafka error code first, and never raises.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from broker.runtime.logger import Logger
+from broker.storage.control_records import EndTransactionMarker
+from broker.storage.manager import LogManager
+from broker.storage.partition_log import LEADER_EPOCH, OutOfRange
+from broker.storage.records import Rejected
+from broker.storage.shared_log import BITS
+from broker.wire import codes
+from shards.config.internal_topics import INTERNAL_TOPICS
+from shards.loop.deferred import Deferred, MaybeDeferred, then
+from shards.loop.turns import Turns
+
+log = Logger()
+
+GROWN = "partitions.grown"
+MOST_AT_ONCE = 500
+OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
+
+Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
+Answer = Sequence[Any]  # an error code, and what the operation answers besides
+
+
+Place = tuple[str, int]
+BringUp = Callable[[Sequence[Place]], MaybeDeferred[Collection[Place]]]
+"""Partitions of internal topics -> those for which it was not possible; LATE is the answer for these."""
+LATE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The coordinator of what is in this partition can't be asked now.")
+
+
+class PartitionCalls(Protocol):
+    """The part of shards.mesh.mesh.Mesh that partitions need."""
+
+    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]: ...
+    def serve(self, method: str, function: Callable[..., Any]) -> None: ...
+
+
+FAILED: dict[str, Callable[[Rejected], Answer]] = {
+    "append": lambda why: (why.code, -1, -1, -1, why.message, why.records),
+    "read": lambda why: (why.code, -1, -1, b"", -1, ()),
+    "offset_at": lambda why: (why.code, -1, -1),
+    "delete_before": lambda why: (why.code, -1),
+    "end_of_epoch": lambda why: (why.code, -1, -1),
+    "end_transaction": lambda why: (why.code,),
+    "producers": lambda why: (why.code, why.message, ()),
+}
+"""The operations, and for each the answer that says why it failed (`why`: a Rejected)."""
+
+
+class Partitions:
+    """All partitions of one broker, for one of its shards, whose views are `logs`."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        mesh: PartitionCalls,
+        turns: Turns,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.log = logs.log
+        self._logs = logs
+        self.image = logs.image
+        self._space = logs.space
+        self.mesh = mesh
+        self.turns = turns
+        self._now_ms = now_ms
+        self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
+        self.bring_up: BringUp = lambda places: ()
+        """Brings logs of internal topics up to date; set by who knows of what (broker/kafka/records/internal_records.py)."""
+        mesh.serve(GROWN, self._grown)
+        logs.on_growth = self._tell
+
+    def name_of(self, topic_id: UUID | None) -> str:
+        """The name of the topic with that id; "", which no topic is called, if there is none."""
+        found = topic_id and self.image.topics.by_id(topic_id)
+        return found.name if found else ""
+
+    # Asking
+
+    def ask_current(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+        """As `ask`, once what was committed by then is in the logs of internal topics that are among the items."""
+        internal = [(item[0], item[1]) for item in items if item[0] in INTERNAL_TOPICS]
+        if not internal:
+            return self.ask(operation, items)
+
+        def answers(late: Collection[Place]) -> MaybeDeferred[list[Answer]]:
+            current = [item for item in items if (item[0], item[1]) not in late]
+            return then(self.ask(operation, current), lambda told: with_late(operation, items, late, told))
+
+        return then(self.bring_up(internal), answers)
+
+    def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+        """The answer to each item, in order: as a list if there are at most MOST_AT_ONCE, else later."""
+        if len(items) > MOST_AT_ONCE:
+            return self.turns.spawn(self._ask_in_turns(operation, items))
+        return [self.do(operation, item) for item in items]
+
+    async def _ask_in_turns(self, operation: str, items: Sequence[Item]) -> list[Answer]:
+        answers: list[Answer] = []
+        for first in range(0, len(items), MOST_AT_ONCE):
+            async with self.turns.turn():
+                answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
+        return answers
+
+    # Telling other shards that wait
+
+    def _tell(self, topic: str, partition: int, bits: int) -> None:
+        for shard in range(self._logs.shards):
+            if shard != self._logs.shard and bits >> shard % BITS & 1:
+                self.mesh.call(shard, GROWN, topic, partition)
+
+    def _grown(self, _peer: Any, topic: str, partition: int) -> None:
+        log = self._logs.viewed(topic, partition)
+        if log is not None:
+            with contextlib.suppress(Rejected, OSError):  # then the wait ends by its own time
+                log.grown()
+
+    # Answering
+
+    def do(self, operation: str, item: Item) -> Answer:
+        """Runs an operation on a partition."""
+        try:
+            return self._operations[operation](*item)
+        except Rejected as why:
+            return FAILED[operation](why)
+        except OutOfRange:
+            return FAILED[operation](OUT_OF_RANGE)
+        except (OSError, MemoryError) as fault:
+            cause = fault.strerror if isinstance(fault, OSError) else "there is not enough memory"
+            return FAILED[operation](Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be used: {cause}."))
+        except Exception as fault:
+            log.error("a mistake in a partition's log", topic=item[0], partition=item[1], exc_info=fault)
+            return FAILED[operation](Rejected(codes.UNKNOWN_SERVER_ERROR, "The broker made a mistake."))
+
+    def _append(self, topic: str, partition: int, batch: bytes | None, verified_at: int | None = None) -> Answer:
+        """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)
+
+        For UNVERIFIED (producer_state.py) the last field has what to give as `verified_at` once the coordinator was asked.
+        """
+        if self._space.full is not None:
+            raise self._space.full.with_traceback(None)
+        log = self._logs.view(topic, partition)
+        if topic in INTERNAL_TOPICS:
+            raise Rejected(codes.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
+        placed = log.append(batch, self._now_ms(), verified_at)
+        return codes.NONE, placed.base_offset, placed.append_time_ms, placed.start_offset, "", ()
+
+    def _read(
+        self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool,
+        in_file: bool = False,
+    ) -> Answer:  # fmt: skip
+        """(code, high watermark, start offset, batches, last stable offset, aborted transactions as (producer id, first
+        offset)); see PartitionLog.read."""
+        require_epoch(epoch)
+        log = self.log(topic, partition)
+        try:
+            in_file = in_file and not (committed and len(log.aborted))  # else the headers of all batches are looked at
+            data = log.read(offset, max_bytes, at_least_one, committed=committed, in_file=in_file)
+        except OutOfRange:
+            return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b"", log.last_stable_offset, ()
+        aborted = log.aborted_in(bytes(data), offset) if committed and len(log.aborted) else ()
+        return codes.NONE, log.next_offset, log.start_offset, data, log.last_stable_offset, aborted
+
+    def _offset_at(self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False) -> Answer:
+        """(code, timestamp, offset); -1 and -1 if there is none. `timestamp` may be one of ListOffsets' own."""
+        require_epoch(epoch)
+        log = self.log(topic, partition)
+        found: tuple[int, int] | None
+        if timestamp == -1:
+            found = (log.last_stable_offset if committed else log.next_offset, -1)
+        elif timestamp in (-2, -4):  # earliest, earliest local: nothing is kept elsewhere
+            found = (log.start_offset, -1)
+        elif timestamp == -3:
+            found = log.offset_of_max_timestamp()
+        elif timestamp >= 0:
+            found = log.offset_since(timestamp)
+        else:  # -5, latest tiered: nothing is
+            found = None
+        if found is not None and committed and timestamp not in (-1, -2, -4) and found[0] >= log.last_stable_offset:
+            found = None
+        return (codes.NONE, -1, -1) if found is None else (codes.NONE, found[1], found[0])
+
+    def _delete_before(self, topic: str, partition: int, offset: int) -> Answer:
+        """(code, low watermark)"""
+        if topic in INTERNAL_TOPICS:
+            raise Rejected(codes.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}")
+        log = self.log(topic, partition)
+        if "delete" not in self.image.topic_get(topic, "cleanup.policy"):
+            raise Rejected(codes.POLICY_VIOLATION, "Records of a topic that is only compacted are not deleted.")
+        return codes.NONE, log.delete_before(offset)
+
+    def _end_of_epoch(self, topic: str, partition: int, current_epoch: int, epoch: int) -> Answer:
+        """(code, leader epoch, end offset); -1 and -1 for an epoch that never was."""
+        require_epoch(current_epoch)
+        log = self.log(topic, partition)
+        return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
+
+    def _end_transaction(
+        self, topic: str, partition: int, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int
+    ) -> Answer:
+        """(code,)"""
+        marker = EndTransactionMarker(commit, coordinator_epoch)
+        self._logs.view(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
+        return (codes.NONE,)
+
+    def _producers(self, topic: str, partition: int) -> Answer:
+        """(code, message, the fields of a ProducerState for each producer)"""
+        return codes.NONE, "", self.log(topic, partition).producers.describe()
+
+
+def with_late(operation: str, items: Sequence[Item], late: Collection[Place], told: Sequence[Answer]) -> list[Answer]:
+    """`told` is of the items that are not late."""
+    answers = iter(told)
+    return [FAILED[operation](LATE) if (item[0], item[1]) in late else next(answers) for item in items]
+
+
+def require_epoch(epoch: int) -> None:
+    """A client that knows of a later leader than there is has seen another cluster. Raises Rejected."""
+    if epoch > LEADER_EPOCH:
+        raise Rejected(codes.UNKNOWN_LEADER_EPOCH, "The leader epoch in the request is newer than the broker's.")

@@ -1,1 +1,0 @@
-"""The transaction coordinator: its state machine, its log, and the markers that end transactions."""

@@ -1,0 +1,1 @@
+"""The definitions of settings: names, types, defaults, parsing, features. Standard library alone."""

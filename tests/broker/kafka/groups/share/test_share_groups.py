@@ -1,0 +1,153 @@
+"""Share groups of one shard: what was answered is kept, a failed write changes nothing; members and groups are bounded."""
+
+from pathlib import Path
+
+import pytest
+from consumer_members import FakeTopics
+from share_members import CONFIG
+
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.kafka.groups.deadlines import A_GROUP, A_ROUND
+from broker.kafka.groups.share.member import ShareHeartbeat
+from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.wire import codes
+
+
+class Shard:
+    """The share groups of a shard that may die."""
+
+    def __init__(self, directory: Path, *, members: int = 100, groups: int = 100) -> None:
+        self.directory, self.now_ms, self.most = directory, 1000, (members, groups)
+        self.topics = FakeTopics(a=4)
+        self.restart()
+
+    def restart(self) -> None:
+        self.store = CommittedOffsets(self.directory)
+        members, groups = self.most
+        self.groups = ShareGroups(
+            self.store, self.topics, config=lambda group_id: CONFIG, most_members=lambda: members,
+            most_groups=lambda: groups, now_ms=lambda: self.now_ms,
+        )  # fmt: skip
+        self.groups.load()
+
+    def beat(self, member, epoch, *, group="g"):
+        request = ShareHeartbeat(member, epoch, "r", ("a",) if epoch == 0 else None, "c", "/h")
+        return self.groups.heartbeat(group, request, self.now_ms)
+
+
+@pytest.fixture
+def shard(tmp_path):
+    return Shard(tmp_path)
+
+
+def test_members_go_on_where_they_were_after_the_shard_died(shard):
+    shard.beat("m0", 0)
+    shard.beat("m1", 0)
+    had = shard.beat("m0", 1).assignment
+    before = shard.groups.get("g")
+    shard.restart()
+    after = shard.groups.get("g")
+    after.check()
+    assert {name: each.facts() for name, each in after.members.items()} == {
+        name: each.facts() for name, each in before.members.items()
+    }
+    assert (after.epoch, after.assignment_epoch, after.initialized) == (2, 2, before.initialized)
+    assert after.next_deadline_ms() == 1000 + CONFIG.session_ms
+    answer = shard.beat("m0", 2)
+    assert (answer.code, answer.epoch, answer.assignment) == (codes.NONE, 2, None)
+    assert shard.beat("m1", 2).epoch == 2 and after.epoch == 2  # nothing changed for the group
+    assert after.members["m0"].assigned == had
+
+
+def test_a_member_that_was_lost_is_not_known_to_the_successor_and_the_group_stays(shard):
+    shard.beat("m0", 0)
+    shard.now_ms += CONFIG.session_ms
+    shard.groups.tick(shard.now_ms)
+    shard.restart()
+    assert shard.beat("m0", 1).code == codes.UNKNOWN_MEMBER_ID
+    assert (shard.groups.get("g").state, shard.groups.get("g").epoch) == ("Empty", 2)
+
+
+def test_a_change_that_cannot_be_written_did_not_happen(shard, monkeypatch):
+    shard.beat("m0", 0)
+    known = shard.groups.get("g").members["m0"].facts()
+
+    def full(*_):
+        raise OSError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard.store, "keep", full)
+        assert shard.beat("m1", 0).code == codes.COORDINATOR_NOT_AVAILABLE
+        assert shard.beat("m1", 0, group="other").code == codes.COORDINATOR_NOT_AVAILABLE
+        assert shard.groups.leave("g", "m0", 0).code == codes.COORDINATOR_NOT_AVAILABLE
+        assert shard.groups.initialize("other", [("t", 0)]).code == codes.COORDINATOR_NOT_AVAILABLE
+    assert shard.groups.get("other") is None
+    group = shard.groups.get("g")
+    assert list(group.members) == ["m0"] and group.members["m0"].facts() == known
+    assert shard.beat("m1", 0).code == codes.NONE
+
+
+def test_members_and_groups_of_a_shard_are_bounded(tmp_path):
+    shard = Shard(tmp_path, members=2, groups=2)
+    assert shard.beat("m0", 0).code == shard.beat("m1", 0, group="h").code == codes.NONE
+    assert shard.beat("m2", 0, group="h").code == codes.GROUP_MAX_SIZE_REACHED
+    shard.restart()
+    assert shard.beat("m2", 0).code == codes.GROUP_MAX_SIZE_REACHED
+    shard.groups.leave("g", "m0", 0)
+    assert shard.beat("m2", 0, group="i").code == codes.GROUP_MAX_SIZE_REACHED  # the group stays without members
+    assert shard.groups.initialize("i", [("t", 0)]).code == codes.GROUP_MAX_SIZE_REACHED
+    assert shard.beat("m2", 0).code == codes.NONE
+    shard.groups.leave("g", "m2", 0)
+    shard.store.forget("g")
+    shard.groups.drop("g")
+    assert shard.beat("m2", 0, group="i").code == codes.NONE
+
+
+def test_what_is_initialized_is_kept_also_without_members(shard):
+    shard.groups.initialize("g", [("t", 0), ("t", 2), ("u", 1)])
+    shard.restart()
+    group = shard.groups.get("g")
+    assert group.initialized == {"t": {0, 2}, "u": {1}}
+    shard.groups.forget_topics(group, lambda topic_id: topic_id == "u")
+    shard.restart()
+    assert shard.groups.get("g").initialized == {"u": {1}}
+
+
+def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch):
+    monkeypatch.setattr("broker.kafka.groups.committed_offsets.COMPACT_BYTES", 0)
+    shard.restart()
+    for number in range(100):
+        shard.beat(f"m{number}", 0)
+        if number > 1:
+            shard.groups.leave("g", f"m{number}", 0)
+    before = shard.groups.get("g")
+    shard.restart()
+    after = shard.groups.get("g")
+    assert (after.epoch, list(after.members), after.initialized) == (before.epoch, ["m0", "m1"], before.initialized)
+
+
+def test_members_of_many_groups_that_are_lost_at_once_are_fenced_in_rounds(tmp_path):
+    shard = Shard(tmp_path, members=10_000, groups=1000)
+    for number in range(4 * A_ROUND // A_GROUP):
+        shard.beat("m", 0, group=f"g{number}")
+    shard.now_ms += CONFIG.session_ms
+    rounds = 1
+    while shard.groups.tick(shard.now_ms):
+        left = sum(bool(group.members) for group in shard.groups)
+        assert left == (4 * A_ROUND // A_GROUP) - rounds * (A_ROUND // (A_GROUP + 1) + 1), "a round is bounded"
+        rounds += 1
+    assert rounds > 3
+    assert not any(group.members for group in shard.groups) and shard.groups.next_deadline_ms() is None
+
+
+def test_a_heartbeat_is_costly_where_targets_of_many_are_made_anew(shard, monkeypatch):
+    shard.beat("m0", 0)
+    shard.beat("m0", 1)
+    asks, beats = (ShareHeartbeat("m0", 2, None, names, "c", "/h") for names in (("b",), ("a",)))
+    joins = ShareHeartbeat("m1", 0, None, ("a",), "c", "/h")
+    assert not any(shard.groups.is_costly("g", each) for each in (asks, beats, joins))
+    monkeypatch.setattr("broker.kafka.groups.share.group.COSTLY", 4)
+    assert [shard.groups.is_costly("g", each) for each in (asks, beats, joins)] == [True, False, True]
+    shard.beat("m1", 0)
+    shard.groups.leave("g", "m1", 0)
+    assert shard.groups.is_costly("g", beats), "what the member had is handed out"
