@@ -18,7 +18,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import NamedTuple
 
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 AUTO = "auto"
 WILDCARDS = ("", "0.0.0.0", "::")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from shards.config.advertised import AUTO, addresses_of, advertised
 from shards.config.changes import Change, ConfigState, listeners_of, storable
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 
 class AddressChange(NamedTuple):

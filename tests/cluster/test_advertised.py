@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from forwarding import forwarded
 from harness import running, until
 
-from broker.protocol import apis, wire
 from broker.serve.call import Call
+from broker.wire import apis, wire
 from turnstile.admin_client import AdminRefused
 from turnstile.cluster import Cluster
 

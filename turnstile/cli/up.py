@@ -75,7 +75,7 @@ class _Listener(ParamType["ListenerSpec"]):
 
     def _check_address(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
         from shards.config.advertised import addresses_of
-        from shards.limits.errors import ConfigInvalid
+        from shards.settings.errors import ConfigInvalid
 
         try:
             addresses_of([text])

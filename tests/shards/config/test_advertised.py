@@ -22,7 +22,7 @@ from shards.config.changes import ConfigState, static_settings
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.image import ClusterImage
 from shards.config.recovery import usable
-from shards.limits.errors import ConfigInvalid
+from shards.settings.errors import ConfigInvalid
 
 
 def cluster(brokers: int = 3, host: str = "127.0.0.1", *options: str, settings: str = "") -> ConfigState:
