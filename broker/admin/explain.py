@@ -1,4 +1,4 @@
-"""Which limits hold for an address or a client, which setting or quota each comes from, and how much is used now.
+"""The limits that hold for an address or a client, the setting or quota that each comes from, and its present use.
 
 Limits and quotas hold on each broker by itself, so each use is told by broker: a sum over brokers is beside no limit.
 """
@@ -84,7 +84,7 @@ def _rates(
 
 
 async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> dict[str, Any]:
-    """Which quotas hold for a client, by Kafka's precedence, which level each comes from, and its present rates.
+    """The quotas that hold for a client, by Kafka's precedence: the level that each comes from, and its present rates.
 
     `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
     which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart. `brokers`:

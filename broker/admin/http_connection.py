@@ -95,7 +95,7 @@ class HttpConnection:
         return event if isinstance(event, h11.Request) else None
 
     async def _is_reusable(self) -> bool:
-        """Whether all of the request has arrived, or does so soon."""
+        """True when all of the request has arrived, or does so soon."""
         if self.http.they_are_waiting_for_100_continue:
             return False
         dropped = 0
@@ -141,7 +141,7 @@ class Exchange:
 
     def __init__(self, connection: HttpConnection, request: h11.Request) -> None:
         self.is_gone = False
-        """Whether the client has left, or broken the protocol, before the answer was sent."""
+        """True when the client has left, or broken the protocol, before the answer was sent."""
         self._connection = connection
         self._http = connection.http
         self._request = request

@@ -1,4 +1,4 @@
-"""Which connections the admin API keeps, and which one it closes to make room. Pure: no I/O, no clock.
+"""The connections that the admin API keeps, and the order in which it closes them to make room. Pure: no I/O, no clock.
 
 C1  At most `most` connections are open, and what they hold of bodies and of answers that are not yet taken is at most
     `most_bytes`, but for what one alone needs.
@@ -40,7 +40,7 @@ class Places:
 
     @property
     def is_full(self) -> bool:
-        """Whether one more connection needs room."""
+        """True when one more connection needs room."""
         return len(self._places) >= self._most
 
     def add(self, connection: Closable) -> None:
@@ -61,7 +61,7 @@ class Places:
             self._places[connection] = place
 
     def waits(self, connection: Closable, waits: bool = True) -> None:
-        """Whether the connection waits for its client, within its step, or its request is worked on (C3)."""
+        """The connection waits for its client, within its step; or, with False, its request is worked on (C3)."""
         place = self._places.get(connection)
         if place is not None:
             place.waits = waits

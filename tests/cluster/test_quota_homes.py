@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -122,6 +122,22 @@ def kill(cluster, shard):
     until(lambda: cluster.shard_pid(shard) not in (0, None, pid), what="another process")
 
 
+@contextmanager
+def killing(cluster, shard):
+    """Kills a shard again and again, 300 ms after it came back."""
+    ends = threading.Event()
+
+    def kills():
+        while not ends.wait(0.3):
+            kill(cluster, shard)
+
+    killer = threading.Thread(target=kills)
+    killer.start()
+    yield
+    ends.set()
+    killer.join()
+
+
 @pytest.mark.timed
 def test_a_stopped_homes_stand_in_answers_each_produce_as_one_meter_does(tmp_path):
     with running(tmp_path / "d", *OPTIONS, *PATIENT) as cluster, ExitStack() as stack:
@@ -155,17 +171,8 @@ def test_a_home_that_is_killed_again_and_again_forgets_nothing(tmp_path):
         client = Client(
             connect_to(cluster, stack, shard=0), produce(name, "t", 0, batch(b"x" * 30_000)), lambda it: produced(it)[1]
         )
-        ends = threading.Event()
-
-        def kills():
-            while not ends.wait(0.3):
-                kill(cluster, 1)
-
-        killer = threading.Thread(target=kills)
-        killer.start()
-        client.run(8)
-        ends.set()
-        killer.join()
+        with killing(cluster, 1):
+            client.run(8)
         rows = charged(cluster, name, len(client.answers))
         assert [each.throttle_ms for each in client.answers] == by_one_meter(rows, QUOTA)
         assert {row.get("reason") for row in rows} == {None, "stand_in"}
@@ -244,6 +251,27 @@ def test_a_stopped_homes_stand_in_withholds_fetches_beyond_the_quota(tmp_path):
         assert [each.throttle_ms for each in client.answers] == expected
         assert any(row.get("reason") and row.get("throttle_ms") for row in rows)
         assert most_unthrottled(rows) <= MOST_IN_A_WINDOW
+
+
+@pytest.mark.timed
+def test_a_home_that_is_killed_again_and_again_lets_no_fetch_beyond_the_quota(tmp_path):
+    with running(tmp_path / "d", *OPTIONS) as cluster, ExitStack() as stack:
+        sock = connect_to(cluster, stack, shard=0)
+        sock.sendall(produce("filler", "t", 0, batch(b"x" * 60_000)))
+        assert produced(answer(sock)).error == 0
+        name = client_of(home=1, kind=FETCH)
+        limit(cluster, name, consumer_byte_rate=QUOTA)
+        brought = []
+
+        def throttle_of(response):
+            brought.append({"mono_ns": time.monotonic_ns(), "bytes": len(response)})
+            return int.from_bytes(response[4:8], "big")
+
+        client = Client(sock, fetch(name, "t"), throttle_of)
+        with killing(cluster, 1):
+            client.run(4)
+        assert max(each.waited_s for each in client.answers) < LONGEST_WAIT_S
+        assert most_unthrottled(brought) <= 2 * MOST_IN_A_WINDOW, "one more window for the other shard"
 
 
 @pytest.mark.timed

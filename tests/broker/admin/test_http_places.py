@@ -1,4 +1,4 @@
-"""Which connection makes room, under any order of what connections do."""
+"""The connection that makes room, under any order of what connections do."""
 
 from hypothesis import given
 from hypothesis import strategies as st

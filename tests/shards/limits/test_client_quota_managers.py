@@ -122,3 +122,12 @@ def test_sensors_that_nobody_used_for_an_hour_are_dropped() -> None:
     assert list(produced.sensors) == [("bob", "")]
     assert mutated.sensors == {}
     assert produced.record("alice", "app", 101, now_ms=IDLE_MS).throttle_ms == 100
+
+
+def test_however_many_names_clients_think_of_sensors_and_their_names_stay_bounded() -> None:
+    meter = ProduceQuotaManager()
+    meter.update({"client-id": None}, 10)
+    for number in range(12_000):
+        meter.record("", f"{number}-".ljust(1000, "x"), 1, now_ms=0)
+    assert len(meter.sensors) <= 10_000
+    assert sum(len(client_id) for _, client_id in meter.sensors) <= 200 * 10_000
