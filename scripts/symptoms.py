@@ -4,7 +4,8 @@
 
 Each client (its program is a `symptoms` in scripts/scoreboard) produces two records of 50 KB to a cluster that has just started,
 with its default settings and logs, under one limit at a time. Shown are the lines that it printed, most frequent first, and what
-its call returned. `--write` keeps them in docs/symptoms.md. Needs what `python scripts/scoreboard.py` has built.
+its call returned. `--write` keeps those of all clients in docs/symptoms.md. Needs what `python scripts/scoreboard.py` has built,
+and kcat, a package of Debian.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -44,6 +46,7 @@ PROGRAMS = {
         str(HERE / "java" / "symptoms" / "Symptoms.java"),
     ],
     "confluent-kafka": [sys.executable, str(HERE / "python" / "symptoms.py"), "confluent-kafka"],
+    "kcat": [sys.executable, str(HERE / "python" / "symptoms.py"), "kcat"],
     "kafka-python": [sys.executable, str(HERE / "python" / "symptoms.py"), "kafka-python"],
     "aiokafka": [sys.executable, str(HERE / "python" / "symptoms.py"), "aiokafka"],
     "franz-go": [str(BUILD / "symptoms"), "franz-go"],
@@ -52,7 +55,7 @@ PROGRAMS = {
     "kafkajs": ["node", str(HERE / "node" / "symptoms.js"), "kafkajs"],
     "platformatic-kafka": ["node", str(HERE / "node" / "symptoms.js"), "platformatic"],
 }
-"""Those of scripts/scoreboard.py that have a log or return an error; rskafka has its own of neither."""
+"""kcat, and those of scripts/scoreboard.py that have a log or return an error; rskafka has its own of neither."""
 
 
 class Said(NamedTuple):
@@ -146,14 +149,23 @@ def _cut(line: str) -> str:
 
 
 def table(found: dict[str, dict[str, Said]]) -> list[str]:
-    known = clients()
+    shown = {name: f"{known.shown} {known.version}" for name, known in clients().items()} | {"kcat": _kcat()}
     lines = [f"Measured {datetime.now(UTC):%Y-%m-%d} by `python scripts/symptoms.py --write`."]
     head = ["", "| client | what it logs, and what its call returns |", "|---|---|"]
     for situation in SITUATIONS:
         lines += ["", f"### {situation[0].upper()}{situation[1:]}", *head]
         for name, told in found.items():
-            lines.append(f"| {known[name].shown} {known[name].version} | {cell(told[situation])} |")
+            lines.append(f"| {shown[name]} | {cell(told[situation])} |")
     return lines
+
+
+def _kcat() -> str:
+    """The name of kcat with its version and that of its librdkafka, where it is installed."""
+    if shutil.which("kcat") is None:
+        return "kcat"
+    told = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout
+    version, librdkafka = (re.search(rf"{word} ([\d.]+)", told) for word in ("Version", "librdkafka"))
+    return f"kcat {version and version[1]} (librdkafka {librdkafka and librdkafka[1]})"
 
 
 def build() -> None:
@@ -173,9 +185,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PROGRAMS))
     asked = parser.parse_args()
+    if asked.write and asked.names:
+        parser.error("--write makes the whole table: name no client")
     build()
     found: dict[str, dict[str, Said]] = {}
     for name in asked.names or PROGRAMS:
+        if name == "kcat" and shutil.which("kcat") is None:
+            print("kcat is not installed (apt-get install kcat): left out")
+            continue
         found[name] = {}
         for situation, made in SITUATIONS.items():
             found[name][situation] = told = said(PROGRAMS[name], made)

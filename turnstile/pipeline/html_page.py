@@ -26,7 +26,8 @@ p { margin: .2rem 0 .6rem; color: var(--soft); overflow-wrap: anywhere } .none {
 svg { width: 100%; min-width: 620px; height: auto; display: block } caption { text-align: left; color: var(--soft);
   font-size: 13px; padding: .2rem 0 } svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 svg .ink { fill: var(--ink) } .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 3 }
-.badge { font-weight: 700; white-space: nowrap } ul { margin: .3rem 0 .6rem; padding-left: 1.2rem } li { margin: .2rem 0 }
+.badge { font-weight: 700; white-space: nowrap } .option { white-space: nowrap }
+ul { margin: .3rem 0 .6rem; padding-left: 1.2rem } li { margin: .2rem 0 }
 nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.2rem } a { color: inherit }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: 13px; color: var(--soft) }
 .legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -1px }
@@ -48,6 +49,9 @@ const select = () => { getSelection().selectAllChildren(pre); document.execComma
 navigator.clipboard ? navigator.clipboard.writeText(pre.textContent).then(done, select) : select();
 """.replace("\n", " ").strip()
 """Where the browser has no clipboard for this page, the lines are selected, and copied by the older command."""
+
+
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]+")
 
 
 def document(title: str, subtitle: str, sections: Sequence[str]) -> str:
@@ -92,7 +96,7 @@ class Badge(NamedTuple):
 
 def badge_line(text: str, colour: str, words: str) -> str:
     """A verdict in its colour, and a sentence."""
-    return f"<p>{Badge(text, colour).html()} {escape(words)}</p>"
+    return f"<p>{Badge(text, colour).html()} {_words(words)}</p>"
 
 
 def contents(titles: Sequence[str]) -> str:
@@ -131,4 +135,9 @@ def _row(row: Sequence[object], kinds: Sequence[str]) -> str:
 
 
 def _cell(cell: object) -> str:
-    return cell.html() if isinstance(cell, Badge) else escape(str(cell))
+    return cell.html() if isinstance(cell, Badge) else _words(str(cell))
+
+
+def _words(text: str) -> str:
+    """Text in which the name of an option is not broken into two lines."""
+    return _OPTION.sub(r'<span class="option">\g<0></span>', escape(text))

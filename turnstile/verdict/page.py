@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from turnstile.pipeline.html_page import Badge, badge_line, document, section, table
+from turnstile.pipeline.html_page import Badge, badge_line, document, paragraph, section, table
 from turnstile.verdict.card import summary
 from turnstile.verdict.checks.kip599 import MUTATIONS
 from turnstile.verdict.checks.kip714 import ASKED, PUSHED
@@ -15,6 +15,7 @@ from turnstile.verdict.run import Verdict
 from turnstile.verdict.timeline import SECOND, Event, Step, Timeline, is_work
 
 _WIDTH, _LEFT = 860, 124
+_READABLE = 760
 _BAND, _LANE = 22, 20
 COLOURS = {PASS: "#1a7f4b", WARN: "#e08a1e", FAIL: "#d1495b", UNJUDGED: "#6b7280"}
 _BLOCKS = {
@@ -28,6 +29,10 @@ _BLOCKS = {
 _REFUSED = "#d1495b"
 _FREE = "#8fa3b8"
 _LABEL = "#14181d"  # readable on each of these, also where a dark page makes them brighter
+_LEGEND = (
+    "The pictures below show what the broker did (orange: throttled the client; red: refused or cut it; grey: left it alone), "
+    "and under that what the client did."
+)
 _INK, _BAD = "#2563a8", "#d1495b"
 
 Lane = tuple[str, str, Callable[[Event], bool]]
@@ -66,7 +71,7 @@ def page(verdict: Verdict) -> str:
         for name, each in verdict.findings.items()
     ]
     card = table(rows, caption="Each check, and what was seen", text=("verdict", "evidence", "check"))
-    sections = [section("Report card", summary(verdict), card)]
+    sections = [section("Report card", summary(verdict), card, paragraph(_LEGEND))]
     for name, finding in verdict.findings.items():
         sections.append(_section(name, finding, verdict.timeline))
     return document("Will this client survive?", verdict.client, sections)
@@ -104,7 +109,8 @@ def _picture(name: str, timeline: Timeline) -> str:
     parts += _axis(began_ns, ended_ns, at, height)
     height += 18
     title = f"{name}: what the broker did, and below what the client did"
-    return f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{title}">{"".join(parts)}</svg></div>'
+    frame = f'viewBox="0 0 {_WIDTH} {height}" style="min-width: {_READABLE}px"'  # a narrow page scrolls it
+    return f'<div class="scroll"><svg {frame} role="img" aria-label="{title}">{"".join(parts)}</svg></div>'
 
 
 def _block(step: Step, at: Callable[[int], float]) -> list[str]:

@@ -1,8 +1,9 @@
-"""Two records produced, one after the other, by confluent-kafka, kafka-python or aiokafka: what its user sees by default."""
+"""Two records produced, one after the other, by confluent-kafka, kafka-python, aiokafka or kcat: what its user sees by default."""
 
 import asyncio
 import logging
 import os
+import subprocess
 import sys
 import time
 
@@ -47,12 +48,23 @@ async def aiokafka() -> object:
     return None
 
 
+def kcat() -> object:
+    command = ["kcat", "-P", "-b", WHERE, "-t", "orders", "-X", "client.id=symptoms"]
+    done = subprocess.run(command, input=VALUE + b"\n" + VALUE, timeout=70)
+    return f"exit code {done.returncode}"
+
+
 began = time.monotonic()
-name = sys.argv[1]
+PROGRAMS = {
+    "aiokafka": lambda: asyncio.run(aiokafka()),
+    "confluent-kafka": confluent,
+    "kafka-python": kafka_python,
+    "kcat": kcat,
+}
 try:
-    result = (
-        asyncio.run(aiokafka()) if name == "aiokafka" else confluent() if name == "confluent-kafka" else kafka_python()
-    )
+    result = PROGRAMS[sys.argv[1]]()
+except subprocess.TimeoutExpired:
+    result = "nothing yet"
 except Exception as error:
     result = f"{type(error).__name__}: {error}"
 print(f"returned after {time.monotonic() - began:.1f} s: {result}", flush=True)

@@ -25,8 +25,10 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(UNJUDGED, timeline.skipped.get("throttle", "no Fetch was throttled"), SOURCE)
     joined = [event for event in requests if event.api == "JoinGroup"]
     later = [e for e in timeline.events if e.kind == "request" and e.api == "Fetch" and e.at_ns > throttled[-1].at_ns]
-    longest_s = _longest_gap_s([event for event in requests if event.api == "Heartbeat"])
-    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; heartbeats at most {longest_s:.1f} s apart"
+    heartbeats = [event for event in requests if event.api == "Heartbeat"]
+    longest_s = _longest_gap_s(heartbeats)
+    apart = f", at most {longest_s:.1f} s apart" if len(heartbeats) > 1 else ""
+    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; {len(heartbeats)} heartbeats{apart}"
     if joined:
         return Finding(FAIL, f"it joined its group again while it was throttled: {seen}", SOURCE, _ADVICE)
     if not later and timeline.is_the_end(throttled[-1].at_ns):

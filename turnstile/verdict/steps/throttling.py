@@ -17,7 +17,7 @@ def throttling(stage: Stage) -> None:
     seen = {event.api for event in stage.watch.since(stage.baseline.baseline.began_ns)}
     used = [api for api in DATA if api in seen]
     if used:
-        _throttle(stage, f"{' and '.join(used)} throttled, short", 250, times.short_s, used)
+        _throttle(stage, "throttled by 250 ms", 250, times.short_s, used)
     _throttle(stage, f"throttled by {times.long_ms} ms", times.long_ms, times.long_s, used)
     _throttle(stage, "every request throttled", 400, times.short_s)
     if times.request_timeout_s is None:
