@@ -27,8 +27,8 @@ def judge(timeline: Timeline) -> Finding:
     later = [e for e in timeline.events if e.kind == "request" and e.api == "Fetch" and e.at_ns > throttled[-1].at_ns]
     heartbeats = [event for event in requests if event.api == "Heartbeat"]
     longest_s = _longest_gap_s(heartbeats)
-    apart = f", at most {longest_s:.1f} s apart" if len(heartbeats) > 1 else ""
-    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; {len(heartbeats)} heartbeats{apart}"
+    beats = f"heartbeats at most {longest_s:.1f} s apart" if len(heartbeats) > 1 else "fewer than two heartbeats"
+    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; {beats}"
     if joined:
         return Finding(FAIL, f"it joined its group again while it was throttled: {seen}", SOURCE, _ADVICE)
     if not later and timeline.is_the_end(throttled[-1].at_ns):
