@@ -57,3 +57,19 @@ def test_a_path_that_a_document_names_is_there(document: Path) -> None:
 def test_the_folders_of_tests_mirror_the_tree(package: str) -> None:
     tested = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests" / package).rglob("test_*.py")}
     assert [str(folder) for folder in tested if not (ROOT / folder).is_dir()] == []
+
+
+WALKS = ROOT / "docs" / "internals" / "walks.md"
+STEPS = re.findall(r"`((?:\w+/)+\w+\.py)`\s+`(\w+)(?:\.(\w+))?`", WALKS.read_text())
+
+
+def test_the_walks_have_steps() -> None:
+    assert len(STEPS) > 30
+
+
+@pytest.mark.parametrize(("file", "name", "method"), STEPS, ids=lambda part: part)
+def test_a_step_of_a_walk_is_in_the_code(file: str, name: str, method: str) -> None:
+    named = [node for node in ast.parse((ROOT / file).read_text()).body if getattr(node, "name", None) == name]
+    assert len(named) == 1, f"{file} has no {name}"
+    if method:
+        assert method in {getattr(node, "name", None) for node in getattr(named[0], "body", [])}
