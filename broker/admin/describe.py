@@ -55,6 +55,7 @@ class Admin:
         at_start: Callable[[], Awaitable[None]] | None = None,
         unresponsive: Callable[[], Collection[Member]] = tuple,
         restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
+        memory_kills: Callable[[Member], int] = lambda member: 0,
         loss: JournalLoss | None = None,
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
@@ -66,6 +67,7 @@ class Admin:
         self.images = Images(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
+        self._memory_kills = memory_kills
         self._loss = loss
         self._about = dict(about or {})
         self._data_dir = data_dir
@@ -121,6 +123,7 @@ class Admin:
     def shards(self) -> list[dict[str, Any]]:
         """One entry per shard. `state`: up; unresponsive (does not answer the coordinator); starting (connected, not yet
         at a version); down. `restart_in_s`: of one that keeps ending, until it is started again; else null.
+        `memory_kills`: how often it was killed for want of memory.
         `stalls`: how often something held up its loop (turnstile_stalls_total); `longest_callback_ms`: the longest of all."""
         rows = []
         for member, state in self.states().items():
@@ -137,6 +140,7 @@ class Admin:
                 "stalls": counters.value("stalls"),
                 "longest_callback_ms": counters.value("longest_callback_us") / 1000,
                 "restarts": restarts,
+                "memory_kills": self._memory_kills(member),
                 "restart_in_s": None if due_in_s is None else round(due_in_s, 1),
             })  # fmt: skip
         return rows

@@ -21,6 +21,8 @@ from shards.quotas.meters import KINDS
 Member = tuple[int, int]  # broker, shard
 KEPT = 300
 EVERY_S = 1.0
+SET_S = 0.5
+"""The wall clock was set if it moved by so much more or less than time passed."""
 
 
 class Sample(NamedTuple):
@@ -56,8 +58,15 @@ class Sampler:
             self.sample()
 
     def sample(self) -> Sample:
-        """Read everything now, and keep it."""
+        """Read everything now, and keep it. If the wall clock was set, what is kept is told by the new one: the seconds of a
+        series follow each other whatever becomes of the clock."""
         taken = self.now()
+        if self.samples:
+            last = self.samples[-1]
+            set_s = taken.at - last.at - (taken.mono_s - last.mono_s)
+            if abs(set_s) > SET_S:
+                for n, each in enumerate(self.samples):
+                    self.samples[n] = each._replace(at=round(each.at + set_s, 3))
         self.samples.append(taken)
         return taken
 
@@ -135,7 +144,10 @@ class Sampler:
         return self.total(after, name, listener, members) - self.total(before, name, listener, members)
 
     def series(self, since: float = 0.0) -> list[dict[str, Any]]:
-        """One entry a second after `since` (Unix seconds): connections, and admissions and refusals per second."""
+        """One entry a second after `since` (Unix seconds): connections, and admissions and refusals per second. All, if `since`
+        is yet to come: the wall clock was set back since it was told."""
+        if since > self.samples[-1].at + SET_S:
+            since = 0.0
         points: list[dict[str, Any]] = []
         for before, after in itertools.pairwise(self.samples):
             if after.at > since:

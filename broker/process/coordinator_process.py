@@ -231,6 +231,7 @@ class CoordinatorProcess:
             at_start=self._first_start.add_quotas_and_users,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,
+            memory_kills=lambda member: self._restarts.memory_kills(self._place_of(member)),
             loss=self._loss,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
@@ -251,8 +252,11 @@ class CoordinatorProcess:
         return self._heartbeat.unresponsive(now_s=trio.current_time())
 
     def _restarts_of(self, member: Member) -> tuple[int, float | None]:
-        place = FIRST_SHARD + self.plan.members().index(member)
+        place = self._place_of(member)
         return self._restarts.restarts(place), self._restarts.due_in_s(place)
+
+    def _place_of(self, member: Member) -> int:
+        return FIRST_SHARD + self.plan.members().index(member)
 
     async def _watch_shards(self, nursery: trio.Nursery) -> None:
         """Pings every shard at intervals of EVERY_S, and ends a shard that neither answers nor makes progress."""

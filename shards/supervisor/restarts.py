@@ -13,7 +13,7 @@ import time
 FIRST_S = 0.1
 MOST_S = 10.0
 LIVED_S = 10.0
-_SLOTS = 2  # times started again; when the next start is due, in ms of time.monotonic, 0 while it runs
+_SLOTS = 3  # times started again; when the next start is due, in ms of time.monotonic, 0 while it runs; deaths for want of memory
 
 
 class Backoff:
@@ -36,20 +36,26 @@ class Backoff:
 
 
 class RestartBoard:
-    """Two numbers for each process, by its place in the supervisor's list."""
+    """Three numbers for each process, by its place in the supervisor's list."""
 
     def __init__(self, processes: int) -> None:
         self._mapped = mmap.mmap(-1, max(1, processes) * _SLOTS * 8)
         self._slots = memoryview(self._mapped).cast("Q")
 
-    def put(self, place: int, restarts: int, due_s: float | None) -> None:
-        """`due_s`: when the next start is due, by time.monotonic; None while the process runs."""
+    def put(self, place: int, restarts: int, due_s: float | None, memory_kills: int = 0) -> None:
+        """`due_s`: when the next start is due, by time.monotonic; None while the process runs. `memory_kills`: how often it was
+        killed for want of memory."""
         self._slots[place * _SLOTS] = restarts
         self._slots[place * _SLOTS + 1] = 0 if due_s is None else max(1, int(due_s * 1000))
+        self._slots[place * _SLOTS + 2] = memory_kills
 
     def restarts(self, place: int) -> int:
         """How often the process was started again."""
         return self._slots[place * _SLOTS]
+
+    def memory_kills(self, place: int) -> int:
+        """How often the process was killed for want of memory."""
+        return self._slots[place * _SLOTS + 2]
 
     def due_in_s(self, place: int) -> float | None:
         """Seconds until the next start; None while the process runs."""

@@ -25,6 +25,7 @@ from collections.abc import Callable
 
 from shards.supervisor.binding import Backlogs
 from shards.supervisor.epochs import Epochs
+from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
 from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
@@ -64,6 +65,7 @@ class Child:
         self.pid = 0
         self.cannot_fork = False  # when it was last tried
         self.restarts = 0
+        self.memory_kills = 0
         self.due_s = 0.0  # when to start it again, by time.monotonic
         self.backoff = Backoff()
 
@@ -79,6 +81,7 @@ class Supervisor:
         tell: Callable[[str], None],
         board: RestartBoard | None = None,
         owner: Owner | None = None,
+        memory: MemoryLimit | None = None,
     ) -> None:
         """`tell` gets sentences for people; `board` is kept up to date, by the place of each child in `children`."""
         self._places = {child: place for place, child in enumerate(children)}
@@ -87,6 +90,7 @@ class Supervisor:
         self._owner = owner or Owner()
         self._tell = tell
         self._board = board or RestartBoard(len(children))
+        self._memory = memory or MemoryLimit()
         self._pid = os.getpid()
 
     def start(self) -> None:
@@ -141,11 +145,14 @@ class Supervisor:
         else:
             child.cannot_fork = False
             child.restarts += 1
-            self._board.put(self._places[child], child.restarts, None)
+            self._put(child, None)
 
     def _delay(self, child: Child, delay_s: float) -> None:
         child.due_s = time.monotonic() + delay_s
-        self._board.put(self._places[child], child.restarts, child.due_s)
+        self._put(child, child.due_s)
+
+    def _put(self, child: Child, due_s: float | None) -> None:
+        self._board.put(self._places[child], child.restarts, due_s, child.memory_kills)
 
     def stop(self) -> None:
         """Ends all children, the last stage first, as they still report to earlier ones; kills those that do not end in time.
@@ -190,12 +197,16 @@ class Supervisor:
             child.pid = 0
             if ending:
                 continue
+            how = _how(status)
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and self._memory.claims():
+                child.memory_kills += 1
+                how = f"was killed for want of memory ({self._memory.describe()})"
             delay_s = child.backoff.delay_s(now_s=time.monotonic())
             self._delay(child, delay_s)
             if child.backlogs is not None and delay_s >= AWAY_S:
                 child.backlogs.close()
             when = f" in {delay_s:.1f} s, as it keeps ending" if delay_s else ""
-            self._tell(f"{child.name} (pid {pid}) {_how(status)}; starting it again{when}")
+            self._tell(f"{child.name} (pid {pid}) {how}; starting it again{when}")
 
     def _fork(self, child: Child) -> None:
         epoch = self._epochs.next()

@@ -86,6 +86,8 @@ _HEADINGS = ("broker", "shard", "pid", "epoch", "state", "connections", "version
 def _row(shard: dict[str, Any]) -> tuple[str, ...]:
     """One shard. A process that keeps ending is started again later and later, which its last column says."""
     again = str(shard["restarts"] or "-")
+    if shard["memory_kills"]:
+        again += f", {shard['memory_kills']} killed for want of memory"
     if shard["restart_in_s"] is not None:
         again += f", next in {shard['restart_in_s']:.1f} s"
     names = ("broker", "shard", "pid", "epoch", "state", "connections", "config_version")

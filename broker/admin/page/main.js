@@ -18,6 +18,7 @@ async function refresh() {
     version = live.version;
     drawHistory(changes);
   }
+  if (live.series.length && series.length && live.series[0].at <= series.at(-1).at) series = [];  // the clock was set back
   series = [...series, ...live.series].slice(-KEPT);
   drawHeader(live, series);
   drawJournal(live.journal);

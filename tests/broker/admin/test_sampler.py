@@ -57,3 +57,30 @@ def test_only_so_many_samples_are_kept(counted):
         sampler.sample()
     assert len(sampler.samples) == KEPT
     assert len(sampler.series()) == KEPT - 1
+
+
+@pytest.mark.parametrize("set_s", [3600.0, -3600.0, -1.0])
+def test_seconds_follow_each_other_when_the_wall_clock_is_set(tmp_path, set_s):
+    layout = Layout(["A"])
+    path = ShardCounters.path(tmp_path, 0, 0)
+    ShardCounters.create(path, layout)
+    counters = ShardCounters(path, layout)
+    now, ahead = [100.0], [5000.0]
+    sampler = Sampler({(0, 0): counters}, layout, wall_clock=lambda: ahead[0] + now[0], mono_clock=lambda: now[0])
+
+    def pass_s(seconds):
+        for _ in range(seconds):
+            now[0] += 1.0
+            counters.admitted("A")
+            sampler.sample()
+        return sampler.series()[-1]["at"]
+
+    told = pass_s(5)
+    ahead[0] += set_s
+    last = pass_s(3)
+    instants = [point["at"] for point in sampler.series()]
+    assert last == ahead[0] + now[0] and instants == [last - n for n in range(7, -1, -1)]
+    assert [point["admitted"] for point in sampler.series()] == [1.0] * 8
+    shown = [point["at"] for point in sampler.series(since=told)]  # of a page that was opened before
+    assert shown and shown[-1] == last
+    counters.close()

@@ -14,6 +14,7 @@ from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
 from shards.supervisor.binding import Backlogs, bind_clients
 from shards.supervisor.epochs import Epochs
+from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
@@ -45,6 +46,41 @@ def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
     assert "was killed by SIGKILL" in said.read_text()
     os.close(read_end)
     os.close(write_end)
+
+
+def test_what_is_killed_for_want_of_memory_is_told_as_that(tmp_path):
+    counter, mine = tmp_path / "memory.events", tmp_path / "mine"
+    mine.write_text("0::/\n")
+    counter.write_text("oom_kill 0\n")
+    (tmp_path / "memory.max").write_text(f"{64 << 20}\n")
+    said, board = tmp_path / "said", RestartBoard(1)
+
+    def tell(text):
+        with said.open("a") as file:
+            file.write(text + "\n")
+
+    def main(epoch):
+        if epoch == 1:
+            counter.write_text("oom_kill 1\n")
+        if epoch < 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    def body():
+        supervisor = Supervisor(
+            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=tell, board=board,
+            memory=MemoryLimit(tmp_path, mine),
+        )  # fmt: skip
+        supervisor.start()
+        return supervisor.run()
+
+    assert in_a_process(body) == 0
+    first, second = said.read_text().splitlines()
+    assert "was killed for want of memory (its cgroup may have 64 MiB); starting it again" in first
+    assert "was killed by SIGKILL" in second
+    assert (board.restarts(0), board.memory_kills(0)) == (2, 1)
 
 
 def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(tmp_path, monkeypatch):

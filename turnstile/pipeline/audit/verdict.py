@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from turnstile.pipeline.events.set_clock import clock_set_s, clock_was_set
 from turnstile.pipeline.events.survey import WallSpan
 from turnstile.quantities import duration
 
@@ -33,13 +34,15 @@ class Check(NamedTuple):
 class AuditResult(NamedTuple):
     """What the audit found: the worst that any check says, in the order of WORST_FIRST.
 
-    `wall`: when the events were, if they say it. `limits`: each limit of connections, and its values in order.
+    `wall`: when the events were, if they say it. `limits`: each limit of connections, and its values in order. `set_ns`: by how
+    much the wall clock was set meanwhile; no check looks at it.
     """
 
     checks: list[Check]
     events: int
     wall: WallSpan | None
     limits: dict[str, list[str]]
+    set_ns: int = 0
 
     @property
     def verdict(self) -> str:
@@ -56,6 +59,7 @@ class AuditResult(NamedTuple):
             "events": self.events,
             "from": first,
             "to": last,
+            "clock_set_s": clock_set_s(self.set_ns),
             "limits": self.limits,
         }
 
@@ -66,7 +70,8 @@ class AuditResult(NamedTuple):
             return f"{self.events:,} events"
         first, last = (datetime.fromtimestamp(each / 1e9, UTC) for each in self.wall)
         took = duration((self.wall.last_ns - self.wall.first_ns) / 1e6)
-        return f"{self.events:,} events, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC ({took})"
+        told = f"{self.events:,} events, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC ({took})"
+        return ". ".join(filter(None, (told, clock_was_set(clock_set_s(self.set_ns)).rstrip("."))))
 
 
 def _instant(wall_ns: int) -> str:

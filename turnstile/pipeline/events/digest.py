@@ -205,11 +205,14 @@ def _names(
 
 def _wall(table: pyarrow.Table) -> list[dict[str, Any]]:
     span = pyarrow.compute.min_max(table["ts_us"]).as_py()
-    return (
-        [{"what": "wall", "first_ns": span["min"] * 1000, "last_ns": span["max"] * 1000}]
-        if span["min"] is not None
-        else []
-    )
+    if span["min"] is None:
+        return []
+    ahead_ns = pyarrow.compute.subtract(pyarrow.compute.multiply(table["ts_us"], 1000), table["mono_ns"])
+    ahead = pyarrow.compute.min_max(ahead_ns).as_py()
+    return [
+        {"what": "wall", "first_ns": span["min"] * 1000, "last_ns": span["max"] * 1000},
+        {"what": "ahead", "first_ns": ahead["min"], "last_ns": ahead["max"]},
+    ]
 
 
 def _told(table: pyarrow.Table, kind: arrays.Array, kinds: Sequence[str | None]) -> list[dict[str, Any]]:

@@ -75,6 +75,7 @@ class Survey(NamedTuple):
     serving     (incarnation, listener) where connections were admitted or refused
     refusals    reason -> how many refusals name it
     wall        when the events were; None where none says it
+    set_ns      by how much the wall clock was set between events: what it is ahead of mono_ns, the most less the least
     """
 
     processes: list[Process]
@@ -90,6 +91,7 @@ class Survey(NamedTuple):
     serving: set[tuple[Incarnation, str]]
     refusals: Counter[str]
     wall: WallSpan | None
+    set_ns: int
 
     @property
     def events(self) -> int:
@@ -191,7 +193,7 @@ def survey(digests: pyarrow.Table) -> Survey:
         processes, gaps, twice, back, bad, sorted(told, key=lambda each: (each.at_ns, each.place, each.seq)),
         _first(by.get("seen", ())), _first(by.get("decided", ())), sorted({row["name"] for row in by.get("listener", ())}),
         _sum(by.get("kind", ())), {(_of(row), row["name"]) for row in by.get("serving", ())}, _sum(by.get("refused", ())),
-        _wall(by.get("wall", ())),
+        _wall(by.get("wall", ())), _set_ns(_wall(by.get("ahead", ()))),
     )  # fmt: skip
 
 
@@ -227,6 +229,10 @@ def _wall(rows: Sequence[dict[str, Any]]) -> WallSpan | None:
     if not rows:
         return None
     return WallSpan(min(row["first_ns"] for row in rows), max(row["last_ns"] for row in rows))
+
+
+def _set_ns(ahead: WallSpan | None) -> int:
+    return 0 if ahead is None else ahead.last_ns - ahead.first_ns
 
 
 def _of(row: dict[str, Any]) -> Incarnation:

@@ -12,6 +12,7 @@ import pyarrow.parquet
 from turnstile.pipeline.events.digest import DIGEST, digest
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.set_clock import clock_set_s
 from turnstile.pipeline.events.survey import Survey, survey
 from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
 from turnstile.pipeline.report.report_tables import TABLES, Source
@@ -49,6 +50,7 @@ def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> B
     summary, offset_ns = _facts(events)
     seen = survey(events.each(digest, DIGEST).table())
     summary.update({kind: seen.kinds[kind] for kind in ("admitted", "refused", "throttled")})
+    summary["clock_set_s"] = clock_set_s(seen.set_ns)
     steps = TimeSteps.over(summary["first"] or 0, summary["last"] or 0, offset_ns)
     source = Source(events, seen, steps)
     tables = {}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from turnstile.pipeline.events.set_clock import clock_was_set
 from turnstile.pipeline.html_page import NOTHING, bullets, contents, document, section, table
 from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report import Built
@@ -60,7 +61,8 @@ def page(built: Built, *, name: str) -> str:
 def _facts(built: Built) -> str:
     summary = built.summary
     when = " to ".join(_when(summary[each]) for each in ("first", "last")) if summary["first"] else "no time"
-    return f"{summary['events']:,} events, {when} UTC"
+    told = f"{summary['events']:,} events, {when} UTC"
+    return ". ".join(filter(None, (told, clock_was_set(summary["clock_set_s"]).rstrip("."))))
 
 
 def _conclusions(built: Built) -> list[str]:

@@ -1,0 +1,77 @@
+"""A wall clock that is set under a running cluster, forward and back: limits, displays and the audit don't notice, or say so.
+
+libfaketime sets the clock of the cluster's processes alone; their steady clock goes on, as it does when a clock is set.
+"""
+
+import json
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from harness import admitted, connect, running, until
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+pytestmark = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is missing: apt-get install libfaketime")
+
+CAPPED, RATED = "127.0.0.2", "127.0.0.3"
+RATE, WINDOWS = 2, 11  # connections a second, and seconds' worth that pass at once
+JUMPS_S = [3600, -3600, -1, -7200, 90_000]
+
+
+class Clock:
+    """The wall clock of every process that is started under it."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.file, self.ahead_s = folder / "ahead", 0
+        self.jump(0)
+        patch.setenv("LD_PRELOAD", str(FAKETIME))
+        patch.setenv("FAKETIME_TIMESTAMP_FILE", str(self.file))
+        patch.setenv("DONT_FAKE_MONOTONIC", "1")
+        patch.setenv("FAKETIME_CACHE_DURATION", "1")  # how long, in s, until a process sees a jump
+        patch.setenv("NO_FAKE_STAT", "1")
+
+    def now_s(self) -> float:
+        return time.time() + self.ahead_s
+
+    def jump(self, by_s: int) -> None:
+        self.ahead_s += by_s
+        new = self.file.with_suffix(".new")
+        new.write_text(f"{self.ahead_s:+d}\n")
+        os.replace(new, self.file)
+
+
+def opened(cluster, ip, count):
+    """How many of so many connections at a time are let in; all are closed again."""
+    with ExitStack() as stack:
+        return sum(
+            [admitted(each) for each in [stack.enter_context(connect(cluster.address, ip)) for _ in range(count)]]
+        )
+
+
+def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch):
+    clock = Clock(tmp_path, monkeypatch)
+    with running(tmp_path / "d", "--set", "kafka_connections_max_per_ip=5") as cluster:
+        cluster.turnstile("quota", "set", f"ip={RATED}", f"connection_creation_rate={RATE}")
+        processes = cluster.processes()
+        began_s, rated = time.monotonic(), 0
+        for by_s in JUMPS_S:
+            clock.jump(by_s)
+            until(lambda: abs(cluster.get("/v1/live")["at"] - clock.now_s()) < 0.5, what="the jump is seen")
+            assert opened(cluster, CAPPED, 8) == 5
+            until(lambda: not cluster.metric("turnstile_connections"), what="closed connections")
+            rated += sum(opened(cluster, RATED, 1) for _ in range(WINDOWS * RATE))
+            instants = [point["at"] for point in cluster.get(f"/v1/live?since={time.time() - 60}")["series"]]
+            assert instants == sorted(instants)
+        took_s = time.monotonic() - began_s
+        assert rated <= RATE * (WINDOWS + took_s + 1)
+        cluster.set("kafka_connections_max_per_ip", 6)
+        shown = until(
+            lambda: cluster.get("/v1/live?since=4102444800")["series"], what="seconds, for a page ahead of the clock"
+        )
+        assert abs(shown[-1]["at"] - clock.now_s()) < 30
+        assert cluster.processes() == processes
+    told = json.loads(cluster.turnstile("audit", str(tmp_path / "d"), "--json"))
+    assert (told["verdict"], told["clock_set_s"] > 3000) == ("held", True)
+    assert "The wall clock was set meanwhile" in cluster.turnstile("audit", str(tmp_path / "d"))
