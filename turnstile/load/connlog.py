@@ -1,4 +1,7 @@
-"""Connection logs as scenarios: Zeek's conn.log (TSV), or a CSV with opened_at, closed_at and ip.
+"""Connection logs as scenarios: Zeek's conn.log (TSV), or a CSV with opened_at, closed_at and ip; compressed by gzip or not.
+
+A small file may hold any number of lines, so there is a bound to what is read: MOST connections, and MOST_BAD lines in a row
+that are none.
 
 Addresses of the log are mapped into the source range in the order in which they first open a connection, so the same
 log and the same range always give the same connections; addresses wrap around where the range is the smaller one.
@@ -7,6 +10,8 @@ log and the same range always give the same connections; addresses wrap around w
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,6 +26,10 @@ from turnstile.load.spec import ClientGroup, LoadScenario, RecordedConnection, S
 LONGEST = 1 << 20
 """Characters of a line: far more than a log has."""
 TOO_LONG = "(too long)\n"
+MOST = 2_000_000
+"""Connections of a log; so many take about half a gigabyte while they are sorted."""
+MOST_BAD = 1_000_000
+_GZIP = b"\x1f\x8b"
 _ZEEK_FIELDS = ("ts", "id.orig_h", "duration")
 
 
@@ -53,20 +62,40 @@ def replay(path: Path, sources: Sources, *, speed: float = 1.0) -> LoadScenario:
 
 def _read(path: Path) -> tuple[list[tuple[float, float, str]], int]:
     """(opened, held, ip) per line, in seconds, and how many lines could not be read."""
-    rows, bad = [], 0
+    rows, bad, good_at = [], 0, 0
     try:
-        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        with _opened(path) as file:
             lines = _lines(file)
             first = next(lines, "")
             lines = chain([first], lines)
             for row in _zeek(lines, path) if first.startswith("#separator") else _csv(lines, path):
                 if row is None or not all(map(isfinite, row[:2])):
                     bad += 1
+                    if bad - good_at > MOST_BAD:
+                        raise SpecInvalid(
+                            f"{path} has {MOST_BAD:,} lines in a row without a connection: it is no such log."
+                        )
                 else:
+                    good_at = bad
                     rows.append(row)
+                    if len(rows) > MOST:
+                        raise SpecInvalid(
+                            f"{path} has more than {MOST:,} connections, the most that are replayed: cut it."
+                        )
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise SpecInvalid(f"{path} is cut off or damaged; decompress what there is of it and replay that.") from None
     except OSError as error:
         raise SpecInvalid(f"{path} can't be read: {error.strerror}.") from None
     return rows, bad
+
+
+def _opened(path: Path) -> TextIO:
+    """The text of a file, of a compressed one decompressed as it is read. Raises OSError."""
+    with open(path, "rb") as file:
+        is_gzip = file.read(len(_GZIP)) == _GZIP
+    if is_gzip:
+        return gzip.open(path, "rt", newline="", encoding="utf-8", errors="replace")
+    return open(path, newline="", encoding="utf-8", errors="replace")
 
 
 def _lines(file: TextIO) -> Iterator[str]:

@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 
 from turnstile.load.connlog import replay
@@ -58,3 +60,33 @@ def test_more_addresses_than_sources_is_said(log):
 def test_what_is_no_log_is_said(log, text, says):
     with pytest.raises(SpecInvalid, match=says):
         replay(log(text), Sources("127.1.0.0/24"))
+
+
+def test_a_compressed_log_is_read_also_of_several_members(tmp_path):
+    path = tmp_path / "conn.csv.gz"
+    path.write_bytes(gzip.compress(b"opened_at,closed_at,ip\n1,2,a\n") + gzip.compress(b"2,3,b\n"))
+    assert list(replay(path, Sources("127.1.0.0/24")).groups[0].recorded.address) == [0, 1]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SpecInvalid, match="cut off or damaged"):
+        replay(path, Sources("127.1.0.0/24"))
+    path.write_bytes(path.read_bytes()[:20] + b"rubbish" * 9)
+    with pytest.raises(SpecInvalid, match="cut off or damaged"):
+        replay(path, Sources("127.1.0.0/24"))
+
+
+def test_a_bomb_of_many_lines_ends_at_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("turnstile.load.connlog.MOST", 1000)
+    monkeypatch.setattr("turnstile.load.connlog.MOST_BAD", 1000)
+    path = tmp_path / "conn.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"opened_at,closed_at,ip\n")
+        for _ in range(2000):
+            file.write(b"1,2,a\n" * 1000)
+    with pytest.raises(SpecInvalid, match="more than 1,000 connections"):
+        replay(path, Sources("127.1.0.0/24"))
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"opened_at,closed_at,ip\n1,2,a\n")
+        for _ in range(2000):
+            file.write(b"rubbish\n" * 1000)
+    with pytest.raises(SpecInvalid, match="1,000 lines in a row without a connection"):
+        replay(path, Sources("127.1.0.0/24"))

@@ -149,3 +149,15 @@ def test_slices_count_as_the_whole(spark: Any, monkeypatch: pytest.MonkeyPatch) 
     )
     assert len(found) == whole > 0
     assert numpy.isin([row["kind"] for row in found], ["ip", "broker"]).all()
+
+
+@pytest.mark.parametrize(("set_s", "told"), [(-3600.0, True), (2.0, True), (0.0, False)])
+def test_a_wall_clock_that_was_set_is_told_and_changes_no_verdict(tmp_path: Path, set_s: float, told: bool) -> None:
+    events = Storm(1).run(200).end().events
+    middle = sorted(event["mono_ns"] for event in events)[len(events) // 2]
+    for event in events:
+        event["ts"] = 1_600_000_000_000_000 + event["mono_ns"] // 1000
+        event["ts"] += int(set_s * 1_000_000) if event["mono_ns"] > middle else 0
+    result = audited(tmp_path, events)
+    assert (result.verdict, result.as_json()["clock_set_s"]) == ("held", abs(set_s))
+    assert ("The wall clock was set meanwhile" in result.facts) == told

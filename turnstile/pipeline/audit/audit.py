@@ -54,7 +54,8 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     moved.forget()
     held.forget()
     checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals]
-    return AuditResult([_doubted(check, seen) for check in checks], seen.events, seen.wall, timeline.limits_over_time(), seen.set_ns)
+    doubted = [_doubted(check, seen) for check in checks]
+    return AuditResult(doubted, seen.events, seen.wall, timeline.limits_over_time(), seen.set_ns)
 
 
 def _doubted(check: Check, seen: Survey) -> Check:
