@@ -77,4 +77,4 @@ def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch)
         until(is_shown, within_s=60, what="seconds by the clock that was set")
         assert cluster.processes() == processes
     told = cluster.turnstile("audit", str(tmp_path / "d"))
-    assert "\nheld: " in told and "The wall clock was set meanwhile, by 1" in told
+    assert "held: " in told and "The wall clock was set meanwhile" in told, told
