@@ -40,7 +40,11 @@ class MemoryLimit:
             limit = int(self._limit.read_text()) if self._limit is not None else _MOST_BYTES
         except (OSError, ValueError):  # "max": there is none
             limit = _MOST_BYTES
-        return f"its cgroup may have {limit / 2**20:,.0f} MiB" if limit < _MOST_BYTES else "its cgroup has no limit of its own"
+        return (
+            f"its cgroup may have {limit / 2**20:,.0f} MiB"
+            if limit < _MOST_BYTES
+            else "its cgroup has no limit of its own"
+        )
 
     def _find(self, cgroups: Path, mine: Path) -> None:
         try:
