@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs lint simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
+.PHONY: help setup demo test docs lint house simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -27,6 +27,9 @@ lint: setup ## style, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+house: setup ## the tree by the measures of a house in good order: ARGS="--list MEASURE" says where
+	@$(BIN)/python scripts/house.py $(ARGS)
 
 setup: $(STAMP) ## what the others need, in .venv
 
