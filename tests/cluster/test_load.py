@@ -52,6 +52,14 @@ def test_a_client_at_one_of_the_drivers_addresses_can_not_be_told_apart(tmp_path
         assert "more from 127.1.0.0/24: of another client there" in load(cluster, expect=1)
 
 
+def test_connections_that_an_earlier_run_left_in_the_backlog_are_not_of_the_next(tmp_path):
+    rate = ("--set", "max.connection.creation.rate=100", "--set", "quota.window.num=2")
+    with running(tmp_path / "d", *rate, shards=1) as cluster:
+        left = json.loads(load(cluster, "--json", "--timeout", "0.5", "--duration", "1"))["unanswered"]
+        assert left > 50
+        assert "they agree" in load(cluster, "--timeout", "20", "--concurrency", "4")
+
+
 SCENARIO = """
 title = "Too many from one address"
 [limits]

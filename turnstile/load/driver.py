@@ -13,7 +13,7 @@ from turnstile.admin_client import AdminClient
 from turnstile.load import counters
 from turnstile.load.own_addresses import OwnAddresses
 from turnstile.load.raw_sockets import Address, DriverError
-from turnstile.load.reconciliation import Reconciliation, reconcile, settle
+from turnstile.load.reconciliation import Reconciliation, baseline, reconcile, settle
 from turnstile.load.sources import Sources
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import COUNTS, Tally
@@ -71,7 +71,8 @@ def run(
     targets = [resolve(group.bootstrap or bootstrap, group.sources) for group in scenario.groups]
     processes = processes or default_processes(scenario)
     _check_files(scenario, processes)
-    before = counters.read(admin)
+    own = _own_addresses(scenario, targets, bootstrap)
+    before = baseline(admin, own)
     clients = Clients(scenario.traffic, bootstrap) if scenario.traffic else None
     try:
         if clients is not None:
@@ -84,8 +85,6 @@ def run(
     total = Tally()
     for tally in groups:
         total.add(tally)
-
-    own = _own_addresses(scenario, targets, bootstrap)
 
     def agree(counted: counters.Counters) -> Reconciliation:
         died = before is not None and counted.epochs != before.epochs

@@ -16,6 +16,10 @@ from turnstile.load.tally import Tally
 
 SETTLE_S = 2.0
 """A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
+STILL_S = 0.25
+"""The counts of the driver's own addresses stand still for this long before a run begins."""
+BACKLOG_S = 5.0
+"""The longest wait for that: another client at these addresses may never end."""
 NAMED = 3
 """Other clients' addresses that the sentence names."""
 
@@ -30,6 +34,30 @@ class Reconciliation:
     agree: bool | None
     sentence: str
     others: Mapping[str, int] = field(default_factory=dict)
+
+
+def baseline(admin: AdminClient, own: Container[str]) -> Counters | None:
+    """The counters that a run begins with; None as of `read`.
+
+    Connections of an earlier run from the same addresses may still be in the backlog of a listener that waits for a rate, and
+    would be counted as of this one.
+    """
+    before = read(admin)
+    deadline = still_since = time.monotonic()
+    deadline += BACKLOG_S
+    while before is not None and _of(before, own) and time.monotonic() < min(deadline, still_since + STILL_S):
+        time.sleep(0.05)
+        now = read(admin)
+        if now is None or _of(now, own) != _of(before, own):
+            still_since = time.monotonic()
+        before = now
+    return before
+
+
+def _of(counters: Counters, own: Container[str]) -> dict[str, dict[str, int]]:
+    """What the cluster has counted of these addresses; empty where it does not tell."""
+    counts = counters.by_source.counts if counters.by_source is not None else {}
+    return {ip: outcomes for ip, outcomes in counts.items() if ip in own}
 
 
 def settle(
