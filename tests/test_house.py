@@ -17,8 +17,9 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def imported(folder: str) -> Iterator[str]:
-    """Every module that the files of a folder import, by its whole name."""
-    for path in (ROOT / folder).rglob("*.py"):
+    """Every module that a file, or the files of a folder, import, by its whole name."""
+    there = ROOT / folder
+    for path in [there] if there.is_file() else there.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -32,7 +33,8 @@ def imported(folder: str) -> Iterator[str]:
     [
         ("shards/settings", ["shards.settings"]),
         ("shards/limits", ["shards.settings", "shards.limits"]),
-        ("shards/tokens", ["shards.settings", "shards.limits", "shards.tokens"]),
+        ("shards/ownership.py", []),
+        ("shards/tokens", ["shards.settings", "shards.limits", "shards.ownership", "shards.tokens"]),
     ],
 )
 def test_imports_the_standard_library_and_little_beside(folder: str, beside: list[str]) -> None:

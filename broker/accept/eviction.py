@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
+from shards.ownership import home_of
 from shards.settings.errors import TurnstileError
-from shards.tokens.homes import home_of
 
 POOL: Final = "broker"
 NAME: Final = "make_room"

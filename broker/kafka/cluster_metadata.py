@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.serve.call import Call
 from shards.config.advertised import AUTO, Address, advertised
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import leader_of, partition_of
+from shards.ownership import leader_of, partition_of
 
 
 class ClusterMetadata:

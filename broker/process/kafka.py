@@ -59,9 +59,9 @@ from broker.storage.manager import LogManager
 from broker.storage.partitions import Partitions
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import home_of_bucket
 from shards.loop.turns import Turns
 from shards.mesh.mesh import Mesh
+from shards.ownership import home_of_bucket
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 

@@ -19,7 +19,7 @@ from broker.storage.log_ends import CLAIMED_AT, DIRTY, LogEnds
 from broker.storage.records import Rejected
 from broker.storage.shared_log import SharedLog
 from broker.wire import codes
-from shards.tokens.homes import home_of_partition
+from shards.ownership import home_of_partition
 
 UNKNOWN = Rejected(codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 ELSEWHERE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "Another broker leads this partition.")

@@ -34,7 +34,7 @@ from shards.loop.deferred import Deferred
 from shards.loop.poller import Poller
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import Tokens
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.bench import table  # noqa: E402 - importable only from here on
 from scripts.bench.tokens import Pair, Waiter  # noqa: E402
-from shards.tokens.homes import home_of  # noqa: E402
+from shards.ownership import home_of  # noqa: E402
 
 HOLDER, HOME = 0, 1
 COLUMNS = ("bytes an address", "allocated by")

@@ -12,7 +12,7 @@ from typing import Any
 
 from scripts.bench.table import Row
 from shards.limits.caps import CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import Tokens
 
 RULES = {"broker": CapRule(1_000_000, "kafka_connections_max"), "listener": CapRule(None, "")}

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from shards import ownership
 from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.config.replicas import (
@@ -32,7 +33,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _OK: Result = ["", ""]
 _FIXED: Result = [
     "INVALID_PARTITIONS",
-    f"An internal topic has {internal_topics.PARTITIONS} partitions here, and coordinators as leaders.",
+    f"An internal topic has {ownership.PARTITIONS} partitions here, and coordinators as leaders.",
 ]
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
@@ -48,10 +49,10 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[
     for name, partitions, configs, *more in wanted:
         replicas, factor = more[0] if more else None, more[1] if more[1:] else -1
         if name in internal_topics.CONFIGS:
-            if replicas or partitions not in (-1, internal_topics.PARTITIONS):
+            if replicas or partitions not in (-1, ownership.PARTITIONS):
                 results.append(_FIXED)
                 continue
-            replicas = [[leader] for leader in internal_topics.leaders(state.brokers)]
+            replicas = [[leader] for leader in ownership.leaders(state.brokers)]
             configs = {**internal_topics.CONFIGS[name], **configs}
         count = len(replicas) if replicas else _default(state, "num.partitions", partitions)
         canonical, problem = _problem(collisions, name, count, spread_so_far - before + count, configs)

@@ -33,8 +33,8 @@ from shards.limits.client_quota_managers import (
 from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
+from shards.ownership import home_of
 from shards.quotas.history import Place
-from shards.tokens.homes import home_of
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 EXPIRED_AT_ONCE: Final = 2000

@@ -24,11 +24,11 @@ from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
+from shards.ownership import home_of
 from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
 from shards.rates.rate_home import RateHome, Record
 from shards.rates.rate_memory import Entry, RateMemory
 from shards.settings.ranges import INT_MAX
-from shards.tokens.homes import home_of
 
 __all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates", "RatesSnapshot"]
 

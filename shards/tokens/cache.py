@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from shards.limits.caps import CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
 from shards.tokens.terms import PoolMode, terms_of

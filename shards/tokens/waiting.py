@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shards.limits.caps import CapRule
+from shards.ownership import home_of
 from shards.tokens.attempts import Attempt, Queues
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.home_pool import HomePool
-from shards.tokens.homes import home_of
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import ADMITTED, NO_LIMIT, Pool, PoolTable, Refused, TokenWaiter

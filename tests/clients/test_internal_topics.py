@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from harness import running, until
 
-from shards.config.internal_topics import java_abs_hash
+from shards.ownership import java_abs_hash
 
 with warnings.catch_warnings():
     # It reads its schemas through an interface of importlib.resources that Python 3.11 deprecates.

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from harness import connect, running, until
 
-from shards.config.internal_topics import home_of_key
+from shards.ownership import home_of_key
 
 pytestmark = pytest.mark.jars
 

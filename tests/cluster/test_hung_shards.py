@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import raw_http
 from harness import admitted, connect, running, until
 
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 
 TIMEOUT = ("--set", "turnstile.shard.timeout.ms=2500")
 

@@ -20,7 +20,7 @@ from broker.journal.reader import events
 from shards.limits.bucket import TokenBucket
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.rate import Rate, Window
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 
 SAMPLES = 3
 WINDOW = Window(SAMPLES, 1000)

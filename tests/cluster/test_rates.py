@@ -15,7 +15,7 @@ from simulation.rate_world import most_within, one_broker
 from units import assert_recorded_as_by_one_broker, assert_refused_while_violated, assert_units_cover, unused
 
 from broker.journal.reader import events
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 
 IP, OTHER = "127.1.0.1", "127.1.0.2"
 RATE = "max.connection.creation.rate"

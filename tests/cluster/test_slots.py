@@ -8,7 +8,7 @@ import pytest
 from harness import admitted, connect, running, until
 
 from broker.journal.reader import events
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 
 LISTENERS = (
     "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",

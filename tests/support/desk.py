@@ -39,13 +39,13 @@ from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import home_of_bucket, home_of_key
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import PeerLost, RemoteError
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
+from shards.ownership import home_of_bucket, home_of_key
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.settings.errors import TurnstileError
 

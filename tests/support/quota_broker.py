@@ -7,8 +7,8 @@ from shards.errors import PeerLost
 from shards.limits.client_quota_managers import PRODUCE
 from shards.limits.quota_entities import key_of_entity
 from shards.loop.deferred import Deferred
+from shards.ownership import home_of
 from shards.quotas.sharded_quotas import ShardedQuotas
-from shards.tokens.homes import home_of
 
 
 class QuotaBroker:

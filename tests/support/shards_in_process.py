@@ -24,7 +24,7 @@ from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.loop.deferred import Deferred, Spawn, then
 from shards.loop.turns import Turns
-from shards.tokens.homes import home_of_partition
+from shards.ownership import home_of_partition
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
 

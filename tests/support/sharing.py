@@ -17,8 +17,8 @@ from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.share.share_session import ShareSessions
 from broker.kafka.share.share_store import ShareStore
 from broker.serve.call import Route
-from shards.config.internal_topics import home_of_bucket, home_of_key
 from shards.loop.deferred import Deferred
+from shards.ownership import home_of_bucket, home_of_key
 
 TOPIC_ID = UUID(int=1)
 

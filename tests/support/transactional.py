@@ -21,10 +21,10 @@ from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
 from broker.serve.call import Route
 from broker.storage.records import TRANSACTIONAL
-from shards.config.internal_topics import home_of_bucket
 from shards.loop.deferred import Deferred
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
+from shards.ownership import home_of_bucket
 
 
 class TransactionalBroker(Broker):

@@ -35,8 +35,8 @@ from broker.kafka.groups.pending_offsets import PendingOffsets
 from broker.runtime import collector
 from broker.runtime.logger import Logger
 from broker.storage.record_file import OffsetsLog, frame
-from shards.config.internal_topics import PARTITIONS
-from shards.config.internal_topics import partition_of as bucket_of
+from shards.ownership import PARTITIONS
+from shards.ownership import partition_of as bucket_of
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
 COMPACT_BYTES = 1 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from shards.config.internal_topics import home_of_key
 from shards.loop.deferred import Deferred, MaybeDeferred
+from shards.ownership import home_of_key
 
 
 class GroupCalls(Protocol):

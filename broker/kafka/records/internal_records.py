@@ -36,9 +36,10 @@ from broker.storage.partitions import Place
 from broker.storage.record_batches import Record
 from broker.storage.records import Rejected
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import CONFIGS, GROUP_METADATA, PARTITIONS, home_of_bucket, leader_of
+from shards.config.internal_topics import CONFIGS, GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.loop.turns import Turns
+from shards.ownership import PARTITIONS, home_of_bucket, leader_of
 
 BRING_UP = "internal.bring_up"
 

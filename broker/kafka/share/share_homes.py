@@ -16,9 +16,9 @@ from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.wire import codes
 from shards.config.image import ClusterImage
-from shards.config.internal_topics import home_of_key
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
+from shards.ownership import home_of_key
 
 LOST = (PeerLost, DeadlineExceeded)
 

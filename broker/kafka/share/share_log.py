@@ -30,7 +30,7 @@ from broker.kafka.share.share_partition import SharePartition
 from broker.kafka.share.share_session import Place
 from broker.runtime.logger import Logger
 from broker.storage.record_file import OffsetsLog, frame
-from shards.config.internal_topics import PARTITIONS, partition_of
+from shards.ownership import PARTITIONS, partition_of
 
 WHOLE, CHANGE, FORGET = range(3)
 SHARE_PARTITIONS = PARTITIONS

@@ -21,11 +21,12 @@ from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
 from shards.config.image import ClusterImage, Topic
-from shards.config.internal_topics import CONFIGS, INTERNAL_TOPICS, PARTITIONS
+from shards.config.internal_topics import CONFIGS, INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
 from shards.errors import ClientFault
 from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.turns import Turns
+from shards.ownership import PARTITIONS
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 OPERATIONS_UNKNOWN = -(2**31)

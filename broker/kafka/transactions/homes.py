@@ -8,16 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from shards.config.internal_topics import (
-    GROUP_METADATA,
-    PARTITIONS,
-    home_of_bucket,
-    home_of_key,
-    leader_of,
-    partition_of,
-)
+from shards.config.internal_topics import GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred
-from shards.tokens.homes import home_of_partition
+from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, home_of_partition, leader_of, partition_of
 
 
 class Shard(NamedTuple):

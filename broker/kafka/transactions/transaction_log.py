@@ -28,8 +28,8 @@ from broker.kafka.transactions.transaction_state import TransactionMetadata, Tra
 from broker.runtime.logger import Logger
 from broker.runtime.places import by_topic
 from broker.storage.record_file import OffsetsLog, frame
-from shards.config.internal_topics import PARTITIONS
-from shards.config.internal_topics import partition_of as bucket_of
+from shards.ownership import PARTITIONS
+from shards.ownership import partition_of as bucket_of
 
 PUT, FORGET = range(2)
 COMPACT_BYTES = 1 << 20

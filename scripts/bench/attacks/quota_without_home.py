@@ -16,7 +16,7 @@ from scripts.bench import machine
 from scripts.bench.attacks.attack import Attack, Finding
 from scripts.bench.attacks.requests import connect
 from scripts.bench.machine import SHARDS, Server
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from tests.support import raw
 from tests.support.batches import batch
 

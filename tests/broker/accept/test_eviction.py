@@ -8,7 +8,7 @@ from broker.accept.eviction import POOL, Eviction
 from broker.runtime.shard_context import ShardContext
 from shards.errors import PeerLost
 from shards.limits.caps import CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import ADMITTED, Tokens
 
 SHARDS = 3

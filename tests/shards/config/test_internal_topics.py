@@ -1,60 +1,13 @@
-"""Internal topics: the partition of a key as Java computes it, and where it is at home."""
+"""Internal topics: however they are created, they have the partitions and leaders that the coordinators need."""
 
 from __future__ import annotations
 
 import pytest
 
 from shards.config.changes import ConfigState
-from shards.config.internal_topics import (
-    CONFIGS,
-    GROUP_METADATA,
-    PARTITIONS,
-    TRANSACTION_STATE,
-    home_of_bucket,
-    home_of_key,
-    java_abs_hash,
-    leader_of,
-    leaders,
-    partition_of,
-)
+from shards.config.internal_topics import CONFIGS, GROUP_METADATA, TRANSACTION_STATE
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("Aa", 2112),
-        ("BB", 2112),
-        ("hello", 99162322),
-        ("polygenelubricants", 0),  # its hashCode() is Integer.MIN_VALUE
-        ("group-1", 293427299),
-        ("\u00e9", 233),
-        ("\U0001f600", 1772899),  # two units of UTF-16
-    ],
-)
-def test_a_text_is_hashed_as_by_java(text: str, expected: int) -> None:
-    assert java_abs_hash(text) == expected
-    assert partition_of(text) == expected % PARTITIONS
-
-
-def test_the_longest_text_is_hashed() -> None:
-    expected = 0
-    for _ in range(32_767):
-        expected = (expected * 31 + ord("z")) % (1 << 32)
-    assert java_abs_hash("z" * 32_767) in (expected, (1 << 32) - expected)
-
-
-@pytest.mark.parametrize("brokers", [1, 2, 3, 7])
-@pytest.mark.parametrize("shards", [1, 2, 3, 7])
-def test_groups_are_spread_over_the_brokers_and_over_the_shards_of_each(brokers: int, shards: int) -> None:
-    assert leaders(brokers) == [leader_of(n, brokers) for n in range(PARTITIONS)]
-    homes = [(leader_of(n, brokers), home_of_bucket(n, brokers, shards)) for n in range(PARTITIONS)]
-    counts = [homes.count((broker, shard)) for broker in range(brokers) for shard in range(shards)]
-    assert min(counts) >= 1
-    assert max(counts) - min(counts) <= 1
-    assert all(home_of_key(key, brokers, shards) == homes[partition_of(key)][1] for key in ("a", "b", "group-1"))
+from shards.ownership import PARTITIONS, leaders
 
 
 @pytest.mark.parametrize("name", [GROUP_METADATA, TRANSACTION_STATE])

@@ -5,9 +5,9 @@ from quota_broker import QuotaBroker, at_home, elsewhere
 
 from shards.errors import RemoteError
 from shards.limits.client_quota_managers import PRODUCE
+from shards.ownership import home_of
 from shards.quotas.attendance import ANSWER_WITHIN_MS, STALE_AFTER_MS
 from shards.quotas.sharded_quotas import STARTING_MS
-from shards.tokens.homes import home_of
 
 
 async def test_a_mistake_about_one_charge_of_a_call_is_that_charges_alone():

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
+from shards.ownership import home_of
 from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.homes import home_of
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 

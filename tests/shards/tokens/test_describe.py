@@ -3,7 +3,7 @@
 import msgpack
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import Tokens
 
 NAME = "kafka_connections_max_per_ip"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
 NAME = "kafka_connections_max_per_ip"

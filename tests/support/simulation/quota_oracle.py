@@ -24,10 +24,10 @@ from simulation.oracle import Violation
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import key_of_entity
+from shards.ownership import home_of
 from shards.quotas.attendance import ANSWER_WITHIN_MS
 from shards.quotas.history import Place
 from shards.quotas.sharded_quotas import STARTING_MS, UNTOLD_SHARE, RecordedCharge
-from shards.tokens.homes import home_of
 
 if TYPE_CHECKING:
     from simulation.quota_world import QuotaWorld

@@ -17,7 +17,7 @@ from typing import Any, cast
 from simulation.books import Books
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
 Rules = dict[str, CapRule]

@@ -21,7 +21,7 @@ from broker.kafka.groups.committed_offsets import (
 )
 from broker.runtime.set_aside import set_aside_in
 from broker.storage.record_file import OffsetsLog
-from shards.config.internal_topics import PARTITIONS, home_of_bucket, home_of_key, partition_of
+from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, partition_of
 
 A, B = "a" * 32, "b" * 32
 

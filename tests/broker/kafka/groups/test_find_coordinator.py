@@ -10,8 +10,9 @@ import trio
 from desk import Desk
 
 from broker.wire import codes
-from shards.config.internal_topics import GROUP_METADATA, PARTITIONS, TRANSACTION_STATE
+from shards.config.internal_topics import GROUP_METADATA, TRANSACTION_STATE
 from shards.mesh.mesh import COORDINATOR
+from shards.ownership import PARTITIONS
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 

@@ -6,7 +6,7 @@ import pytest
 
 from broker.kafka.groups import committed_offsets
 from broker.kafka.groups.committed_offsets import CommittedOffsets
-from shards.config.internal_topics import partition_of
+from shards.ownership import partition_of
 
 TOPIC = "t", "0" * 32
 

@@ -16,7 +16,8 @@ from broker.kafka.transactions.transaction_records import value_of as transactio
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
 from broker.storage.record_batches import records_in
 from broker.wire import codes
-from shards.config.internal_topics import GROUP_METADATA, PARTITIONS, TRANSACTION_STATE, home_of_key, partition_of
+from shards.config.internal_topics import GROUP_METADATA, TRANSACTION_STATE
+from shards.ownership import PARTITIONS, home_of_key, partition_of
 
 FETCH, LIST_OFFSETS = 1, 2
 LATEST = -1

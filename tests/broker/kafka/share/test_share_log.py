@@ -10,7 +10,7 @@ from broker.kafka.share.in_flight import RecordState, Run
 from broker.kafka.share.share_log import ShareKey, ShareLog
 from broker.kafka.share.share_partition import Lock, SharePartition, Span, Wanted
 from broker.kafka.share.share_session import Place
-from shards.config.internal_topics import partition_of
+from shards.ownership import partition_of
 
 KEY = ShareKey("g", Place("0" * 32, 3))
 LOCK = Lock("m", 100, 5)

@@ -7,7 +7,7 @@ import pytest
 from broker.kafka.transactions import transaction_log
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
-from shards.config.internal_topics import partition_of
+from shards.ownership import partition_of
 
 
 def metadata(name: str, **fields: object) -> TransactionMetadata:

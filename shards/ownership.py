@@ -1,0 +1,85 @@
+"""Which shard is home to what: the only module that knows the hashes. Every process computes the same, after every restart.
+
+A *home* decides about a key, the other shards ask it. The keys:
+
+    pools, rates, client quotas         by crc32 of the key, among the shards of a broker        home_of
+    partitions                          the broker is their leader; its shards by topic in turn  home_of_partition
+    groups, transactional ids           by their bucket, a partition of the internal topics      leader_of, home_of_key
+    share partitions                    the broker is the partition's leader; its shard that of the group, home_of_key
+
+A bucket is led by one broker, the coordinator of what is in it, and written by one shard of that broker.
+Sources of buckets: Utils.abs, GroupCoordinatorService.partitionFor, TransactionStateManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import mul
+from struct import unpack
+from zlib import crc32
+
+PARTITIONS = 50
+"""Buckets of groups, and of transactional ids: Kafka's default of offsets.topic.num.partitions and
+transaction.state.log.num.partitions; here it can't be set."""
+
+_INT = 1 << 32
+_AT_ONCE = 256
+_POWERS = [pow(31, n, _INT) for n in range(_AT_ONCE)]
+
+
+def home_of(key: str, shards: int) -> int:
+    """The home, 0 to shards - 1, of a key: a pool ("ip:10.0.0.1"), a group, ...
+
+    The same in every process and after every restart, which Python's own hash() is not. Raises ZeroDivisionError for
+    shards 0.
+    """
+    return crc32(key.encode()) % shards
+
+
+def home_of_partition(topic: str, partition: int, shards: int) -> int:
+    """The home of a partition. Those of one topic go round the shards, so that each has as many as any other."""
+    return (home_of(f"topic:{topic}", shards) + partition) % shards
+
+
+@lru_cache(maxsize=1024)
+def partition_of(key: str) -> int:
+    """The partition of a group or a transactional id: abs(key.hashCode()) % PARTITIONS, as Java computes these."""
+    return java_abs_hash(key) % PARTITIONS
+
+
+def java_abs_hash(text: str) -> int:
+    """Utils.abs(text.hashCode())"""
+    units: Sequence[int] = text.encode() if text.isascii() else _utf16(text)
+    total = 0
+    for first in range(0, len(units), _AT_ONCE):
+        part = units[first : first + _AT_ONCE]
+        total = (total * pow(31, len(part), _INT) + sum(map(mul, reversed(part), _POWERS))) % _INT
+    if total < _INT // 2:
+        return total
+    return (_INT - total) % (_INT // 2)  # Utils.abs(Integer.MIN_VALUE) is 0
+
+
+def _utf16(text: str) -> tuple[int, ...]:
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return unpack(f">{len(encoded) // 2}H", encoded)
+
+
+def leader_of(partition: int, brokers: int) -> int:
+    """The broker that leads a partition, and coordinates what is in it."""
+    return partition % brokers
+
+
+def home_of_bucket(partition: int, brokers: int, shards: int) -> int:
+    """The shard of that broker, 0 to shards - 1, that is home to what is in a partition; each has as many."""
+    return partition // brokers % shards
+
+
+def home_of_key(key: str, brokers: int, shards: int) -> int:
+    """The shard of its coordinator that is home to a group or a transactional id."""
+    return home_of_bucket(partition_of(key), brokers, shards)
+
+
+def leaders(brokers: int) -> list[int]:
+    """`leader_of` each partition."""
+    return [leader_of(partition, brokers) for partition in range(PARTITIONS)]
