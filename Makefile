@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs lint house simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist lock clean
+.PHONY: help setup demo test docs lint house simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -90,6 +90,9 @@ standalone: setup ## the Spark jobs on a master whose workers see nothing of thi
 
 dist: setup ## wheel and sdist in dist/, installed and tried in two empty environments
 	$(BIN)/python scripts/dist.py
+
+image: setup ## the container image, built and tried with what is here: BASE=NAME (or debian, without a registry), VARIANT=spark
+	@$(BIN)/python scripts/image.py
 
 # The lock has hashes and no index address, so it installs from any mirror.
 lock: ## requirements.lock from pyproject.toml (needs uv)

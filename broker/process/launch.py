@@ -53,6 +53,7 @@ class Asked:
     json_lines: bool = False
     ends_with_stdin: bool = False
     ends_with_pid: int | None = None
+    ready_line: str | None = None
     journal_parts: bool | None = None
     """None: Parquet parts, unless the data directory is removed at the end."""
 
@@ -201,6 +202,8 @@ class _Launch:
             raise
         end_reports(read_end, write_end)
         self._say(out, plan, report)
+        if self._asked.ready_line is not None:
+            print(self._asked.ready_line, file=out, flush=True)
         on_ready()
         return supervisor.run()
 

@@ -14,6 +14,7 @@ S5  A process that is to start again only in AWAY_S or later, or that can't be s
     go to the other shards.
 S6  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its owner (owner.py).
     Processes that are stopped are continued for it, and those that do not end are killed, within _STOP_S and _LEAST_S a stage.
+S7  As process 1 of a container it also reaps what others have started there and left: no zombie stays.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ class Supervisor:
                 self.stop()
                 return 0
             self._reap()
+            if self._pid == 1:
+                self._reap_strangers()
             for child in self._children:
                 if not child.pid and child.due_s <= time.monotonic():
                     self._restart(child)
@@ -207,6 +210,17 @@ class Supervisor:
                 child.backlogs.close()
             when = f" in {delay_s:.1f} s, as it keeps ending" if delay_s else ""
             self._tell(f"{child.name} (pid {pid}) {how}; starting it again{when}")
+
+    def _reap_strangers(self) -> None:
+        """S7. One of the children that has ended meanwhile stands in the way; its SIGCHLD has us called again."""
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None or ended.si_pid in self.pids():
+                return
+            os.waitpid(ended.si_pid, 0)
 
     def _fork(self, child: Child) -> None:
         epoch = self._epochs.next()

@@ -69,7 +69,7 @@ def read(path: Path) -> ConfigFile:
     """A .properties file as Kafka's, any other as TOML. Raises ConfigFileInvalid."""
     try:
         text = path.read_text("utf-8")
-        return _properties(text) if path.suffix == ".properties" else _toml(tomllib.loads(text))
+        return of_properties(_rows(text)) if path.suffix == ".properties" else _toml(tomllib.loads(text))
     except OSError as fault:
         raise ConfigFileInvalid(f"{path}: {fault.strerror}") from None
     except (ValueError, ConfigFileInvalid) as fault:
@@ -164,12 +164,13 @@ def _toml_text(value: Any) -> str:
 # ---- server.properties
 
 
-def _properties(text: str) -> ConfigFile:
+def of_properties(rows: dict[str, str]) -> ConfigFile:
+    """Rows of a server.properties. Raises ConfigFileInvalid."""
     from shards.settings.config_def import broker_setting, canonical_name
     from shards.settings.errors import ConfigInvalid
 
     found = ConfigFile()
-    rows = _rows(text)
+    rows = dict(rows)
     words = rows.pop("listener.security.protocol.map", "").split(",")
     protocols = {name.strip(): protocol.strip() for name, _, protocol in (word.partition(":") for word in words)}
     for name, value in rows.items():

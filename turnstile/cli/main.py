@@ -11,7 +11,7 @@ import click
 from turnstile.cli.suggest import Commands
 from turnstile.interrupted import INTERRUPTED, SAID, undo_first
 
-_COMMANDS = {
+COMMANDS = {
     "up": "Launch a cluster.",
     "config": "Read and change limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
@@ -22,6 +22,7 @@ _COMMANDS = {
     "telemetry": "Show what clients push of their own metrics.",
     "top": "Watch connections, limits and refusals as they happen.",
     "down": "End a running cluster.",
+    "health": "Say whether a cluster answers, for health checks and scripts that wait.",
     "status": "Show the processes of a running cluster.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
     "verdict": "Judge how a client lives with being throttled and refused.",
@@ -38,10 +39,10 @@ class _Lazy(Commands):
     """Imports a command's module when that command runs, so that the others don't pay for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"turnstile.cli.{cmd_name}"), cmd_name)
         _name_variables(command, f"TURNSTILE_{cmd_name}")
@@ -49,7 +50,7 @@ class _Lazy(Commands):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _name_variables(command: click.Command, prefix: str) -> None:

@@ -179,6 +179,11 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="End when standard input does: with the program that started it.",
 )
 @click.option(
+    "--say-ready",
+    metavar="LINE",
+    help="Say this line on standard output once the cluster answers, as the last of its words.",
+)
+@click.option(
     "--end-with-pid",
     "ends_with_pid",
     type=click.IntRange(1, 2**31 - 1),
@@ -189,7 +194,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
        topics: tuple[tuple[str, int], ...], override_stored: bool, journal: str | None,
-       detach: bool, as_json: bool, ends_with_stdin: bool, ends_with_pid: int | None) -> None:  # fmt: skip
+       detach: bool, as_json: bool, ends_with_stdin: bool, ends_with_pid: int | None, say_ready: str | None) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
     \b
@@ -240,6 +245,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         json_lines=as_json,
         ends_with_stdin=ends_with_stdin,
         ends_with_pid=ends_with_pid,
+        ready_line=say_ready,
         journal_parts=None if journal is None else journal == "parquet",
     )
     imports_are_done()

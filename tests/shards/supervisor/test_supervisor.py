@@ -391,3 +391,30 @@ def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
 
     assert in_a_process(body) == 0
     assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.read_text()
+
+
+def test_as_process_1_of_a_container_it_reaps_what_others_have_left(tmp_path):
+    def leave():
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
+        return pid
+
+    def body():
+        supervisor = Supervisor(
+            [Child("a shard", 1, lambda epoch: 0)], Epochs(tmp_path / "epoch"), tell=lambda text: None
+        )
+        strangers = [leave() for _ in range(3)]
+        supervisor._reap_strangers()
+        for pid in strangers:
+            with pytest.raises(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        supervisor.start()
+        own = supervisor.pids()[0]
+        os.waitid(os.P_PID, own, os.WEXITED | os.WNOWAIT)
+        supervisor._reap_strangers()
+        assert os.waitpid(own, os.WNOHANG)[0] == own, "its own end is not taken from _reap, which starts it again"
+        return 0
+
+    assert in_a_process(body) == 0

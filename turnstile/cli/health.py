@@ -1,0 +1,34 @@
+"""`turnstile health`: whether a cluster answers. Without options, turnstile/entry.py takes the shorter way."""
+
+from __future__ import annotations
+
+import click
+
+from turnstile.cli.cluster_command import admin_option
+from turnstile.cli.output import CommandFailed, show_json
+from turnstile.health import address, await_healthy
+
+
+@click.command()
+@admin_option
+@click.option(
+    "--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Ask until it is healthy."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def health(admin: str, wait_s: float, as_json: bool) -> None:
+    """Say whether a cluster and all of its processes answer: exit code 0, else 1. It needs no token.
+
+    \b
+    turnstile health
+    turnstile health --wait 10 --admin http://localhost:9644
+    """
+    try:
+        sentence = await_healthy(*address(admin), wait_s)
+    except ValueError as fault:
+        raise click.UsageError(str(fault)) from None
+    if sentence is not None:
+        raise CommandFailed(sentence)
+    if as_json:
+        show_json({"status": "ok"})
+    else:
+        click.echo("healthy")

@@ -1,0 +1,1 @@
+"""What the image runs: the environment and the mounted files become the command line of `turnstile up`."""

@@ -1,0 +1,89 @@
+"""The image's entry point: `up`, or nothing, launches a cluster as the environment says; any other words are of `turnstile`.
+
+    docker run -p 9092:9092 turnstile
+    docker run turnstile up --brokers 3
+    docker run turnstile load --list
+
+As process 1 it has the duties of an init, which the supervisor takes over (Supervisor, S7).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+DATA = Path("/var/lib/turnstile")
+FILES = (
+    Path("/etc/turnstile/turnstile.toml"),
+    Path("/etc/turnstile/server.properties"),
+    Path("/mnt/shared/config/server.properties"),
+)
+"""Where a configuration is looked for; the last is where Kafka's image has it."""
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+READY = "Turnstile is ready."
+_TERMINATED = 128 + signal.SIGTERM
+
+
+def main() -> None:
+    """Ends the process as the command does."""
+    if os.getpid() == 1:  # of whom the kernel takes no signal without a handler
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(_TERMINATED))
+    words = sys.argv[1:]
+    if not words or words[0] == "up" or (words[0].startswith("-") and words[0] not in ("--version", "--help", "-h")):
+        sys.argv[1:] = _command([word for word in words if word != "up"])
+    else:
+        sys.argv[1:] = words
+    from turnstile.entry import main as run
+
+    run()
+
+
+def _command(arguments: list[str]) -> list[str]:
+    """The words of `turnstile up`. Ends the process when a file or a variable is wrong."""
+    from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, read
+    from turnstile.cli.main import COMMANDS
+    from turnstile.cli.up import up
+    from turnstile.image.environment import options_of
+
+    if {"--help", "-h"} & set(arguments):
+        return ["up", *arguments]
+    options = [option.lstrip("-") for each in up.params for option in each.opts]
+    mounted = None if _says(arguments, "config") else next((path for path in FILES if path.is_file()), None)
+    try:
+        file = ConfigFile() if mounted is None else read(mounted)
+        found = options_of(os.environ, arguments, file, options=options, commands=COMMANDS)
+    except ConfigFileInvalid as fault:
+        print(f"turnstile: {fault}", file=sys.stderr)
+        sys.exit(2)
+    for sentence in found.said:
+        print(f"turnstile: {sentence}", file=sys.stderr)
+    sys.stderr.flush()
+    own = found.options
+    if mounted is not None:
+        own = ["--config", str(mounted), *own]
+    if not _says(arguments, "data-dir") and "data_dir" not in file.cluster:
+        if DATA.is_mount():
+            own += ["--data-dir", str(DATA)]
+        else:
+            _choose_temporary()
+    return ["up", "--say-ready", READY, *own, *arguments]
+
+
+def _says(arguments: list[str], option: str) -> bool:
+    """Whether an option is on the command line, or has its variable."""
+    named = any(word.partition("=")[0] == f"--{option}" for word in arguments)
+    return named or bool(os.environ.get(f"TURNSTILE_UP_{option.replace('-', '_').upper()}"))
+
+
+def _choose_temporary() -> None:
+    """With a root that can't be written, /dev/shm is what there is in every container."""
+    if "TMPDIR" not in os.environ:
+        usable = (each for each in TEMPORARY if os.access(each, os.W_OK))
+        if (chosen := next(usable, None)) is not None:
+            os.environ["TMPDIR"] = chosen
+
+
+if __name__ == "__main__":
+    main()

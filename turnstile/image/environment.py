@@ -1,0 +1,177 @@
+"""The environment of a container -> the command line of `turnstile up`, and sentences about what is left out. Pure.
+
+V1  What the command line of the container says goes before a variable, a variable before the mounted file, that before DEFAULTS.
+V2  A variable that is no setting is named; none is dropped in silence, but those that are other programs' (names.py).
+V3  Beyond the container the admin API listens only with a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from shards.config.advertised import addresses_of
+from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name
+from shards.settings.errors import ConfigInvalid
+from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, of_properties
+from turnstile.image.names import KAFKA, TURNSTILE, is_of_others, kafka_setting, turnstile_settings
+from turnstile.settings import SHORT
+
+LISTENER = "PLAINTEXT=0.0.0.0:9092"
+SHARDS = 2
+"""The same on every machine, so that a test meets as many shards everywhere; a container may not use all cores it sees."""
+EVERYWHERE = "0.0.0.0"
+_PREFIX = "TURNSTILE_UP_"
+_OTHERS = ("TURNSTILE_ADMIN", "TURNSTILE_ADMIN_TOKEN", "TURNSTILE_ADMIN_TOKEN_FILE")
+
+
+@dataclass
+class Found:
+    """`options` of `turnstile up`, to stand before those of the command line; `said`: sentences for people."""
+
+    options: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+
+def options_of(
+    environment: Mapping[str, str],
+    arguments: Sequence[str],
+    file: ConfigFile,
+    *,
+    options: Iterable[str],
+    commands: Iterable[str],
+) -> Found:
+    """`arguments`: the container's own of `up`. `options`: those of `up`, without dashes; `commands`: of the tool, whose
+    variables are theirs. `file`: the mounted one, or an empty one. Raises ConfigFileInvalid."""
+    found = Found()
+    given = _Given(environment, arguments, file)
+    variables = {f"{_PREFIX}{option.replace('-', '_').upper()}" for option in options}
+    theirs = tuple(f"{TURNSTILE}{command.replace('-', '_').upper()}_" for command in commands if command != "up")
+    rows: dict[str, str] = {}
+    for name, value in sorted(environment.items()):
+        if name == f"{_PREFIX}SET":  # which counts no more beside the --set of others
+            found.options += [word for setting in value.split() for word in ("--set", setting)]
+        elif name in _OTHERS or name in variables or is_of_others(name, value):
+            continue
+        elif name.startswith(KAFKA):
+            rows[kafka_setting(name)] = value
+        elif name.startswith(_PREFIX):
+            found.said.append(f"{name} is no option of `turnstile up`: left out{_near(name, variables)}")
+        elif name.startswith(TURNSTILE) and not name.startswith(theirs):
+            setting = _setting(name)
+            if setting is None:
+                found.said.append(f"{name} is no setting: left out{_near(name, _settings_as(TURNSTILE))}")
+            else:
+                found.options += ["--set", f"{setting}={value}"]
+    _add_kafka(found, rows, given)
+    _add_defaults(found, given)
+    return found
+
+
+class _Given:
+    """What was said before it comes to defaults."""
+
+    def __init__(self, environment: Mapping[str, str], arguments: Sequence[str], file: ConfigFile) -> None:
+        self._environment = environment
+        self._words = {word.partition("=")[0] for word in arguments}
+        self.file = file
+
+    def by_hand(self, *names: str) -> bool:
+        """Whether an option is on the command line, or has its variable."""
+        return any(f"--{name}" in self._words or self._environment.get(_variable(name)) for name in names)
+
+    def at_all(self, *names: str) -> bool:
+        return self.by_hand(*names) or any(name.replace("-", "_") in self.file.cluster for name in names)
+
+    @property
+    def token(self) -> bool:
+        return bool(self._environment.get("TURNSTILE_ADMIN_TOKEN")) or self.by_hand("admin-token-file")
+
+    @property
+    def token_file(self) -> str | None:
+        return self._environment.get("TURNSTILE_ADMIN_TOKEN_FILE")
+
+
+def _variable(option: str) -> str:
+    return f"{_PREFIX}{option.replace('-', '_').upper()}"
+
+
+def _setting(name: str) -> str | None:
+    for meant in turnstile_settings(name):
+        meant = SHORT.get(meant, meant)
+        try:
+            broker_setting(canonical_name(meant))
+        except ConfigInvalid:
+            continue
+        return meant
+    return None
+
+
+def _settings_as(prefix: str) -> list[str]:
+    """The variables of all settings."""
+    spelled = (name.replace("_", "__") if "." in name else name for name in {**dict.fromkeys(LIMITS), **BROKER})
+    return [prefix + name.replace(".", "_").replace("-", "___").upper() for name in spelled]
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, sorted(known), 1, 0.8)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _add_kafka(found: Found, rows: dict[str, str], given: _Given) -> None:
+    """Settings as Kafka's image takes them. A listener without a host is bound to every address, as by Kafka."""
+    told = rows.pop("advertised.listeners", None)
+    controllers = {name.strip() for name in rows.get("controller.listener.names", "CONTROLLER").split(",")}
+    if "listeners" in rows:
+        entries = (entry.strip() for entry in rows["listeners"].split(","))
+        kept = (entry for entry in entries if entry.partition("://")[0] not in controllers)
+        rows["listeners"] = ",".join(entry.replace("://:", f"://{EVERYWHERE}:") for entry in kept)
+    read = of_properties(rows)
+    for name in read.ignored:
+        variable = _settings_named(name)
+        found.said.append(f"{variable} ({name}) is no setting here: left out{_near(variable, _settings_as(KAFKA))}")
+    for name, value in read.settings:
+        found.options += ["--set", f"{name}={value}"]
+    if read.listeners and not given.by_hand("listener", "port"):
+        for listener in read.listeners:
+            found.options += ["--listener", listener]
+    if told is not None:
+        found.options += ["--set", f"advertised.listeners={_advertised(told, controllers)}"]
+
+
+def _settings_named(name: str) -> str:
+    return KAFKA + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
+
+
+def _advertised(text: str, controllers: set[str]) -> str:
+    """KAFKA_ADVERTISED_LISTENERS, checked: a wrong one is met by clients only. Raises ConfigFileInvalid."""
+    kept = []
+    for entry in (entry.strip() for entry in text.split(",")):
+        name, separator, address = entry.partition("://")
+        if name in controllers:
+            continue
+        if not separator or "," in address:
+            raise ConfigFileInvalid(f"KAFKA_ADVERTISED_LISTENERS: {entry!r} is not NAME://host:port")
+        try:
+            kept.append(f"{name}://{addresses_of([address])[0]}")
+        except ConfigInvalid as fault:
+            raise ConfigFileInvalid(f"KAFKA_ADVERTISED_LISTENERS: {fault}") from None
+    return ",".join(kept)
+
+
+def _add_defaults(found: Found, given: _Given) -> None:
+    if "--listener" not in found.options and not given.at_all("listener", "port") and not given.file.listeners:
+        found.options += ["--listener", LISTENER]
+    if not given.at_all("shards"):
+        found.options += ["--shards", str(SHARDS)]
+    if given.token_file and not given.token:
+        found.options += ["--admin-token-file", given.token_file]
+    if not given.at_all("admin-host"):
+        if given.token or given.token_file:
+            found.options += ["--admin-host", EVERYWHERE]
+        else:
+            found.said.append(
+                "the admin API and its page can be reached in this container only: with TURNSTILE_ADMIN_TOKEN, or "
+                "TURNSTILE_ADMIN_TOKEN_FILE, it listens on port 9644 for those that have the token"
+            )
