@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from containers import Container, Engine
+from containers import Container, Engine, why_not
 from harness import admitted, connect, until
 
 from turnstile.admin_client import AdminClient
+
+if reason := why_not():
+    pytest.skip(reason, allow_module_level=True)  # one line, not one for each test
 
 TOKEN = "a token of the tests"
 TIGHT = ("--read-only", "--memory", "256m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")

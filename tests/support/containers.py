@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from typing import Any
 
@@ -10,6 +12,18 @@ from harness import until
 
 WITHIN_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")
 """Where the machine is a container itself, what podman asks for beyond its limits is refused."""
+
+
+def program_here() -> str | None:
+    """What runs containers on this machine."""
+    return next((each for each in ("podman", "docker") if shutil.which(each)), None)
+
+
+def why_not() -> str | None:
+    """Why there is nothing to try; None: there is an image, and a program that may run it."""
+    if program_here() is None:
+        return "needs podman or docker"
+    return None if "TURNSTILE_IMAGE" in os.environ else "no image was built: `make image` builds and tries it"
 
 
 class Container:
