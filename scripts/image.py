@@ -1,7 +1,8 @@
 """`make image`: builds the image with what this machine has, then tries it (tests/image) if it can run one.
 
 BASE=NAME is the base instead of the Containerfile's; BASE=debian makes one from Debian's packages, where no registry of images
-can be reached (root, debootstrap). VARIANT=spark builds the target with audit, report and plan. TAG=NAME names the result.
+can be reached (root, debootstrap). VARIANT=spark adds an image with audit, report and plan on top, TAG-spark. TAG=NAME names
+the result.
 """
 
 from __future__ import annotations
@@ -32,16 +33,18 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     if base == "debian":
         base = DEBIAN
         _make_base()
-    variant = environment.get("VARIANT", "slim")
-    tag = environment.get("TAG", "localhost/turnstile:latest" + ("" if variant == "slim" else f"-{variant}"))
-    began_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="turnstile-image-") as folder:
-        command = [*_build(builder), *_labels(), *_packages(Path(folder)), "--target", variant, "--tag", tag]
-        command += [] if base is None else ["--build-arg", f"BASE={base}"]
-        built = subprocess.run([*command, "--file", "Containerfile", "."], cwd=ROOT, check=False)
-    if built.returncode:
-        return built.returncode
-    print(f"{tag}: built by {builder} in {time.monotonic() - began_s:.0f} s")
+    tag = environment.get("TAG", "localhost/turnstile:latest")
+    files = {tag: ("Containerfile", [] if base is None else ["--build-arg", f"BASE={base}"])}
+    if environment.get("VARIANT") == "spark":
+        files[f"{tag}-spark"] = ("container/Containerfile.spark", ["--build-arg", f"SLIM={tag}"])
+    for name, (file, arguments) in files.items():
+        began_s = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="turnstile-image-") as folder:
+            command = [*_build(builder), *_labels(), *_packages(Path(folder)), *arguments]
+            built = subprocess.run([*command, "--tag", name, "--file", file, "."], cwd=ROOT, check=False)
+        if built.returncode:
+            return built.returncode
+        print(f"{name}: built by {builder} in {time.monotonic() - began_s:.0f} s")
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "tests/image"]
     return subprocess.run(tests, cwd=ROOT, env={**environment, "TURNSTILE_IMAGE": tag}, check=False).returncode
 
