@@ -101,5 +101,5 @@ lock: ## requirements.lock from pyproject.toml (needs uv)
 
 clean: ## remove what these targets made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf examples/java/target examples/node/node_modules
+	rm -rf examples/java/target examples/node/node_modules modules/java/target modules/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
