@@ -94,6 +94,9 @@ dist: setup ## wheel and sdist in dist/, installed and tried in two empty enviro
 image: setup ## the container image, built and tried with what is here: BASE=NAME (or debian, without a registry), VARIANT=spark
 	@$(BIN)/python scripts/image.py
 
+modules: setup ## the tests of modules/ in each language, as a process and as a container (ONLY=go,java): which it was is said
+	@$(BIN)/python scripts/modules.py
+
 # The lock has hashes and no index address, so it installs from any mirror.
 lock: ## requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-emit-index-url --no-header \
@@ -101,5 +104,5 @@ lock: ## requirements.lock from pyproject.toml (needs uv)
 
 clean: ## remove what these targets made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf examples/java/target examples/node/node_modules modules/java/target modules/node/node_modules
+	rm -rf examples/java/target examples/node/node_modules modules/.venv modules/java/target modules/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").glob("*.md"),
+        *(ROOT / "modules").glob("*.md"),
+    ]
+)
 PASTED = ("sh", "console")
 LANGUAGES = (*PASTED, "python", "toml", "json", "properties", "text", "sql")
 _FENCE = re.compile(r"^```(.*)$")

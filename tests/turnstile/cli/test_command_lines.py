@@ -12,7 +12,12 @@ import pytest
 from turnstile.cli.main import turnstile
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").rglob("*.md"),
+    *(ROOT / "modules").glob("*.md"),
+]
 SHOWN = re.compile(r"^\s*(?:\$ )?(turnstile [a-z-].*)$", re.MULTILINE)
 PROSE = re.compile(r"\s{3,}[^-].*")
 """What stands behind a command and tells of it."""
