@@ -22,7 +22,6 @@ from broker.kafka.groups.coordinator import GroupCoordinator
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share import api as share_groups
 from broker.kafka.groups.share import offsets_api as share_group_offsets
-from broker.kafka.guards import guarded
 from broker.kafka.quotas import api as client_quotas
 from broker.kafka.records import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
 from broker.kafka.records.fetch_sessions import FetchSessionCache
@@ -31,6 +30,7 @@ from broker.kafka.records.transactional_produce import TransactionalProduce
 from broker.kafka.security import acls, delegation_tokens, scram_users
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
+from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.kafka.share import api as share_fetch
 from broker.kafka.share.share_homes import ShareHomes
 from broker.kafka.share.share_log import ShareLog
@@ -66,7 +66,7 @@ from shards.quotas.sharded_quotas import ShardedQuotas
 
 
 class Kafka:
-    """`routes` answers every API that this broker has; `run` keeps groups and logs up to date."""
+    """`routes` answers every API that this broker has: the list of subjects; `run` keeps groups and logs up to date."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Kafka:
         self._groups.share.state = share_homes
         calls = GroupRouter(self._groups, mesh, shard, plan.brokers, plan.shards)
         mutations = TopicMutations(mesh, meters)
-        self.routes: list[Route] = [
+        routes = [
             *produce.routes(partitions, TransactionalProduce(partitions, verification)),
             *fetch.routes(partitions, spawn, self._sessions, room),
             *share_fetch.routes(partitions, share_homes, image, spawn, room),
@@ -157,18 +157,18 @@ class Kafka:
             *scram_users.routes(image, mesh, spawn),
             *delegation_tokens.routes(tokens, self.access, mesh, turns),
             *telemetry.routes(self.telemetry, image),
-            *authentication.routes(),
+            *(GuardedRoute(route.api_key, route.function, OPEN) for route in authentication.routes()),
         ]
-        self.versions = SupportedVersions(self.routes)
-        self.routes += api_versions.routes(self.versions, image)
+        self.versions = SupportedVersions(route.unguarded() for route in routes)
+        self.routes: list[GuardedRoute] = [*routes, *api_versions.routes(self.versions, image)]
 
     def routes_of_clients(self) -> list[Route]:
         """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""
         if not self.access.is_on:
-            return self.routes
+            return [route.unguarded() for route in self.routes]
         self._groups.topics.may_see = self._may_see
         self._shares.may_read = self._may_read
-        return guarded(self.routes, self.access)
+        return [route.guarded(self.access) for route in self.routes]
 
     def _may_see(self, reader: tuple[str, str], topic: str) -> bool:
         """Whether the expression of a member of a group may match a topic."""

@@ -30,10 +30,11 @@ from broker.kafka.groups.share import api as share_groups
 from broker.kafka.quotas import api as client_quotas
 from broker.kafka.security import acls
 from broker.kafka.security.access import Access
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import create_partitions, create_topics, delete_topics, metadata, reassignments
 from broker.kafka.topics.internal_topics import InternalTopics
 from broker.kafka.topics.topic_mutations import TopicMutations
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import apis, wire
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
@@ -120,7 +121,7 @@ class Desk:
         self.meshes = {member: DeskMesh(self, *member) for member in members}
         self.meters: dict[tuple[int, int], ShardedQuotas] = {}
         self.homes: dict[tuple[int, int], GroupCoordinator] = {}
-        self._routes: dict[tuple[int, int], dict[int, Route]] = {}
+        self._routes: dict[tuple[int, int], dict[int, GuardedRoute]] = {}
 
     async def start(self, nursery: trio.Nursery | None = None) -> None:
         """`nursery`: where the groups meet their deadlines, if they are to."""
@@ -209,7 +210,6 @@ class Desk:
         frame = wire.encode_request(call, types.top(**{**known, **fields}), client_id)[4:]
         key, got_version, _, _, start = wire.parse_header(frame)
         route = self._routes[at][key]
-        assert route.min_version <= got_version <= route.max_version
         response = route.function(wire.parse_body(frame, start, key, got_version, 20_000), call)
         if isinstance(response, Deferred):
             response = await response

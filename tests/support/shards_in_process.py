@@ -13,9 +13,10 @@ import trio
 from broker.kafka.records import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
 from broker.kafka.records.fetch_sessions import FetchSessionCache
 from broker.kafka.records.transactional_produce import TransactionalProduce
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.verification import Verification
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.storage.log_ends import LogEnds
 from broker.storage.manager import LogManager
 from broker.storage.partitions import Partitions
@@ -92,7 +93,7 @@ class Broker:
     def _partitions(self, logs: LogManager) -> Partitions:
         return Partitions(logs, DirectMesh(logs.shard, self.peers), Turns(SPAWN))
 
-    def _routes(self, shard: int) -> dict[int, Route]:
+    def _routes(self, shard: int) -> dict[int, GuardedRoute]:
         modules = (list_offsets, delete_records, offset_for_leader_epoch)
         routes = [route for module in modules for route in module.routes(self.partitions[shard])]
         verification = Verification(self.homes_of(shard), SPAWN)

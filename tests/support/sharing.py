@@ -10,13 +10,13 @@ from uuid import UUID
 import trio
 from shards_in_process import SPAWN, Broker
 
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.share import api as share_fetch
 from broker.kafka.share.share_homes import ShareHomes
 from broker.kafka.share.share_log import ShareLog
 from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.share.share_session import ShareSessions
 from broker.kafka.share.share_store import ShareStore
-from broker.serve.call import Route
 from shards.loop.deferred import Deferred
 from shards.ownership import home_of_bucket, home_of_key
 
@@ -39,7 +39,7 @@ class SharingBroker(Broker):
     def set(self, name: str, value: str) -> None:
         self._apply(("static", f"/{name}", value))
 
-    def _routes(self, shard: int) -> dict[int, Route]:
+    def _routes(self, shard: int) -> dict[int, GuardedRoute]:
         owns = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
         partitions = self.partitions[shard]
         store = ShareStore(ShareLog(self.directory / "shares", owns), partitions, self.image)

@@ -13,13 +13,13 @@ from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.coordinator import GroupCoordinator
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.records.internal_records import InternalRecords
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import api as transactions
 from broker.kafka.transactions import describe_transactions, init_producer_id, txn_offset_commit, write_txn_markers
 from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.kafka.transactions.transaction_coordinator import TransactionCoordinator
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
-from broker.serve.call import Route
 from broker.storage.records import TRANSACTIONAL
 from shards.loop.deferred import Deferred
 from shards.loop.turns import Turns
@@ -44,7 +44,7 @@ class TransactionalBroker(Broker):
         first, self.given = self.given, self.given + count
         return first
 
-    def _routes(self, shard: int) -> dict[int, Route]:
+    def _routes(self, shard: int) -> dict[int, GuardedRoute]:
         mesh, partitions, turns = self.peers[shard], self.partitions[shard], Turns(SPAWN)
         homes = self.homes_of(shard)
         homes.serve(

@@ -11,6 +11,7 @@ level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1
 import re
 from collections.abc import Iterable
 
+from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.serve.call import Call, Route
 from broker.wire import apis, codes, wire
 from broker.wire.codec import Message
@@ -49,7 +50,7 @@ class SupportedVersions:
         return wire.encode_response(call, _response(call, codes.UNSUPPORTED_VERSION, own))
 
 
-def routes(supported: SupportedVersions, image: ClusterImage) -> list[Route]:
+def routes(supported: SupportedVersions, image: ClusterImage) -> list[GuardedRoute]:
     def api_versions(request: ApiVersionsRequest, call: Call) -> Message:
         """INVALID_REQUEST for software names that KIP-511 forbids."""
         named = (request.client_software_name, request.client_software_version)
@@ -60,7 +61,7 @@ def routes(supported: SupportedVersions, image: ClusterImage) -> list[Route]:
             call.channel.software = name[:_MOST_OF_A_NAME], version[:_MOST_OF_A_NAME]
         return _response(call, codes.NONE, supported.listed(image), image)
 
-    return [Route.of(apis.API_VERSIONS, api_versions, prepared=True)]
+    return [GuardedRoute(apis.API_VERSIONS, api_versions, OPEN, prepared=True)]
 
 
 def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]], image: ClusterImage | None = None) -> Message:

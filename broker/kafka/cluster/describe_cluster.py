@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 
+from broker.kafka.cluster import guards
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import (
@@ -26,11 +28,11 @@ BROKERS, CONTROLLERS = 1, 2
 METADATA_TOPIC = "__cluster_metadata"
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage) -> list[Route]:
+def routes(cluster: ClusterMetadata, image: ClusterImage) -> list[GuardedRoute]:
     handler = _DescribeCluster(cluster, image)
     return [
-        Route(55, 0, 2, handler.describe_quorum),
-        Route(60, 0, 2, handler.describe_cluster),
+        GuardedRoute(55, handler.describe_quorum, guards.describe_quorum),
+        GuardedRoute(60, handler.describe_cluster, guards.describe_cluster),
     ]
 
 

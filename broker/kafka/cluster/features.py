@@ -5,9 +5,11 @@ Source: FeatureControlManager, QuorumController of Kafka 4.1; what may be update
 
 from __future__ import annotations
 
+from broker.kafka.cluster import guards
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import UpdateFeaturesRequest
@@ -17,7 +19,7 @@ from shards.settings.features import SAFE_DOWNGRADE, UPGRADE
 UPDATE_FEATURES = 57
 
 
-def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     async def update(request: UpdateFeaturesRequest, call: Call) -> Message:
         updates = {each.feature: each for each in request.feature_updates}
         wanted = [
@@ -36,7 +38,7 @@ def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> li
         )  # fmt: skip
         return call.types.UpdateFeaturesResponse(error_code=code, error_message=said or None, results=results)
 
-    return [Route.of(UPDATE_FEATURES, spawned(spawn, update))]
+    return [GuardedRoute(UPDATE_FEATURES, spawned(spawn, update), guards.update_features)]
 
 
 def _kind(call: Call, upgrade_type: int, allow_downgrade: bool) -> int:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.configs import guards
 from broker.kafka.configs.broker_loggers import check_node, logger_changes
 from broker.kafka.configs.config_edits import APPEND, DELETE, SET, SUBTRACT, Change, Edit
 from broker.kafka.configs.config_resources import (
@@ -34,7 +35,8 @@ from broker.kafka.remote import (
     code_named,
     spawned,
 )
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -50,9 +52,12 @@ KINDS = {CLIENT_METRICS: CLIENT_METRICS_KIND, GROUP: GROUP_KIND}
 """Of resources that are records by themselves: the kind of record."""
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     handler = _Configs(cluster, image, mesh)
-    return [Route(33, 0, 2, spawned(spawn, handler.replace)), Route(44, 0, 1, spawned(spawn, handler.alter))]
+    return [
+        GuardedRoute(33, spawned(spawn, handler.replace), guards.alter_configs),
+        GuardedRoute(44, spawned(spawn, handler.alter), guards.alter_configs),
+    ]
 
 
 class _Configs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.configs import guards
 from broker.kafka.configs.broker_loggers import logger_entries
 from broker.kafka.configs.config_entries import (
     Entry,
@@ -21,7 +22,8 @@ from broker.kafka.configs.config_entries import (
 )
 from broker.kafka.configs.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, broker_id
 from broker.kafka.remote import RequestRefused
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import DescribeConfigsRequest, DescribeConfigsResource, ListConfigResourcesRequest
@@ -33,9 +35,12 @@ from shards.loop.turns import Turns
 from shards.settings.config_types import ConfigType
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _Configs(cluster, image, turns)
-    return [Route(32, 1, 4, handler.describe), Route(74, 0, 1, handler.list_resources)]
+    return [
+        GuardedRoute(32, handler.describe, guards.describe_configs),
+        GuardedRoute(74, handler.list_resources, guards.list_config_resources),
+    ]
 
 
 class _Configs:

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import guards
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics.internal_topics import InternalTopics
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import FindCoordinatorRequest
@@ -30,7 +32,7 @@ _WRONG_KEY = "This is not the key of a group, a transactional id or a share part
 _TOPICS = {GROUP: GROUP_METADATA, TRANSACTION: TRANSACTION_STATE}
 
 
-def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[Route]:
+def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[GuardedRoute]:
     def find(request: FindCoordinatorRequest, call: Call) -> MaybeDeferred[Message]:
         topic = _TOPICS.get(request.key_type)
         if topic is None or (call.api_version >= 4 and not request.coordinator_keys):
@@ -48,7 +50,7 @@ def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[Ro
             return types.FindCoordinatorResponse(coordinators=coordinators)
         return _found(types.FindCoordinatorResponse, cluster, call, kind, request.key, "NONE")  # as Kafka has it
 
-    return [Route(10, 0, 6, find, prepared=True)]
+    return [GuardedRoute(10, find, guards.find_coordinator, prepared=True)]
 
 
 def _found(

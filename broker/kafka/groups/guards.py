@@ -5,29 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.kafka.security.access import MESSAGES, Access, Guard, after, answered, described, unless
+from broker.kafka.security.access import Access
 from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
-from broker.kafka.topics.guards import TOPIC, by_topic, of_partitions
+from broker.kafka.security.guards import GROUP_DENIED as DENIED
+from broker.kafka.security.guards import (
+    MESSAGES,
+    TOPIC_DENIED,
+    Guard,
+    after,
+    answered,
+    by_topic,
+    described,
+    of_group,
+    of_group_and_topics,
+    of_partitions,
+    unless,
+)
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 from broker.wire.wire import Types
 
-DENIED = codes.GROUP_AUTHORIZATION_FAILED
-TOPIC_DENIED = codes.TOPIC_AUTHORIZATION_FAILED
 GROUP = ResourceType.GROUP
+TOPIC = ResourceType.TOPIC
 _GROUPS_SINCE = 8  # of OffsetFetch
 _NOT_TOLD = -(2**31)
 """The operations of a group that there is not."""
 _KEYS_SINCE = 4  # of FindCoordinator
 _NO_PROTOCOL_SINCE = 7  # of JoinGroup
-
-
-def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
-    """Of an API whose request has one `group_id`."""
-    return unless(
-        lambda access, call, request: codes.NONE if access.may(call, operation, GROUP, request.group_id) else DENIED,
-        lambda types, request, code: refused(types, request),
-    )
 
 
 def join(access: Access, handler: Handler) -> Handler:
@@ -50,19 +54,6 @@ sync = of_group(
 )
 heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatResponse(error_code=DENIED))
 leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
-
-share_fetch = of_group(  # topics are asked for by the handler, whose sessions remember them
-    Operation.READ,
-    lambda types, request: types.ShareFetchResponse(
-        error_code=DENIED, error_message=MESSAGES[DENIED], acquisition_lock_timeout=0, responses=(), node_endpoints=()
-    ),
-)
-share_acknowledge = of_group(
-    Operation.READ,
-    lambda types, request: types.ShareAcknowledgeResponse(
-        error_code=DENIED, error_message=MESSAGES[DENIED], responses=(), node_endpoints=()
-    ),
-)
 
 
 def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
@@ -87,11 +78,6 @@ share_heartbeat = unless(
         error_code=code, error_message=MESSAGES[code], member_epoch=0, heartbeat_interval=0
     ),
 )
-
-
-def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
-    """The group's guard first; then that of the topics."""
-    return lambda access, handler: group(access, topics(access, handler))
 
 
 def _uncommitted(types: Types, request: Any) -> Any:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import guards
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import ask_each, or_lost
+from broker.kafka.security.guarded_route import GuardedRoute
 from broker.runtime.places import by_topic
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import (
@@ -42,9 +44,13 @@ Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] 
 """The topics that an OffsetFetch names; None: all."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _Offsets(cluster, groups, image, turns)
-    return [Route(8, 2, 9, handler.commit), Route(9, 1, 9, handler.fetch), Route(47, 0, 0, handler.delete)]
+    return [
+        GuardedRoute(8, handler.commit, guards.offset_commit),
+        GuardedRoute(9, handler.fetch, guards.offset_fetch),
+        GuardedRoute(47, handler.delete, guards.offset_delete),
+    ]
 
 
 class _Offsets:

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from broker.kafka.quotas import guards
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
@@ -39,9 +41,12 @@ class Filter(NamedTuple):
         return all(kind in names and wanted in (ANY, names[kind]) for kind, wanted in self.types.items())
 
 
-def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     handler = _Quotas(image, mesh)
-    return [Route(48, 0, 1, handler.describe), Route(49, 0, 1, spawned(spawn, handler.alter))]
+    return [
+        GuardedRoute(48, handler.describe, guards.describe_client_quotas),
+        GuardedRoute(49, spawned(spawn, handler.alter), guards.alter_client_quotas),
+    ]
 
 
 class _Quotas:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from broker.serve.call import Call, Route
+from broker.kafka.records import guards
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.wire.codec import Message
 from broker.wire.requests import DeleteRecordsRequest
@@ -12,7 +14,7 @@ from shards.loop.deferred import MaybeDeferred, then
 DELETE_RECORDS = 21
 
 
-def routes(partitions: Partitions) -> list[Route]:
+def routes(partitions: Partitions) -> list[GuardedRoute]:
     def delete_records(request: DeleteRecordsRequest, call: Call) -> MaybeDeferred[Message]:
         items = [
             (topic.name, each.partition_index, each.offset) for topic in request.topics for each in topic.partitions
@@ -20,7 +22,7 @@ def routes(partitions: Partitions) -> list[Route]:
         answers = partitions.ask("delete_before", items)
         return then(answers, partial(_respond, request, call))
 
-    return [Route.of(DELETE_RECORDS, delete_records)]
+    return [GuardedRoute(DELETE_RECORDS, delete_records, guards.delete_records)]
 
 
 def _respond(request: DeleteRecordsRequest, call: Call, answers: Sequence[Answer]) -> Message:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from uuid import UUID
 
+from broker.kafka.records import guards
 from broker.kafka.records.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -21,7 +22,8 @@ from broker.kafka.records.fetch_sessions import (
     PartitionKey,
     next_epoch,
 )
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.fetch_in_progress import PartitionFetch
 from broker.storage.partitions import FAILED, Answer, Partitions
 from broker.storage.reading import Reader
@@ -50,9 +52,11 @@ def routes(
     sessions: FetchSessionCache,
     room: Callable[[int], int] = lambda most: most,
     now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
-) -> list[Route]:
+) -> list[GuardedRoute]:
     """`room(most)`: how many bytes of records an answer may have now, of `most`; a first batch comes in any case."""
-    return [Route.of(FETCH, _Fetch(partitions, Reader(partitions, spawn, room), sessions, now_ms).fetch)]
+    return [
+        GuardedRoute(FETCH, _Fetch(partitions, Reader(partitions, spawn, room), sessions, now_ms).fetch, guards.fetch)
+    ]
 
 
 class _Fetch:

@@ -10,7 +10,9 @@ A compressed batch is not decompressed: its first record answers for all of its 
 from collections.abc import Sequence
 from functools import partial
 
-from broker.serve.call import Call, Route
+from broker.kafka.records import guards
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.partition_log import LEADER_EPOCH
 from broker.storage.partitions import Answer, Partitions
 from broker.wire import codes
@@ -25,7 +27,7 @@ _LEAST = ((9, -5), (8, -4), (7, -3), (0, -2))
 """(since which version, the least special timestamp): those below are UNSUPPORTED_VERSION."""
 
 
-def routes(partitions: Partitions) -> list[Route]:
+def routes(partitions: Partitions) -> list[GuardedRoute]:
     def list_offsets(request: ListOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
         least = next(timestamp for since, timestamp in _LEAST if call.api_version >= since)
         committed = request.isolation_level == READ_COMMITTED
@@ -41,7 +43,7 @@ def routes(partitions: Partitions) -> list[Route]:
             answers = partitions.ask_current("offset_at", items)
         return then(answers, partial(_respond, request, call))
 
-    return [Route.of(LIST_OFFSETS, list_offsets)]
+    return [GuardedRoute(LIST_OFFSETS, list_offsets, guards.list_offsets)]
 
 
 def _with_unsupported(items: Sequence[tuple[object, ...]], least: int, answers: Sequence[Answer]) -> list[Answer]:

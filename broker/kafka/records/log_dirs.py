@@ -5,7 +5,9 @@ One directory holds all partitions, so a replica may be moved to where it is, an
 
 import os
 
-from broker.serve.call import Call, Route
+from broker.kafka.records import guards
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.disk_space import volume_of
 from broker.storage.manager import LogManager
 from broker.wire import codes
@@ -15,7 +17,7 @@ from broker.wire.requests import AlterReplicaLogDirsRequest, DescribeLogDirsRequ
 ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 
 
-def routes(logs: LogManager) -> list[Route]:
+def routes(logs: LogManager) -> list[GuardedRoute]:
     def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Message:
         types = call.types
         sizes = logs.sizes()
@@ -56,7 +58,10 @@ def routes(logs: LogManager) -> list[Route]:
         made = (types.AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items())
         return types.AlterReplicaLogDirsResponse(results=tuple(made))
 
-    return [Route.of(DESCRIBE_LOG_DIRS, describe_log_dirs), Route.of(ALTER_REPLICA_LOG_DIRS, alter_replica_log_dirs)]
+    return [
+        GuardedRoute(DESCRIBE_LOG_DIRS, describe_log_dirs, guards.describe_log_dirs),
+        GuardedRoute(ALTER_REPLICA_LOG_DIRS, alter_replica_log_dirs, guards.alter_replica_log_dirs),
+    ]
 
 
 def _moved(logs: LogManager, path: str, name: str, number: int) -> int:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from broker.serve.call import Call, Route
+from broker.kafka.records import guards
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.wire.codec import Message
 from broker.wire.requests import OffsetForLeaderEpochRequest
@@ -12,7 +14,7 @@ from shards.loop.deferred import MaybeDeferred, then
 OFFSET_FOR_LEADER_EPOCH = 23
 
 
-def routes(partitions: Partitions) -> list[Route]:
+def routes(partitions: Partitions) -> list[GuardedRoute]:
     def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> MaybeDeferred[Message]:
         items = [
             (topic.topic, each.partition, each.current_leader_epoch, each.leader_epoch)
@@ -22,7 +24,7 @@ def routes(partitions: Partitions) -> list[Route]:
         answers = partitions.ask("end_of_epoch", items)
         return then(answers, partial(_respond, request, call))
 
-    return [Route.of(OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch)]
+    return [GuardedRoute(OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch, guards.offset_for_leader_epoch)]
 
 
 def _respond(request: OffsetForLeaderEpochRequest, call: Call, answers: Sequence[Answer]) -> Message:

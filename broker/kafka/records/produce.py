@@ -9,8 +9,10 @@ once the transaction's coordinator knows of it: transactional_produce.py. Not em
 from collections.abc import Sequence
 from functools import partial
 
+from broker.kafka.records import guards
 from broker.kafka.records.transactional_produce import TransactionalProduce
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.storage.producer_state import UNVERIFIED
 from broker.storage.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
@@ -25,7 +27,7 @@ PRODUCE = 0
 ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
 
 
-def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[Route]:
+def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[GuardedRoute]:
     def produce(request: ProduceRequest, call: Call) -> MaybeDeferred[Message | None]:
         items = []
         respond = partial(_respond, partitions, request, call)
@@ -41,7 +43,7 @@ def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[
             answers = partitions.ask("append", items)
         return then(answers, respond)
 
-    return [Route.of(PRODUCE, produce)]
+    return [GuardedRoute(PRODUCE, produce, guards.produce)]
 
 
 def _refused(request: ProduceRequest, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:

@@ -1,4 +1,4 @@
-"""The authorizer of a shard, asked for the client of a request; and what denied answers have in common."""
+"""The authorizer of a shard, asked for the client of a request."""
 
 from __future__ import annotations
 
@@ -6,25 +6,16 @@ import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from broker.kafka.security.acl import CLUSTER_NAME, Acl, Operation, ResourceType
 from broker.kafka.security.authorizer import Authorizer, super_users
-from broker.serve.call import Answer, Call, Handler
-from broker.wire import codes
-from broker.wire.wire import Types
+from broker.serve.call import Call
 from shards.config.image import ClusterImage
-from shards.loop.deferred import Deferred
 
 T = TypeVar("T")
 SETTING = "authorizer.class.name"
-MESSAGES = {
-    codes.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    codes.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    codes.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-}
 
 
 class Access:
@@ -54,6 +45,12 @@ class Access:
     def may_cluster(self, call: Call, operation: Operation) -> bool:
         return self.may(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
+    def cluster_operations(self, call: Call) -> int:
+        """What it may do with the cluster, as a field of bits; 0 for a client that may not describe the cluster."""
+        if not self.may_cluster(call, Operation.DESCRIBE):
+            return 0
+        return self.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
+
     def may_any(self, call: Call, operation: Operation, resource: ResourceType) -> bool:
         """Whether there is a resource of this type with which it may do that."""
         return self._authorizer.allows_any(call.user, _host_of(call.ip), operation, resource)
@@ -78,62 +75,8 @@ class Access:
         return found.name if found else None
 
 
-Guard: TypeAlias = Callable[[Access, Handler], Handler]
-"""Makes of a handler one that answers first what its client may not do."""
-
-
-Refused: TypeAlias = Callable[[Types, Any, int], Any]
-"""The whole answer to a request that is denied with an error code."""
-
-
-def unless(code: Callable[[Access, Call, Any], int], refused: Refused) -> Guard:
-    """Of an API that is answered or denied as a whole: `code` says with which error, NONE for not at all."""
-
-    def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
-            denied = code(access, call, request)
-            if not denied:
-                return handler(request, call)
-            made: Answer = refused(call.types, request, denied)
-            return made
-
-        return handle
-
-    return guard
-
-
-def described(resource: ResourceType, field: str, name: str) -> Guard:
-    """Of an API that lists all: the items of `field` that the client may not describe are left out."""
-
-    def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
-            def show(response: Any) -> Any:
-                items = getattr(response, field)
-                kept = (each for each in items if access.may(call, Operation.DESCRIBE, resource, getattr(each, name)))
-                setattr(response, field, tuple(kept))
-                return response
-
-            return after(handler(request, call), show)
-
-        return handle
-
-    return guard
-
-
 def acls_of(image: ClusterImage) -> list[Acl]:
     return [Acl(*json.loads(key)) for key in image.acls]
-
-
-def after(answer: Answer, make: Callable[[Any], Any]) -> Answer:
-    """What `make` makes of a handler's answer, when it is there."""
-    made: Answer = answer.then(make) if isinstance(answer, Deferred) else make(answer)
-    return made
-
-
-def answered(response: Any, field: str, more: Iterable[Any]) -> Any:
-    """The response, with more items in one of its arrays."""
-    setattr(response, field, (*getattr(response, field), *more))
-    return response
 
 
 @lru_cache(maxsize=1024)

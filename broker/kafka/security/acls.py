@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
+from broker.kafka.security import acl_and_user_guards
 from broker.kafka.security.access import Access, acls_of
 from broker.kafka.security.acl import CLUSTER_NAME, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
@@ -26,12 +28,12 @@ _NO_AUTHORIZER_TO_CHANGE = "No Authorizer is configured."
 _UNKNOWN = 0
 
 
-def routes(access: Access, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(access: Access, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     handler = _Acls(access, mesh)
     return [
-        Route(29, 1, 3, handler.describe),
-        Route(30, 1, 3, spawned(spawn, handler.create)),
-        Route(31, 1, 3, spawned(spawn, handler.delete)),
+        GuardedRoute(29, handler.describe, acl_and_user_guards.describe_acls),
+        GuardedRoute(30, spawned(spawn, handler.create), acl_and_user_guards.create_acls),
+        GuardedRoute(31, spawned(spawn, handler.delete), acl_and_user_guards.delete_acls),
     ]
 
 

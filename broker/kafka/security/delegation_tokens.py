@@ -16,7 +16,8 @@ from typing import Any
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named, spawned
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import OPEN, GuardedRoute
+from broker.serve.call import Call
 from broker.serve.channel import SASL
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.wire import codes
@@ -37,13 +38,13 @@ _ANONYMOUS: Principal = (USER, "ANONYMOUS")
 _NONE_MS = -1
 
 
-def routes(tokens: DelegationTokenCache, access: Access, mesh: CoordinatorCalls, turns: Turns) -> list[Route]:
+def routes(tokens: DelegationTokenCache, access: Access, mesh: CoordinatorCalls, turns: Turns) -> list[GuardedRoute]:
     handler = _DelegationTokens(tokens, access, mesh, turns)
     return [
-        Route.of(38, spawned(turns.spawn, handler.create)),
-        Route.of(39, spawned(turns.spawn, handler.renew)),
-        Route.of(40, spawned(turns.spawn, handler.expire)),
-        Route.of(41, handler.describe),
+        GuardedRoute(38, spawned(turns.spawn, handler.create), OPEN),
+        GuardedRoute(39, spawned(turns.spawn, handler.renew), OPEN),
+        GuardedRoute(40, spawned(turns.spawn, handler.expire), OPEN),
+        GuardedRoute(41, handler.describe, OPEN),
     ]
 
 

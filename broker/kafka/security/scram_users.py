@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
-from broker.serve.call import Call, Route
+from broker.kafka.security import acl_and_user_guards
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.serve.sasl import MAX_ITERATIONS, MAX_SALT_BYTES, MIN_ITERATIONS, SCRAM, Credential
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -27,9 +29,12 @@ MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NUMBER = {name: number for number, name in MECHANISM.items()}
 
 
-def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     handler = _Users(image, mesh)
-    return [Route(50, 0, 0, handler.describe), Route(51, 0, 0, spawned(spawn, handler.alter))]
+    return [
+        GuardedRoute(50, handler.describe, acl_and_user_guards.describe_user_scram_credentials),
+        GuardedRoute(51, spawned(spawn, handler.alter), acl_and_user_guards.alter_user_scram_credentials),
+    ]
 
 
 class _Users:

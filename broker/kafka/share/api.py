@@ -20,10 +20,12 @@ import trio
 
 from broker.kafka.records.fetch_sessions import INITIAL_EPOCH
 from broker.kafka.remote import or_lost
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.share import guards
 from broker.kafka.share.share_homes import ShareHomes
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
 from broker.kafka.share.share_session import Place
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.storage.partitions import Partitions
 from broker.storage.record_batches import end_of
 from broker.wire import codes
@@ -52,10 +54,13 @@ def routes(
     image: ClusterImage,
     spawn: Spawn,
     room: Callable[[int], int] = lambda most: most,
-) -> list[Route]:
+) -> list[GuardedRoute]:
     """`room(most)`: how many bytes of records an answer may have now, of `most`; a first batch comes in any case."""
     handler = _ShareFetch(partitions, homes, image, spawn, room)
-    return [Route.of(FETCH, handler.fetch), Route.of(ACKNOWLEDGE, handler.acknowledge)]
+    return [
+        GuardedRoute(FETCH, handler.fetch, guards.share_fetch),
+        GuardedRoute(ACKNOWLEDGE, handler.acknowledge, guards.share_acknowledge),
+    ]
 
 
 class _ShareFetch:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.kafka.telemetry.client_metrics_manager import MAX_BYTES, ClientMetricsManager, Push
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.serve.channel import Channel
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -26,7 +27,7 @@ MOST_DESCRIBED = 1000
 _UNKNOWN = ("unknown", "unknown")
 
 
-def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[Route]:
+def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[GuardedRoute]:
     def get_telemetry_subscriptions(request: GetTelemetrySubscriptionsRequest, call: Call) -> Message:
         channel = _channel(call)
         code, instance = manager.get(request.client_instance_id, _client(call, channel), channel, now_ms=now_ms())
@@ -61,8 +62,8 @@ def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[Route]:
         return call.types.PushTelemetryResponse(error_code=code)
 
     return [
-        Route.of(GET_TELEMETRY_SUBSCRIPTIONS, get_telemetry_subscriptions),
-        Route.of(PUSH_TELEMETRY, push_telemetry),
+        GuardedRoute(GET_TELEMETRY_SUBSCRIPTIONS, get_telemetry_subscriptions, OPEN),
+        GuardedRoute(PUSH_TELEMETRY, push_telemetry, OPEN),
     ]
 
 

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.remote import spawned
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.topics import guards
 from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import CreatePartitionsRequest, CreatePartitionsTopic
@@ -26,8 +28,12 @@ class MorePartitions(NamedTuple):
     replicas: Sequence[Sequence[int]] | None
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
-    return [Route(37, 0, 3, spawned(spawn, _CreatePartitions(cluster, image, mutations).create))]
+def routes(
+    cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn
+) -> list[GuardedRoute]:
+    return [
+        GuardedRoute(37, spawned(spawn, _CreatePartitions(cluster, image, mutations).create), guards.create_partitions)
+    ]
 
 
 class _CreatePartitions:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs.config_entries import topic_entries
 from broker.kafka.remote import spawned
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.topics import guards
 from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -36,8 +38,10 @@ class NewTopic(NamedTuple):
     factor: int
 
 
-def routes(cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
-    return [Route(19, 2, 7, spawned(spawn, _CreateTopics(cluster, image, mutations).create))]
+def routes(
+    cluster: ClusterMetadata, image: ClusterImage, mutations: TopicMutations, spawn: Spawn
+) -> list[GuardedRoute]:
+    return [GuardedRoute(19, spawned(spawn, _CreateTopics(cluster, image, mutations).create), guards.create_topics)]
 
 
 class _CreateTopics:

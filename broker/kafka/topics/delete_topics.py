@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 
 from broker.kafka.remote import spawned
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.topics import guards
 from broker.kafka.topics.topic_mutations import DUPLICATE, NO_ERROR, TopicError, TopicMutations, repeated
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import DeleteTopicsRequest
@@ -14,8 +16,8 @@ from shards.config.image import ClusterImage
 from shards.loop.deferred import Spawn
 
 
-def routes(image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[Route]:
-    return [Route(20, 1, 6, spawned(spawn, _DeleteTopics(image, mutations).delete))]
+def routes(image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[GuardedRoute]:
+    return [GuardedRoute(20, spawned(spawn, _DeleteTopics(image, mutations).delete), guards.delete_topics)]
 
 
 class _DeleteTopics:

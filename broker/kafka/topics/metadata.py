@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.quotas.mutations import Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.topics import metadata_guards
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
@@ -42,9 +44,12 @@ MAX_PARTITIONS = 2000
 
 def routes(
     cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
-) -> list[Route]:
+) -> list[GuardedRoute]:
     handler = _Metadata(cluster, image, mesh, meters, turns)
-    return [Route(3, 0, 13, handler.metadata, prepared=True), Route(75, 0, 0, handler.describe_partitions)]
+    return [
+        GuardedRoute(3, handler.metadata, metadata_guards.metadata, prepared=True),
+        GuardedRoute(75, handler.describe_partitions, metadata_guards.describe_topic_partitions),
+    ]
 
 
 class _Metadata:

@@ -1,4 +1,4 @@
-"""Guards of Metadata, DescribeTopicPartitions and DescribeCluster: what a client may not describe it is not told of, and it is
+"""Guards of Metadata and DescribeTopicPartitions: what a client may not describe it is not told of, and it is
 told which operations it is authorized to. Source: KafkaApis.handleTopicMetadataRequest, AuthHelper."""
 
 from __future__ import annotations
@@ -6,35 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.kafka.security.access import Access, after, answered
-from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
-from broker.kafka.topics.guards import DENIED, TOPIC
+from broker.kafka.security.access import Access
+from broker.kafka.security.acl import Operation, ResourceType
+from broker.kafka.security.guards import TOPIC_DENIED as DENIED
+from broker.kafka.security.guards import after, answered
 from broker.serve.call import Answer, Call, Handler
 from broker.wire.wire import Types
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
 
+TOPIC = ResourceType.TOPIC
 _CLUSTER_OPERATIONS = range(8, 11)
 """The versions of Metadata that have them."""
-
-
-def cluster_operations(access: Access, call: Call) -> int:
-    """0 for a client that may not describe the cluster."""
-    if not access.may_cluster(call, Operation.DESCRIBE):
-        return 0
-    return access.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
-
-
-def describe_cluster(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
-        def show(response: Any) -> Any:
-            if request.include_cluster_authorized_operations and not response.error_code:
-                response.cluster_authorized_operations = cluster_operations(access, call)
-            return response
-
-        return after(handler(request, call), show)
-
-    return handle
 
 
 def metadata(access: Access, handler: Handler) -> Handler:
@@ -53,7 +36,7 @@ def metadata(access: Access, handler: Handler) -> Handler:
                     if topic.name is not None:
                         topic.topic_authorized_operations = access.operations(call, TOPIC, topic.name)
             if request.include_cluster_authorized_operations and call.api_version in _CLUSTER_OPERATIONS:
-                response.cluster_authorized_operations = cluster_operations(access, call)
+                response.cluster_authorized_operations = access.cluster_operations(call)
             return answered(response, "topics", refused)
 
         return after(handler(request, call), show)

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.topics import guards
 from broker.kafka.topics.topic_mutations import TopicError
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import (
@@ -27,12 +29,12 @@ from shards.loop.deferred import Spawn
 PREFERRED, UNCLEAN = 0, 1
 
 
-def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[Route]:
+def routes(image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
     handler = _Reassignments(image, mesh)
     return [
-        Route(43, 0, 2, handler.elect_leaders),
-        Route(45, 0, 1, spawned(spawn, handler.reassign)),
-        Route(46, 0, 0, _list_reassignments),
+        GuardedRoute(43, handler.elect_leaders, guards.elect_leaders),
+        GuardedRoute(45, spawned(spawn, handler.reassign), guards.alter_partition_reassignments),
+        GuardedRoute(46, _list_reassignments, guards.list_partition_reassignments),
     ]
 
 

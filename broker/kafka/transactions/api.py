@@ -13,8 +13,10 @@ from functools import partial
 from typing import Any
 
 from broker.kafka.remote import or_lost
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.transactions import guards
 from broker.kafka.transactions.homes import ClusterHomes, offsets_place
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import (
@@ -34,12 +36,12 @@ FENCED_SINCE = 2
 """Earlier versions answer INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588)."""
 
 
-def routes(homes: ClusterHomes) -> list[Route]:
+def routes(homes: ClusterHomes) -> list[GuardedRoute]:
     handler = _Transactions(homes)
     return [
-        Route.of(ADD_PARTITIONS, handler.add_partitions),
-        Route.of(ADD_OFFSETS, handler.add_offsets),
-        Route.of(END_TXN, handler.end),
+        GuardedRoute(ADD_PARTITIONS, handler.add_partitions, guards.add_partitions_to_txn),
+        GuardedRoute(ADD_OFFSETS, handler.add_offsets, guards.add_offsets_to_txn),
+        GuardedRoute(END_TXN, handler.end, guards.end_txn),
     ]
 
 

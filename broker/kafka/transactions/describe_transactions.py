@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.remote import ask_each, or_lost
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.transactions import guards
 from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
 from broker.runtime import patterns
 from broker.runtime.places import by_topic
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -27,12 +29,12 @@ from shards.loop.turns import Turns
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 
 
-def routes(homes: ClusterHomes, partitions: Partitions, turns: Turns) -> list[Route]:
+def routes(homes: ClusterHomes, partitions: Partitions, turns: Turns) -> list[GuardedRoute]:
     handler = _Describing(homes, partitions, turns)
     return [
-        Route.of(DESCRIBE_PRODUCERS, handler.producers),
-        Route.of(DESCRIBE_TRANSACTIONS, handler.describe),
-        Route.of(LIST_TRANSACTIONS, handler.list),
+        GuardedRoute(DESCRIBE_PRODUCERS, handler.producers, guards.describe_producers),
+        GuardedRoute(DESCRIBE_TRANSACTIONS, handler.describe, guards.describe_transactions),
+        GuardedRoute(LIST_TRANSACTIONS, handler.list, guards.list_transactions),
     ]
 
 

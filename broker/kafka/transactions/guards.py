@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.kafka.groups.guards import of_group_and_topics
-from broker.kafka.security.access import Access, Guard, Refused, after, answered, described, unless
+from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
-from broker.kafka.topics.guards import by_topic, of_partitions
+from broker.kafka.security.guards import (
+    MESSAGES,
+    TOPIC_DENIED,
+    Guard,
+    Refused,
+    after,
+    answered,
+    by_topic,
+    described,
+    of_cluster,
+    of_group_and_topics,
+    of_partitions,
+    unless,
+)
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -112,6 +124,19 @@ def _unadded(types: Types, topics: Any, code: Callable[[str], int]) -> Message:
     return types.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
+def _producers(types: Types, topic: Any) -> Any:
+    partitions = tuple(
+        types.PartitionResponse(
+            partition_index=number, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED], active_producers=()
+        )
+        for number in topic.partition_indexes
+    )
+    return types.TopicResponse(name=topic.name, partitions=partitions)
+
+
+describe_producers = by_topic(Operation.READ, _producers)
+
+
 def describe_transactions(access: Access, handler: Handler) -> Handler:
     def handle(request: Any, call: Call) -> Answer:
         allowed, denied = access.split(call, Operation.DESCRIBE, TRANSACTION, request.transactional_ids, str)
@@ -136,3 +161,4 @@ def describe_transactions(access: Access, handler: Handler) -> Handler:
 
 
 list_transactions = described(TRANSACTION, "transaction_states", "transactional_id")
+write_txn_markers = of_cluster(Operation.CLUSTER_ACTION, lambda types, _: types.WriteTxnMarkersResponse(markers=()))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.transactions import guards
 from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes
 from broker.kafka.transactions.producer_ids import ProducerIds
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
@@ -24,7 +26,7 @@ FENCED_SINCE = 4
 """Earlier versions answer INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588)."""
 
 
-def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[Route]:
+def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[GuardedRoute]:
     def init_producer_id(request: InitProducerIdRequest, call: Call) -> MaybeDeferred[Message]:
         known, epoch = request.producer_id, request.producer_epoch
         if (known < 0) != (epoch < 0):
@@ -40,7 +42,7 @@ def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[Route]:
             return _respond(call, codes.COORDINATOR_NOT_AVAILABLE)
         return _respond(call, codes.NONE, ids.take_now(), 0)
 
-    return [Route.of(INIT_PRODUCER_ID, init_producer_id)]
+    return [GuardedRoute(INIT_PRODUCER_ID, init_producer_id, guards.init_producer_id)]
 
 
 def _transactional(homes: ClusterHomes, request: InitProducerIdRequest, call: Call) -> MaybeDeferred[Message]:

@@ -11,7 +11,9 @@ from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.offsets_api import to_commit
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import or_lost
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.transactions import guards
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import TxnOffsetCommitRequest
@@ -24,7 +26,7 @@ WAIT_S = 8.0
 """A commit that adds its group to the transaction asks another shard, which may be coming back."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> list[GuardedRoute]:
     def commit(request: TxnOffsetCommitRequest, call: Call) -> MaybeDeferred[Message]:
         results: dict[tuple[str, int], int] = {}
         places = []
@@ -58,7 +60,7 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -
         )
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    return [Route.of(TXN_OFFSET_COMMIT, commit)]
+    return [GuardedRoute(TXN_OFFSET_COMMIT, commit, guards.txn_offset_commit)]
 
 
 def _told(code: int, version: int) -> int:

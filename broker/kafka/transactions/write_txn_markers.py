@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.kafka.remote import or_lost
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.kafka.transactions import guards
 from broker.kafka.transactions.homes import ClusterHomes
-from broker.serve.call import Call, Route
+from broker.serve.call import Call
 from broker.storage.partitions import Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -22,7 +24,7 @@ from shards.loop.deferred import MaybeDeferred, gather, then
 WRITE_TXN_MARKERS = 27
 
 
-def routes(homes: ClusterHomes, partitions: Partitions) -> list[Route]:
+def routes(homes: ClusterHomes, partitions: Partitions) -> list[GuardedRoute]:
     def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> MaybeDeferred[Message]:
         def response(answers: list[list[int]]) -> Message:
             markers = [_result(call.types, *each) for each in zip(request.markers, answers, strict=True)]
@@ -46,7 +48,7 @@ def routes(homes: ClusterHomes, partitions: Partitions) -> list[Route]:
         answers = partitions.ask("end_transaction", [(topic, number, *producer, marker.coordinator_epoch)])
         return then(answers, _first)
 
-    return [Route.of(WRITE_TXN_MARKERS, write_txn_markers)]
+    return [GuardedRoute(WRITE_TXN_MARKERS, write_txn_markers, guards.write_txn_markers)]
 
 
 def _away() -> Sequence[int]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import guards
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import ask_each, or_lost
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
@@ -39,16 +41,16 @@ _WAIT_S = 3600.0
 """A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> list[GuardedRoute]:
     handler = _Groups(cluster, groups, turns)
     return [
-        Route(11, 0, 9, handler.join),
-        Route(12, 0, 4, handler.heartbeat),
-        Route(13, 0, 5, handler.leave),
-        Route(14, 0, 5, handler.sync),
-        Route(15, 0, 6, handler.describe),
-        Route(16, 0, 5, handler.list),
-        Route(42, 0, 2, handler.delete),
+        GuardedRoute(11, handler.join, guards.join),
+        GuardedRoute(12, handler.heartbeat, guards.heartbeat),
+        GuardedRoute(13, handler.leave, guards.leave),
+        GuardedRoute(14, handler.sync, guards.sync),
+        GuardedRoute(15, handler.describe, guards.describe),
+        GuardedRoute(16, handler.list, guards.list_groups),
+        GuardedRoute(42, handler.delete, guards.delete_groups),
     ]
 
 

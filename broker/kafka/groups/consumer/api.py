@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import guards
 from broker.kafka.groups.consumer.member import Heartbeat
 from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult
 from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import or_lost
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
@@ -40,9 +42,12 @@ WAIT_S = 30.0
 """A heartbeat may wait until an expression is matched with all topics."""
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _ConsumerGroups(cluster, groups, image, turns)
-    return [Route.of(HEARTBEAT, handler.heartbeat), Route.of(DESCRIBE, handler.describe)]
+    return [
+        GuardedRoute(HEARTBEAT, handler.heartbeat, guards.consumer_heartbeat),
+        GuardedRoute(DESCRIBE, handler.describe, guards.describe_consumer_groups),
+    ]
 
 
 class _ConsumerGroups:

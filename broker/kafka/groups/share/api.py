@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups import guards
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
 from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share.member import ShareHeartbeat
 from broker.kafka.remote import or_lost
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
@@ -30,9 +32,12 @@ from shards.settings.features import SHARE_VERSION, level_of
 HEARTBEAT, DESCRIBE = 76, 77
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _ShareGroups(cluster, groups, image, turns)
-    return [Route.of(HEARTBEAT, handler.heartbeat), Route.of(DESCRIBE, handler.describe)]
+    return [
+        GuardedRoute(HEARTBEAT, handler.heartbeat, guards.share_heartbeat),
+        GuardedRoute(DESCRIBE, handler.describe, guards.describe_share_groups),
+    ]
 
 
 def is_on(image: ClusterImage) -> bool:

@@ -5,14 +5,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.kafka.groups.guards import DENIED, GROUP, TOPIC_DENIED, of_group, of_group_and_topics
-from broker.kafka.security.access import MESSAGES, Access, after, answered
+from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
-from broker.kafka.topics.guards import by_topic
+from broker.kafka.security.guards import GROUP_DENIED as DENIED
+from broker.kafka.security.guards import (
+    MESSAGES,
+    TOPIC_DENIED,
+    after,
+    answered,
+    by_topic,
+    of_group,
+    of_group_and_topics,
+)
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 from broker.wire.wire import Types
 
+GROUP = ResourceType.GROUP
 TOPIC = ResourceType.TOPIC
 
 

@@ -14,9 +14,11 @@ from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.share import guards
 from broker.kafka.groups.share.api import is_on
 from broker.kafka.remote import ask_each, or_lost
-from broker.serve.call import Call, Route
+from broker.kafka.security.guarded_route import GuardedRoute
+from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.requests import (
@@ -39,12 +41,12 @@ MESSAGES = {
 }
 
 
-def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[Route]:
+def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _ShareGroupOffsets(cluster, groups, image, turns)
     return [
-        Route.of(DESCRIBE, handler.describe),
-        Route.of(ALTER, handler.alter),
-        Route.of(DELETE, handler.delete),
+        GuardedRoute(DESCRIBE, handler.describe, guards.describe_offsets),
+        GuardedRoute(ALTER, handler.alter, guards.alter_offsets),
+        GuardedRoute(DELETE, handler.delete, guards.delete_offsets),
     ]
 
 

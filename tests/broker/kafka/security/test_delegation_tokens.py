@@ -16,7 +16,7 @@ from broker.kafka.security.delegation_tokens import routes
 from broker.serve.call import Call
 from broker.serve.channel import SASL, TOKEN
 from broker.serve.delegation_token_cache import DelegationTokenCache
-from broker.wire import codes, wire
+from broker.wire import apis, codes, wire
 from shards.config.acl_changes import key_of_acl
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, Spawn
@@ -57,9 +57,10 @@ async def ask(
         if each.api_key == api
     ]
     channel: Any = SimpleNamespace(serving=SimpleNamespace(logged_in_by=logged_in_by))
+    version = apis.APIS[api].max_version
     answer = route.function(
-        wire.request_types(api, route.max_version).top(**{**ASKED[api], **fields}),
-        Call(api, route.max_version, user="alice", channel=channel),
+        wire.request_types(api, version).top(**{**ASKED[api], **fields}),
+        Call(api, version, user="alice", channel=channel),
     )
     return await answer if isinstance(answer, Deferred) else answer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from broker.wire import apis, codes
+from broker.wire import codes
 from shards.errors import ClientFault
 from shards.mesh.mesh import COORDINATOR
 
@@ -195,14 +195,6 @@ async def test_what_a_cluster_without_replication_says(tmp_path: Path) -> None:
     assert acls.error_code == codes.SECURITY_DISABLED
     resources = await desk.ask("list_config_resources", 1, resource_types=())
     assert [(r.resource_type, r.resource_name) for r in resources.config_resources] == [(8, "0"), (4, "0"), (2, "a")]
-
-
-async def test_every_route_serves_all_that_the_codec_knows(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    await desk.start()
-    for route in desk._routes[0, 0].values():
-        api = apis.APIS[route.api_key]
-        assert (route.min_version, route.max_version) == (api.min_version, api.max_version), api.name
 
 
 async def test_an_id_that_is_named_a_thousand_times_is_answered_once(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Guards of the APIs of ACLs and of SCRAM users: CLUSTER_AUTHORIZATION_FAILED. Source: AclApis, ControllerApis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.kafka.security.acl import Operation
+from broker.kafka.security.guards import (
+    CLUSTER_DENIED,
+    CLUSTER_MESSAGE,
+    of_cluster,
+    whole,
+)
+from broker.wire.wire import Types
+
+
+def _alter_scram(types: Types, request: Any) -> Any:
+    names = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+    results = (
+        types.AlterUserScramCredentialsResult(user=each, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE)
+        for each in names
+    )
+    return types.AlterUserScramCredentialsResponse(results=tuple(results))
+
+
+describe_acls = of_cluster(
+    Operation.DESCRIBE, whole("DescribeAclsResponse", error_message=CLUSTER_MESSAGE, resources=())
+)
+create_acls = of_cluster(
+    Operation.ALTER,
+    lambda types, request: types.CreateAclsResponse(
+        results=tuple(
+            types.AclCreationResult(error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE) for _ in request.creations
+        )
+    ),
+)
+delete_acls = of_cluster(
+    Operation.ALTER,
+    lambda types, request: types.DeleteAclsResponse(
+        filter_results=tuple(
+            types.DeleteAclsFilterResult(error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE, matching_acls=())
+            for _ in request.filters
+        )
+    ),
+)
+describe_user_scram_credentials = of_cluster(
+    Operation.DESCRIBE, whole("DescribeUserScramCredentialsResponse", error_message=CLUSTER_MESSAGE, results=())
+)
+alter_user_scram_credentials = of_cluster(Operation.ALTER, _alter_scram)

@@ -1,0 +1,44 @@
+"""The list of subjects: an API that the wire format has is answered by one route, behind a guard or open on purpose."""
+
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+from differential.table import OPEN as OPEN_APIS
+
+from broker.kafka.security.access import Access
+from broker.kafka.security.guarded_route import OPEN, GuardedRoute
+from broker.process.kafka import Kafka
+from broker.wire import apis
+from shards.config.image import ClusterImage
+
+NOT_SERVED = {64}  # UnregisterBroker: Kafka lists it, this broker does not
+
+
+@pytest.fixture
+def routes(tmp_path: Path) -> list[GuardedRoute]:
+    plan, other = MagicMock(brokers=1, shards=1, data_dir=tmp_path), MagicMock()
+    return Kafka(plan, 0, 0, ClusterImage(), other, other, other, lambda most: most, other, other).routes
+
+
+def test_each_api_is_answered_by_one_route(routes: list[GuardedRoute]) -> None:
+    assert sorted(route.api_key for route in routes) == sorted(apis.APIS.keys() - NOT_SERVED)
+
+
+def test_every_api_is_guarded_or_open_on_purpose(routes: list[GuardedRoute]) -> None:
+    """every_api_is_guarded (broker/kafka/security/guarded_route.py)."""
+    assert {route.api_key for route in routes if route.guard is OPEN} == OPEN_APIS
+    with pytest.raises(TypeError, match="guard"):
+        GuardedRoute(3, lambda request, call: None)  # type: ignore[call-arg]
+
+
+def test_a_guarded_route_is_never_prepared_and_an_open_one_stays_as_it_is(routes: list[GuardedRoute]) -> None:
+    access = Access(ClusterImage())
+    for route in routes:
+        assert route.unguarded().function is route.function
+        guarded = route.guarded(access)
+        if route.guard is OPEN:
+            assert guarded == route.unguarded()
+        else:
+            assert guarded.function is not route.function
+            assert not guarded.prepared
