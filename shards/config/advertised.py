@@ -13,7 +13,7 @@ PROXY protocol's destination, which AUTO would prefer, is not read by any listen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import NamedTuple
@@ -95,6 +95,23 @@ def _address(text: str) -> Address:
 
 def _wrong(text: str, rule: str) -> ConfigInvalid:
     return ConfigInvalid("address", text[:300], rule)
+
+
+def listeners_as_advertised(text: str, listeners: Collection[str]) -> str:
+    """`advertised.listeners` of the command line in canonical spelling; no `listeners`: they are not known.
+
+    Raises ConfigInvalid, as Kafka does, for a name that is no listener: its address would be told to no client.
+    """
+    found = []
+    for entry in (entry.strip() for entry in text.split(",")):
+        name, separator, address = entry.partition("://")
+        name = name.upper()
+        if not separator:
+            raise ConfigInvalid(_SETTING, entry[:300], "it must be NAME://host:port, such as EDGE://localhost:32801")
+        if listeners and name not in listeners:
+            raise ConfigInvalid(_SETTING, entry[:300], f"this cluster has the listeners {', '.join(listeners)}")
+        found.append(f"{name}://{addresses_of([address])[0]}")
+    return ",".join(found)
 
 
 # ---- what is in force

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from shards.config.advertised import advertised_text
+from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
@@ -202,6 +202,8 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
         if setting.told:
             raise ConfigInvalid(name, None, _why_static(setting, name))
         check_listener(name, listeners_of(found))
+        if name == "advertised.listeners":
+            text = listeners_as_advertised(text, listeners_of(found))
         found[f"/{name}"] = setting.kind.spell(parse(setting, name, text))
     check_brokers(max(len(by_broker), 1), found, {})
     return found

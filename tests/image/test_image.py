@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from containers import Container, Engine, why_not
+from containers import Container, Engine, program_here, why_not
 from harness import admitted, connect, until
 
 from turnstile.admin_client import AdminClient
@@ -188,6 +188,16 @@ def test_other_words_are_commands_of_the_tool(engine: Engine) -> None:
     assert "cap" in engine.once(command=("load", "--list")).stdout
     wrong = engine.once("--env", "KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://0.0.0.0:9092")
     assert wrong.returncode == 2 and "clients can't connect to 0.0.0.0" in wrong.stderr
+
+
+@pytest.mark.parametrize("options", [("--read-only-tmpfs=false",), ("--user", "123456:0"), ("--user", "0:0")])
+def test_it_runs_without_a_folder_for_files_and_as_any_user(
+    started: Any, engine: Engine, options: tuple[str, ...]
+) -> None:
+    if options[0].startswith("--read-only-tmpfs") and program_here() != "podman":
+        options = ()  # docker has no other folder in any case
+    container = started("--read-only", *options).until_ready()
+    assert container.execute("turnstile", "health").returncode == 0
 
 
 def test_its_labels_are_those_of_oci(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from shards.config.advertised import addresses_of
+from shards.config.advertised import listeners_as_advertised
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name
 from shards.settings.errors import ConfigInvalid
 from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, of_properties
@@ -145,19 +145,12 @@ def _settings_named(name: str) -> str:
 
 
 def _advertised(text: str, controllers: set[str]) -> str:
-    """KAFKA_ADVERTISED_LISTENERS, checked: a wrong one is met by clients only. Raises ConfigFileInvalid."""
-    kept = []
-    for entry in (entry.strip() for entry in text.split(",")):
-        name, separator, address = entry.partition("://")
-        if name in controllers:
-            continue
-        if not separator or "," in address:
-            raise ConfigFileInvalid(f"KAFKA_ADVERTISED_LISTENERS: {entry!r} is not NAME://host:port")
-        try:
-            kept.append(f"{name}://{addresses_of([address])[0]}")
-        except ConfigInvalid as fault:
-            raise ConfigFileInvalid(f"KAFKA_ADVERTISED_LISTENERS: {fault}") from None
-    return ",".join(kept)
+    """KAFKA_ADVERTISED_LISTENERS without the controllers'. Raises ConfigFileInvalid."""
+    kept = [each.strip() for each in text.split(",") if each.partition("://")[0].strip() not in controllers]
+    try:
+        return listeners_as_advertised(",".join(kept), ())
+    except ConfigInvalid as fault:
+        raise ConfigFileInvalid(f"KAFKA_ADVERTISED_LISTENERS: {fault}") from None
 
 
 def _add_defaults(found: Found, given: _Given) -> None:

@@ -107,6 +107,18 @@ def test_a_listener_may_say_at_the_start_what_it_advertises() -> None:
     assert told(cluster(2, "0.0.0.0", "sasl", "advertise=h:5")) == ["h:5 start", "h:6 start"]
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("EGDE://a:1", "has the listeners EDGE, IN"), ("a:1", "must be NAME://host:port"), ("", "must be NAME://host:port"),
+     ("EDGE://0.0.0.0:1", "can't connect to 0.0.0.0"), ("EDGE://a:1,IN://b", "must be host:port")],
+)  # fmt: skip
+def test_advertised_listeners_that_no_client_could_use_are_refused_at_the_start(text: str, why: str) -> None:
+    if text:
+        with pytest.raises(ConfigInvalid, match=why):
+            cluster(1, settings=text)
+    assert told(cluster(1, settings="edge://a:1, IN://auto")) == ["a:1 start"]
+
+
 def test_of_auto_the_port_is_the_one_that_the_broker_is_bound_to() -> None:
     state = cluster(2)
     change(state, "IN", AUTO)

@@ -111,7 +111,7 @@ def test_listeners_as_kafkas_image_takes_them() -> None:
     ("variable", "value", "why"),
     [
         ("KAFKA_ADVERTISED_LISTENERS", "A://0.0.0.0:1", "KAFKA_ADVERTISED_LISTENERS: address .* can't connect to"),
-        ("KAFKA_ADVERTISED_LISTENERS", "localhost:1", "is not NAME://host:port"),
+        ("KAFKA_ADVERTISED_LISTENERS", "localhost:1", "must be NAME://host:port"),
         ("KAFKA_LISTENERS", "9092", "listeners: '9092' is not NAME://host:port"),
         ("KAFKA_LISTENERS", "SSL://:9092", "name its certificate"),
     ],

@@ -39,7 +39,7 @@ async def test_the_endpoint_is_that_of_the_listener_the_request_came_by(tmp_path
 
 
 async def test_advertised_listeners_may_be_given_once_for_all_brokers(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, brokers=2, **{"advertised_listeners": "PLAINTEXT://kafka.example:19092,X://[::1]:1"})
+    desk = Desk(tmp_path, brokers=2, **{"advertised_listeners": "PLAINTEXT://kafka.example:19092,INSIDE://[::1]:1"})
     await desk.start()
     found = await desk.ask("metadata", 12, topics=())
     assert [(b.host, b.port) for b in found.brokers] == [("kafka.example", 19092), ("kafka.example", 19093)]
