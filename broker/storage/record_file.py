@@ -1,12 +1,17 @@
-"""An append-only file of framed records, and the recovery of a damaged one. It does not know what the records mean.
+"""An append-only file of framed records, the recovery of a damaged one, and compaction. It does not know what the records mean.
 
-A frame is MAGIC, the crc32 of what follows (u32, big endian), the length of its body (u32), and the body. One append is
-one write of one frame, so it is there whole or not at all. Nothing is fsynced, as Kafka's default is: an acknowledged
-record survives a killed process, not a crash of the machine.
+Committed offsets, transactional ids and share partitions are kept in such files, one for each bucket. A frame is MAGIC, the crc32
+of what follows (u32, big endian), the length of its body (u32), and the body. One append is one write of one frame, so it is there
+whole or not at all. Nothing is fsynced, as Kafka's default is: an acknowledged record survives a killed process, not a crash of
+the machine.
 
-L1  After a failed append the file is as it was before it; if even that fails, `load` skips the piece.
-L2  A damaged frame costs itself alone: `load` goes on at the next sound frame. Damaged bytes are set aside and cut out.
-L3  A torn last frame, which a killed process leaves, is cut off without a word.
+failed_append_leaves_no_trace    After a failed append the file is as it was before it; if even that fails, `load` skips the piece.
+damage_costs_one_frame           A damaged frame costs itself alone: `load` goes on at the next sound frame. Damaged bytes are set
+                                 aside and cut out.
+torn_tail_is_cut                 A torn last frame, which a killed process leaves, is cut off without a word.
+file_gives_memory                A file's sound frames, in order, give what memory holds of its bucket.
+failed_write_changes_nothing     After a failed write file and memory are as they were before it.
+record_file_is_bounded           A file holds at most MAX_WASTE times as many entries as its bucket has, or COMPACT_BYTES.
 """
 
 from __future__ import annotations
@@ -14,9 +19,13 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 from zlib import crc32
+
+import msgpack
 
 from broker.runtime.logger import Logger
 from broker.runtime.set_aside import set_aside
@@ -24,6 +33,8 @@ from broker.runtime.set_aside import set_aside
 MAGIC = b"\xc1ofs"
 """0xc1 is no msgpack type, so packed bodies rarely hold it."""
 MAX_BODY_BYTES = 64 << 20
+COMPACT_BYTES = 1 << 20
+MAX_WASTE = 4
 _HEADER = struct.Struct(">4sII")
 _CHECKED_FROM = 8
 _U32 = struct.Struct(">I")
@@ -31,7 +42,7 @@ _U32 = struct.Struct(">I")
 log = Logger()
 
 
-class OffsetsLog:
+class RecordFile:
     """One file. `size` is its length in bytes; a file that nothing was written to does not exist."""
 
     def __init__(self, path: Path) -> None:
@@ -54,10 +65,10 @@ class OffsetsLog:
         except FileNotFoundError:
             return
         except OSError as fault:
-            self._put_up_with(fault)
+            self._set_aside_unreadable(fault)
 
-    def _put_up_with(self, fault: OSError) -> None:
-        log.warning("a file of committed offsets can't be read or repaired", file=str(self.path), error=str(fault))
+    def _set_aside_unreadable(self, fault: OSError) -> None:
+        log.warning("a record file can't be read or repaired", file=str(self.path), error=str(fault))
         if not self.size:
             with contextlib.suppress(OSError):
                 set_aside(self.path, "it can't be read")
@@ -101,6 +112,79 @@ class OffsetsLog:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return self._fd
+
+
+class CompactedFile(ABC):
+    """The record file of one bucket, whose bodies are msgpack lists that begin with (kind, key), and the state that they give.
+
+    The file is written anew from the state when most of its entries are outdated (record_file_is_bounded).
+    """
+
+    holds: ClassVar[str]
+    """The subject of the records in log lines: "committed offsets"."""
+    live_is_costly: ClassVar[bool] = False
+    """Whether COMPACT_BYTES more are appended before `live` is asked again."""
+
+    def __init__(self, path: Path) -> None:
+        """A subclass makes its empty state first: the file is loaded here."""
+        self.file = RecordFile(path)
+        self.written = 0
+        self.file.load(self._load)
+        self.compact_at = COMPACT_BYTES
+
+    @property
+    @abstractmethod
+    def live(self) -> int:
+        """Entries of a file that holds nothing outdated."""
+
+    @abstractmethod
+    def entries(self, body: Sequence[Any]) -> int:
+        """Entries that a record adds to the file."""
+
+    @abstractmethod
+    def apply(self, body: Sequence[Any]) -> None:
+        """Makes the change of a loaded record. Raises TypeError, ValueError or IndexError for one of another kind."""
+
+    @abstractmethod
+    def snapshot(self) -> Iterable[Sequence[Any]]:
+        """The bodies that give the present state."""
+
+    def append(self, body: Sequence[Any], change: Callable[[], None] | None = None) -> None:
+        """Writes a record, then makes its `change` of the state, if this has not happened yet. Raises OSError."""
+        self.file.append(msgpack.packb(body))
+        if change is not None:
+            change()
+        self.written += self.entries(body)
+        if self.file.size > self.compact_at:
+            self._compact()
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _load(self, packed: bytes) -> None:
+        try:
+            body = msgpack.unpackb(packed, use_list=False)
+            if not isinstance(body[1], str):
+                raise TypeError(f"its key is {body[1]!r}")
+            self.apply(body)
+            self.written += self.entries(body)
+        except (TypeError, ValueError, IndexError) as fault:  # sound, but of another kind: of a later version, perhaps
+            log.warning(f"a record of {self.holds} makes no sense", file=str(self.file.path), error=str(fault))
+
+    def _compact(self) -> None:
+        """A disk that does not take the new file is asked again much later."""
+        live = self.live
+        if self.written <= MAX_WASTE * live:
+            if self.live_is_costly:
+                self.compact_at = self.file.size + COMPACT_BYTES
+            return
+        try:
+            self.file.replace(frame(msgpack.packb(body)) for body in self.snapshot())
+            self.written = live
+            self.compact_at = COMPACT_BYTES
+        except OSError as fault:
+            self.compact_at = 2 * self.file.size
+            log.warning(f"{self.holds} were not compacted", file=str(self.file.path), error=str(fault))
 
 
 def frame(body: bytes) -> bytes:

@@ -13,9 +13,8 @@ starts. A body is one of these, packed by msgpack:
     [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
     [SHARE, group, row of the group, {member: row or None}]    of a share group: share/records.py
 
-F1  A file's sound frames, in order, give what memory holds of its bucket's groups (broker/storage/record_file.py).
-F2  After a failed write file and memory are as they were before it.
-F3  A file holds at most MAX_WASTE times as many entries (offsets and generations) as its groups do, or COMPACT_BYTES.
+Files and memory agree as broker/storage/record_file.py says (file_gives_memory); an entry is an offset, a member or a
+generation.
 
 Source: GroupMetadataManager, OffsetMetadataManager, CoordinatorRecordHelpers of Kafka 4.1.
 """
@@ -25,26 +24,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgpack
 
 from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.pending_offsets import PendingOffsets
 from broker.runtime import collector
-from broker.runtime.logger import Logger
-from broker.storage.record_file import OffsetsLog, frame
+from broker.storage.record_file import CompactedFile
 from shards.ownership import PARTITIONS
 from shards.ownership import partition_of as bucket_of
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
-COMPACT_BYTES = 1 << 20
-MAX_WASTE = 4
 
 TopicPartition = tuple[str, int]
-
-log = Logger()
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -71,36 +64,31 @@ class GroupOffsets:
         return len(self.offsets) + 1 + (len(self.kept.members) if self.kept is not None else 0)
 
 
-class _Bucket:
-    """The groups of one file, and how many entries it holds (F3)."""
+class OffsetsFile(CompactedFile):
+    """The groups of one bucket. `version` rises with every change."""
+
+    holds = "committed offsets"
 
     def __init__(self, path: Path) -> None:
-        self.log = OffsetsLog(path)
         self.groups: dict[str, GroupOffsets] = {}
         self.pending: PendingOffsets[OffsetAndMetadata] = PendingOffsets()
         self.version = 0
-        self.written = 0
-        self.live = 0
-        self.log.load(self._load)
-        self.compact_at = COMPACT_BYTES
+        self._live = 0
+        super().__init__(path)
 
-    def append(self, body: list[Any]) -> None:
-        """Raises OSError."""
-        self.log.append(msgpack.packb(body))
-        self._apply(body)
-        if self.log.size > self.compact_at and self.written > MAX_WASTE * (self.live + self.pending.entries):
-            self._compact()
+    @property
+    def live(self) -> int:
+        return self._live + self.pending.entries
 
-    def _load(self, packed: bytes) -> None:
-        try:
-            body = msgpack.unpackb(packed, use_list=False)
-            if not isinstance(body[1], str):
-                raise TypeError(f"a group called {body[1]!r}")
-            self._apply(body)
-        except (TypeError, ValueError, IndexError) as fault:  # sound, but of another kind: of a later version, perhaps
-            log.warning("a record of committed offsets makes no sense", file=str(self.log.path), error=str(fault))
+    def entries(self, body: Sequence[Any]) -> int:
+        kind = body[0]
+        if kind in (COMMIT, PEND):
+            return sum(len(parts) for _, _, parts in body[3])
+        if kind == DROP:
+            return len(body[2])
+        return 1 + len(body[3]) if kind in (MEMBERS, SHARE) else 1
 
-    def _apply(self, body: list[Any] | tuple[Any, ...]) -> None:
+    def apply(self, body: Sequence[Any]) -> None:
         kind, group = body[0], body[1]
         self.version += 1
         if kind == END:
@@ -108,36 +96,31 @@ class _Bucket:
             return
         known = self.groups.get(group)
         if kind == FORGET:
-            self.written += 1
             self.pending.forget(group)
             if known is not None:
                 del self.groups[group]
-                self.live -= known.entries
+                self._live -= known.entries
             return
         if known is None:
             known = self.groups[group] = GroupOffsets()
-            self.live += 1
+            self._live += 1
         held = known.entries
         if kind == COMMIT:
-            self.written += _commit(known.offsets, body[2], body[3])
+            _commit(known.offsets, body[2], body[3])
         elif kind == GENERATION:
-            self.written += 1
             known.generation, known.protocol_type = body[2], body[3]
         elif kind == DROP:
-            self.written += len(body[2])
             for topic, partition in body[2]:
                 known.offsets.pop((topic, partition), None)
         elif kind == PEND:
-            self.written += _commit(self.pending.of(body[4], group), body[2], body[3])
+            _commit(self.pending.of(body[4], group), body[2], body[3])
             self.pending.count()
         elif kind in (MEMBERS, SHARE):
-            self.written += 1 + len(body[3])
             known.kept = _kept(known.kept, kind, body[2], body[3])
-        self.live += known.entries - held
+        self._live += known.entries - held
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
         """What a transaction committed replaces what was committed before it, and not what came later."""
-        self.written += 1
         for group, offsets in self.pending.end(producer_id).items():
             known = self.groups[group]
             held = len(known.offsets)
@@ -145,19 +128,14 @@ class _Bucket:
                 present = known.offsets.get(place)
                 if present is None or present.committed_ms <= each.committed_ms:
                     known.offsets[place] = each
-            self.live += len(known.offsets) - held
+            self._live += len(known.offsets) - held
 
-    def _compact(self) -> None:
-        """Writes what the groups hold into a new file. A disk that does not take it is asked again much later."""
-        try:
-            frames = [each for group, held in self.groups.items() for each in _snapshot(group, held)]
-            frames += [each for pending in self.pending for each in _pending_snapshot(*pending)]
-            self.log.replace(frames)
-            self.written = self.live + self.pending.entries
-            self.compact_at = COMPACT_BYTES
-        except OSError as fault:
-            self.compact_at = 2 * self.log.size
-            log.warning("committed offsets were not compacted", file=str(self.log.path), error=str(fault))
+    def snapshot(self) -> Iterator[list[Any]]:
+        for group, held in self.groups.items():
+            yield from _snapshot(group, held)
+        for producer_id, group, offsets in self.pending:
+            for now_ms, topics in _by_time(offsets):
+                yield [PEND, group, now_ms, topics, producer_id]
 
 
 class CommittedOffsets:
@@ -169,11 +147,11 @@ class CommittedOffsets:
     def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         with collector.paused():
-            self._buckets = {n: _Bucket(directory / f"{n:02d}.offsets") for n in range(PARTITIONS) if owns(n)}
+            self._buckets = {n: OffsetsFile(directory / f"{n:02d}.offsets") for n in range(PARTITIONS) if owns(n)}
 
     def close(self) -> None:
         for bucket in self._buckets.values():
-            bucket.log.close()
+            bucket.close()
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -228,7 +206,7 @@ class CommittedOffsets:
 
     def end_transaction(self, bucket: int, producer_id: int, *, commit: bool) -> None:
         """The marker of a transaction that may have offsets in groups of a bucket."""
-        self._buckets[bucket].append([END, "", producer_id, commit])
+        self._write(self._buckets[bucket], [END, "", producer_id, commit])
 
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
@@ -253,7 +231,10 @@ class CommittedOffsets:
             self._append(group, [FORGET, group])
 
     def _append(self, group: str, body: list[Any]) -> None:
-        self._buckets[bucket_of(group)].append(body)
+        self._write(self._buckets[bucket_of(group)], body)
+
+    def _write(self, file: OffsetsFile, body: list[Any]) -> None:
+        file.append(body, partial(file.apply, body))
 
 
 def _kept(
@@ -273,31 +254,21 @@ def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[li
     return [[*key, parts] for key, parts in topics.items()]
 
 
-def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> int:
-    """Notes the offsets of a COMMIT record; returns how many there were."""
-    count = 0
+def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topics: Iterable[Any]) -> None:
+    """Notes the offsets of a COMMIT record."""
     for topic, topic_id, parts in topics:
         # Most groups commit to the same few topics: one string for all, not one for each group.
         topic, topic_id = sys.intern(topic), sys.intern(topic_id)
-        count += len(parts)
         for partition, offset, leader_epoch, metadata in parts:
             offsets[topic, partition] = OffsetAndMetadata(offset, leader_epoch, metadata, now_ms, topic_id)
-    return count
 
 
-def _snapshot(group: str, held: GroupOffsets) -> Iterator[bytes]:
-    yield frame(msgpack.packb([GENERATION, group, held.generation, held.protocol_type]))
+def _snapshot(group: str, held: GroupOffsets) -> Iterator[list[Any]]:
+    yield [GENERATION, group, held.generation, held.protocol_type]
     if held.kept is not None:
-        yield frame(msgpack.packb([held.kept.kind, group, held.kept.row, held.kept.members]))
+        yield [held.kept.kind, group, held.kept.row, held.kept.members]
     for now_ms, topics in _by_time(held.offsets):
-        yield frame(msgpack.packb([COMMIT, group, now_ms, topics]))
-
-
-def _pending_snapshot(
-    producer_id: int, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]
-) -> Iterator[bytes]:
-    for now_ms, topics in _by_time(offsets):
-        yield frame(msgpack.packb([PEND, group, now_ms, topics, producer_id]))
+        yield [COMMIT, group, now_ms, topics]
 
 
 def _by_time(offsets: dict[TopicPartition, OffsetAndMetadata]) -> Iterator[tuple[int, list[list[Any]]]]:

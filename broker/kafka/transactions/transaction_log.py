@@ -8,84 +8,64 @@ may change between starts. A body is one of these, packed by msgpack:
      [[topic, [partition, ...]], ...]]
     [FORGET, id]
 
-T1  A file's sound frames, in order, give what memory holds of its bucket (broker/storage/record_file.py): the last PUT of
-    each id.
-T2  After a failed write file and memory are as they were before it.
-T3  A file holds at most MAX_WASTE times as many records as its bucket has ids, or COMPACT_BYTES.
+Files and memory agree as broker/storage/record_file.py says (file_gives_memory): the last PUT of each id counts. An entry is
+a record.
 
 Source: TransactionStateManager, TransactionLog of Kafka 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgpack
-
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
-from broker.runtime.logger import Logger
 from broker.runtime.places import by_topic
-from broker.storage.record_file import OffsetsLog, frame
+from broker.storage.record_file import CompactedFile
 from shards.ownership import PARTITIONS
 from shards.ownership import partition_of as bucket_of
 
 PUT, FORGET = range(2)
-COMPACT_BYTES = 1 << 20
-MAX_WASTE = 4
-
-log = Logger()
 
 
-class _Bucket:
-    """The ids of one file, and how many records it holds (T3)."""
+class TransactionsFile(CompactedFile):
+    """The transactional ids of one bucket."""
+
+    holds = "transactions"
 
     def __init__(self, path: Path) -> None:
-        self.log = OffsetsLog(path)
         self.known: dict[str, TransactionMetadata] = {}
-        self.written = 0
-        self.log.load(self._load)
-        self.compact_at = COMPACT_BYTES
+        super().__init__(path)
+
+    @property
+    def live(self) -> int:
+        return len(self.known)
+
+    def entries(self, body: Sequence[Any]) -> int:
+        return 1
+
+    def apply(self, body: Sequence[Any]) -> None:
+        if body[0] == FORGET:
+            self.known.pop(body[1], None)
+        elif body[0] == PUT:
+            self._put(_metadata(body))
+
+    def snapshot(self) -> Iterator[list[Any]]:
+        return map(_body, self.known.values())
 
     def put(self, metadata: TransactionMetadata) -> None:
         """Raises OSError."""
-        self.log.append(_packed(metadata))
+        self.append(_body(metadata), partial(self._put, metadata))
+
+    def _put(self, metadata: TransactionMetadata) -> None:
         self.known[metadata.transactional_id] = metadata
-        self._wrote()
 
     def forget(self, transactional_id: str) -> None:
         """Raises OSError."""
-        self.log.append(msgpack.packb([FORGET, transactional_id]))
-        del self.known[transactional_id]
-        self._wrote()
-
-    def _wrote(self) -> None:
-        self.written += 1
-        if self.log.size > self.compact_at and self.written > MAX_WASTE * len(self.known):
-            self._compact()
-
-    def _load(self, packed: bytes) -> None:
-        try:
-            body = msgpack.unpackb(packed, use_list=False)
-            if body[0] == FORGET:
-                self.known.pop(body[1], None)
-            elif body[0] == PUT:
-                metadata = _unpacked(body)
-                self.known[metadata.transactional_id] = metadata
-            self.written += 1
-        except (TypeError, ValueError, IndexError) as fault:  # sound, but of another kind: of a later version, perhaps
-            log.warning("a record of a transaction makes no sense", file=str(self.log.path), error=str(fault))
-
-    def _compact(self) -> None:
-        """Writes what is known into a new file. A disk that does not take it is asked again much later."""
-        try:
-            self.log.replace(frame(_packed(each)) for each in self.known.values())
-            self.written = len(self.known)
-            self.compact_at = COMPACT_BYTES
-        except OSError as fault:
-            self.compact_at = 2 * self.log.size
-            log.warning("transactions were not compacted", file=str(self.log.path), error=str(fault))
+        body = [FORGET, transactional_id]
+        self.append(body, partial(self.apply, body))
 
 
 class TransactionLog:
@@ -93,11 +73,11 @@ class TransactionLog:
 
     def __init__(self, directory: Path, owns: Callable[[int], bool] = lambda _: True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._buckets = {n: _Bucket(directory / f"{n:02d}.transactions") for n in range(PARTITIONS) if owns(n)}
+        self._buckets = {n: TransactionsFile(directory / f"{n:02d}.transactions") for n in range(PARTITIONS) if owns(n)}
 
     def close(self) -> None:
         for bucket in self._buckets.values():
-            bucket.log.close()
+            bucket.close()
 
     def __iter__(self) -> Iterator[TransactionMetadata]:
         return iter([each for bucket in self._buckets.values() for each in bucket.known.values()])
@@ -119,20 +99,15 @@ class TransactionLog:
         self._buckets[bucket_of(transactional_id)].forget(transactional_id)
 
 
-def _packed(m: TransactionMetadata) -> bytes:
-    packed: bytes = msgpack.packb(
-        [
-            PUT, m.transactional_id, m.producer_id, m.producer_epoch, m.last_producer_epoch, m.previous_producer_id,
-            m.next_producer_id, m.timeout_ms, m.state.value, m.start_ms, m.update_ms, m.second, [*by_topic(m.partitions).items()],
-        ]
-    )  # fmt: skip
-    return packed
+def _body(m: TransactionMetadata) -> list[Any]:
+    return [
+        PUT, m.transactional_id, m.producer_id, m.producer_epoch, m.last_producer_epoch, m.previous_producer_id,
+        m.next_producer_id, m.timeout_ms, m.state.value, m.start_ms, m.update_ms, m.second, [*by_topic(m.partitions).items()],
+    ]  # fmt: skip
 
 
-def _unpacked(body: Any) -> TransactionMetadata:
+def _metadata(body: Sequence[Any]) -> TransactionMetadata:
     """Raises TypeError, ValueError or IndexError."""
-    if not isinstance(body[1], str):
-        raise TypeError(f"an id called {body[1]!r}")
     return TransactionMetadata(
         transactional_id=body[1],
         producer_id=body[2],

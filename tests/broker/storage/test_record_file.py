@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.runtime.set_aside import set_aside_in
-from broker.storage.record_file import MAGIC, MAX_BODY_BYTES, OffsetsLog, frame
+from broker.storage.record_file import MAGIC, MAX_BODY_BYTES, RecordFile, frame
 
 BODIES = [b"body %d" % n * (n % 5) + MAGIC[: n % 4] for n in range(12)]
 
 
-def written(directory: Path) -> OffsetsLog:
-    log = OffsetsLog(directory / "0.offsets")
+def written(directory: Path) -> RecordFile:
+    log = RecordFile(directory / "0.offsets")
     for body in BODIES:
         log.append(body)
     log.close()
@@ -25,7 +25,7 @@ def written(directory: Path) -> OffsetsLog:
 
 def loaded(directory: Path) -> list[bytes]:
     found: list[bytes] = []
-    OffsetsLog(directory / "0.offsets").load(found.append)
+    RecordFile(directory / "0.offsets").load(found.append)
     return found
 
 
@@ -70,7 +70,7 @@ def test_a_changed_byte_costs_its_frame_alone(tmp_path_factory: pytest.TempPathF
 
 def test_what_is_no_file_at_all_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "0.offsets").mkdir()
-    log = OffsetsLog(tmp_path / "0.offsets")
+    log = RecordFile(tmp_path / "0.offsets")
     log.load(lambda _: None)
     log.append(b"a")
     assert loaded(tmp_path) == [b"a"]
@@ -86,7 +86,7 @@ def test_damage_that_cannot_be_set_aside_stays_and_is_stepped_over(
     with monkeypatch.context() as patch:
         patch.setattr("broker.storage.record_file.set_aside", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
         found: list[bytes] = []
-        log = OffsetsLog(tmp_path / "0.offsets")
+        log = RecordFile(tmp_path / "0.offsets")
         log.load(found.append)
         log.append(b"new")
     assert found == BODIES[1:]
@@ -119,4 +119,4 @@ def test_a_replacement_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monk
 
 def test_a_body_that_load_would_take_for_torn_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bytes"):
-        OffsetsLog(tmp_path / "0.offsets").append(bytes(MAX_BODY_BYTES + 1))
+        RecordFile(tmp_path / "0.offsets").append(bytes(MAX_BODY_BYTES + 1))

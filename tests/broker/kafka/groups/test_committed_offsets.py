@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from broker.kafka.groups import committed_offsets
 from broker.kafka.groups.committed_offsets import (
-    MAX_WASTE,
     CommittedOffsets,
     OffsetAndMetadata,
 )
 from broker.runtime.set_aside import set_aside_in
-from broker.storage.record_file import OffsetsLog
+from broker.storage import record_file
+from broker.storage.record_file import MAX_WASTE, RecordFile
 from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, partition_of
 
 A, B = "a" * 32, "b" * 32
@@ -132,7 +132,7 @@ def test_another_number_of_shards_finds_the_same_groups(tmp_path: Path) -> None:
 
 
 def test_a_file_stays_within_a_multiple_of_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed_offsets, "COMPACT_BYTES", 10_000)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 10_000)
     offsets = CommittedOffsets(tmp_path)
     file = tmp_path / f"{partition_of('g'):02d}.offsets"
     most = 0
@@ -150,11 +150,11 @@ def test_a_file_stays_within_a_multiple_of_what_it_holds(tmp_path: Path, monkeyp
 def test_many_groups_that_hold_what_they_wrote_are_not_compacted_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committed_offsets, "COMPACT_BYTES", 1000)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 1000)
     monkeypatch.setattr(committed_offsets, "bucket_of", lambda group: 0)
     compactions: list[int] = []
-    replace = OffsetsLog.replace
-    monkeypatch.setattr(OffsetsLog, "replace", lambda log, frames: (compactions.append(log.size), replace(log, frames)))
+    replace = RecordFile.replace
+    monkeypatch.setattr(RecordFile, "replace", lambda log, frames: (compactions.append(log.size), replace(log, frames)))
     offsets = CommittedOffsets(tmp_path)
     for n in range(500):
         commit(offsets, f"g{n}", 0, n)
@@ -165,7 +165,7 @@ def test_many_groups_that_hold_what_they_wrote_are_not_compacted_again_and_again
 
 
 def test_a_compaction_that_fails_costs_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed_offsets, "COMPACT_BYTES", 1000)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 1000)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space")))
     offsets = CommittedOffsets(tmp_path)
     for n in range(200):
@@ -209,7 +209,7 @@ def test_a_damaged_commit_leaves_the_ones_before_and_behind_it(tmp_path: Path) -
 def test_a_sound_record_of_another_kind_is_stepped_over(tmp_path: Path, body: object) -> None:
     offsets = CommittedOffsets(tmp_path)
     commit(offsets, "g", 0, 1)
-    log = OffsetsLog(tmp_path / f"{partition_of('g'):02d}.offsets")
+    log = RecordFile(tmp_path / f"{partition_of('g'):02d}.offsets")
     log.append(body if isinstance(body, bytes) else msgpack.packb(body))
     commit(offsets, "g", 1, 2)
     assert list(CommittedOffsets(tmp_path).of("g")) == [("t", 0), ("t", 1)]

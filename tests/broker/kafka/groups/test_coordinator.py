@@ -12,7 +12,7 @@ import trio.testing
 from desk import Desk
 
 from broker.kafka.groups.coordinator import EXPIRED_AT_ONCE, GroupCoordinator
-from broker.storage.record_file import OffsetsLog
+from broker.storage.record_file import RecordFile
 from broker.wire import codes
 
 TOPIC = "0" * 32
@@ -46,7 +46,7 @@ async def test_a_change_that_cannot_be_written_is_a_storage_error_and_changes_no
     expected: object,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(OffsetsLog, "append", fail)
+        patch.setattr(RecordFile, "append", fail)
         assert operation(home) == expected
         assert operation(home) == expected, "the second try is no success either"
     assert home.offsets.of("g")[("t", 0)].offset == 5
@@ -55,7 +55,7 @@ async def test_a_change_that_cannot_be_written_is_a_storage_error_and_changes_no
 
 async def test_expiry_survives_a_failing_disk(home: GroupCoordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(OffsetsLog, "append", fail)
+        patch.setattr(RecordFile, "append", fail)
         await home.expire()
     assert "g" in home.offsets
     await home.expire()

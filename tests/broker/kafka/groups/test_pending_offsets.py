@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.kafka.groups import committed_offsets
 from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.storage import record_file
 from shards.ownership import partition_of
 
 TOPIC = "t", "0" * 32
@@ -50,7 +50,7 @@ def test_a_group_that_is_forgotten_has_nothing_pending(tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_what_is_pending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed_offsets, "COMPACT_BYTES", 500)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 500)
     offsets = CommittedOffsets(tmp_path)
     offsets.pend("g", 1, [place(5)], 10)
     for number in range(100):

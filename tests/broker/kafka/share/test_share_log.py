@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.kafka.share import share_log
 from broker.kafka.share.acknowledgement import AcknowledgementBatch
 from broker.kafka.share.in_flight import RecordState, Run
 from broker.kafka.share.share_log import ShareKey, ShareLog
 from broker.kafka.share.share_partition import Lock, SharePartition, Span, Wanted
 from broker.kafka.share.share_session import Place
+from broker.storage import record_file
 from shards.ownership import partition_of
 
 KEY = ShareKey("g", Place("0" * 32, 3))
@@ -64,7 +64,7 @@ def test_only_the_buckets_at_home_are_read(tmp_path: Path) -> None:
 
 
 def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_log, "COMPACT_BYTES", 2000)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 2000)
     log = ShareLog(tmp_path)
     partition = log.begin(KEY, 0)
     for offset in range(500):
@@ -77,6 +77,18 @@ def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     found = ShareLog(tmp_path).get(KEY)
     assert found is not None
     assert found.start_offset == 500
+
+
+def test_a_record_that_begins_or_ends_a_partition_outlives_the_compaction_it_causes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 0)
+    monkeypatch.setattr(record_file, "MAX_WASTE", 0)
+    log = ShareLog(tmp_path)
+    log.begin(KEY, 4)
+    assert KEY in ShareLog(tmp_path)
+    log.forget("g")
+    assert KEY not in ShareLog(tmp_path)
 
 
 def test_a_write_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

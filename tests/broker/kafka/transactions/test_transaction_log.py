@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.kafka.transactions import transaction_log
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
+from broker.storage import record_file
 from shards.ownership import partition_of
 
 
@@ -35,7 +35,7 @@ def test_only_the_buckets_at_home_are_read(tmp_path: Path) -> None:
 
 
 def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_log, "COMPACT_BYTES", 1000)
+    monkeypatch.setattr(record_file, "COMPACT_BYTES", 1000)
     log = TransactionLog(tmp_path)
     for epoch in range(200):
         log.put(metadata("a", producer_epoch=epoch))

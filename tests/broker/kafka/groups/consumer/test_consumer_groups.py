@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from consumer_members import CONFIG, FakeTopics
 
-from broker.kafka.groups.committed_offsets import COMPACT_BYTES, CommittedOffsets
+from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.member import Heartbeat, MemberState
+from broker.storage.record_file import COMPACT_BYTES
 from broker.wire import codes
 
 
@@ -112,7 +113,7 @@ def test_members_of_a_shard_are_bounded_and_counted_also_after_a_restart(tmp_pat
 
 
 def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch):
-    monkeypatch.setattr("broker.kafka.groups.committed_offsets.COMPACT_BYTES", 0)
+    monkeypatch.setattr("broker.storage.record_file.COMPACT_BYTES", 0)
     shard.restart()
     shard.store.commit("g", [("a", "0" * 32, 0, 5, -1, "")], 1)
     for number in range(200):

@@ -114,7 +114,7 @@ def test_what_is_initialized_is_kept_also_without_members(shard):
 
 
 def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch):
-    monkeypatch.setattr("broker.kafka.groups.committed_offsets.COMPACT_BYTES", 0)
+    monkeypatch.setattr("broker.storage.record_file.COMPACT_BYTES", 0)
     shard.restart()
     for number in range(100):
         shard.beat(f"m{number}", 0)
