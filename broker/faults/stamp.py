@@ -5,9 +5,14 @@ The request has been served: as with Kafka's fault proxy, what the answer denies
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from broker.serve.call import Call
 from broker.wire import apis, wire
 from broker.wire.codec import Message
+
+if TYPE_CHECKING:
+    from broker.wire.responses import FetchTypes
 
 _FETCH = 1
 _LENGTH = 4
@@ -34,13 +39,14 @@ def _put_error(message: Message, code: int) -> int:
     return found
 
 
-def with_throttle(call: Call, encoded: bytes, throttle_ms: int) -> bytes | None:
+def with_throttle(call: Call[Any], encoded: bytes, throttle_ms: int) -> bytes | None:
     """The answer with a throttle time, a Fetch empty as a quota makes it; None if this version has no throttle time."""
     _, response = wire.parse_response(encoded[_LENGTH:], call.api_key, call.api_version)
     if "throttle_time" not in response.field_names:
         return None
     if call.api_key == _FETCH:
-        response = call.types.FetchResponse(error_code=0, session_id=0, responses=())
+        types: FetchTypes = call.types
+        response = types.FetchResponse(error_code=0, session_id=0, responses=())
     return wire.encode_response(call, response, throttle_ms)
 
 

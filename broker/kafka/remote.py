@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from typing import Any, Protocol, TypeVar
 
 from broker.serve.call import Call, Handler
@@ -27,9 +28,14 @@ class CoordinatorCalls(Protocol):
     async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
 
 
-def spawned(spawn: Spawn, function: Callable[[Any, Call], Coroutine[Any, Any, Message]]) -> Handler:
+def spawned(spawn: Spawn, function: Callable[[Any, Call[Any]], Coroutine[Any, Any, Message]]) -> Handler:
     """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
-    return lambda request, call: spawn(function(request, call))
+
+    @wraps(function)
+    def handle(request: Any, call: Call) -> Deferred[Message]:
+        return spawn(function(request, call))
+
+    return handle
 
 
 def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:

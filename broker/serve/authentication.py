@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.metrics.shard_counters import ShardCounters
 from broker.serve.call import Call, Route
@@ -24,9 +24,14 @@ from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, Token
 from broker.serve.sasl_session import SaslSession
 from broker.wire import apis, codes, wire
 from broker.wire.answer_parts import Encoded
+from broker.wire.codec import Message
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.timers import Timers
+
+if TYPE_CHECKING:
+    from broker.wire.requests import SaslAuthenticateRequest, SaslHandshakeRequest
+    from broker.wire.responses import SaslAuthenticateTypes, SaslHandshakeTypes
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 
@@ -34,10 +39,10 @@ HANDSHAKE, AUTHENTICATE = 17, 36
 def routes() -> list[Route]:
     """SaslHandshake and SaslAuthenticate of a connection that needs no authentication, or has it: ILLEGAL_SASL_STATE."""
 
-    def handshake(request: Any, call: Call) -> Any:
+    def handshake(request: SaslHandshakeRequest, call: Call[SaslHandshakeTypes]) -> Message:
         return call.types.SaslHandshakeResponse(error_code=codes.ILLEGAL_SASL_STATE, mechanisms=())
 
-    def authenticate(request: Any, call: Call) -> Any:
+    def authenticate(request: SaslAuthenticateRequest, call: Call[SaslAuthenticateTypes]) -> Message:
         message = "SaslAuthenticate request received after successful authentication"
         return call.types.SaslAuthenticateResponse(
             error_code=codes.ILLEGAL_SASL_STATE, error_message=message, auth_bytes=b"", session_lifetime=0
@@ -85,14 +90,14 @@ class Authentication:
             return self._answer_bare(channel, frame)
         api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         channel.client_id = client_id
-        call = Call(api_key, version, correlation_id, client_id)
+        call: Call[Any] = Call(api_key, version, correlation_id, client_id)
         if api_key == HANDSHAKE:
             return self._shake(call, wire.parse_body(frame, at, api_key, version))
         if api_key == AUTHENTICATE and self._mechanism is not None:
             return self._authenticate(channel, call, wire.parse_body(frame, at, api_key, version).auth_bytes)
         raise wire.BadFrame(f"{apis.api_name(api_key)} before authentication")
 
-    def _shake(self, call: Call, request: Any) -> bytes:
+    def _shake(self, call: Call[SaslHandshakeTypes], request: SaslHandshakeRequest) -> bytes:
         enabled = self._image.get("sasl.enabled.mechanisms")
         error = codes.NONE
         if request.mechanism in enabled:
@@ -103,7 +108,9 @@ class Authentication:
             error = codes.UNSUPPORTED_SASL_MECHANISM
         return wire.encode_response(call, call.types.SaslHandshakeResponse(error_code=error, mechanisms=tuple(enabled)))
 
-    def _authenticate(self, channel: Channel, call: Call, token: bytes) -> MaybeDeferred[Encoded | None]:
+    def _authenticate(
+        self, channel: Channel, call: Call[SaslAuthenticateTypes], token: bytes
+    ) -> MaybeDeferred[Encoded | None]:
         def respond(error: int, message: str | None, answer: bytes) -> bytes:
             response = call.types.SaslAuthenticateResponse(
                 error_code=error, error_message=message, auth_bytes=answer, session_lifetime=self._lifetime_ms

@@ -1,7 +1,7 @@
 """One request in flight, and a route: the function that answers an API in a range of versions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias
 
 from broker.serve.channel import Channel
 from broker.wire import apis, wire
@@ -9,9 +9,21 @@ from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
 from shards.loop.deferred import Deferred
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Call:
-    """A request without its body: header, client and connection; and the response types of its version."""
+    ResponseTypes = TypeVar("ResponseTypes", default=object, covariant=True)
+else:
+    from typing import TypeVar
+
+    ResponseTypes = TypeVar("ResponseTypes", covariant=True)
+
+
+class Call(Generic[ResponseTypes]):
+    """A request without its body: header, client and connection; and the response types of its version.
+
+    A handler of Metadata is given a `Call[MetadataTypes]` (broker/wire/responses.py), so that its answer is type-checked.
+    """
 
     __slots__ = (
         "api_key",
@@ -71,16 +83,17 @@ class Call:
         return "localhost" if self.channel is None else self.channel.reached
 
     @property
-    def types(self) -> wire.Types:
+    def types(self) -> ResponseTypes:
         """`wire.types` of this API and version: `call.types.MetadataResponse(...)`."""
-        return wire.types(self.api_key, self.api_version)
+        made: ResponseTypes = wire.types(self.api_key, self.api_version)
+        return made
 
 
 Answer: TypeAlias = Message | Deferred[Message] | Deferred[Message | None] | None
 """A response, now or later; None if none is to be sent."""
-Handler = Callable[[Any, Call], Answer]
+Handler = Callable[[Any, Call[Any]], Answer]
 """(request, call) -> its answer. Raises wire.BadFrame or ClientFault to end the connection. The request is of the class of
-its API in broker/wire/requests.py."""
+its API in broker/wire/requests.py, the call's types are those of its API in responses.py."""
 
 
 class Route(NamedTuple):

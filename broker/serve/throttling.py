@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
@@ -27,6 +28,9 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUES
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.meters import KINDS
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
+
+if TYPE_CHECKING:
+    from broker.wire.responses import FetchTypes
 
 _PRODUCE, _FETCH, _SHARE_FETCH = 0, 1, 78
 FETCHES = (_FETCH, _SHARE_FETCH)
@@ -176,8 +180,9 @@ class Throttling:
         )  # fmt: skip
 
 
-def _nothing(call: Call) -> Message:
-    return call.types.FetchResponse(error_code=0, session_id=0, responses=())
+def _nothing(call: Call[Any]) -> Message:
+    types: FetchTypes = call.types
+    return types.FetchResponse(error_code=0, session_id=0, responses=())
 
 
 def _is_exempt(call: Call) -> bool:

@@ -153,14 +153,19 @@ def request_fields(api_key: int) -> dict[str, dict[str, Field]]:
     api = APIS[api_key]
     classes: dict[str, dict[str, Field]] = {}
     for version in range(api.max_version, api.min_version - 1, -1):
-        for entity in _entities(_module(api_key, version, "request")):
-            known = classes.setdefault(entity.__name__, {})
-            for field in fields_of(entity):
+        for name, fields in fields_of_version(api_key, version, "request").items():
+            known = classes.setdefault(name, {})
+            for field in fields:
                 if field.default is dataclasses.MISSING:
                     field = field._replace(default=_shortest(field))
                 latest = known.setdefault(field.name, field)
                 known[field.name] = latest._replace(nullable=latest.nullable or field.nullable)
     return classes
+
+
+def fields_of_version(api_key: int, version: int, side: str) -> dict[str, list[Field]]:
+    """The fields of the structures of a message, by class name."""
+    return {entity.__name__: fields_of(entity) for entity in _entities(_module(api_key, version, side))}
 
 
 def _shortest(field: Field) -> object:
@@ -206,8 +211,8 @@ def _types(api_key: int, version: int, side: str) -> Types:
 
 
 @cache
-def types(api_key: int, version: int) -> Types:
-    """The response classes of an API in a version."""
+def types(api_key: int, version: int) -> Any:
+    """The response classes of an API in a version: a Types, for type checkers the class of the API in responses.py."""
     return _types(api_key, version, "response")
 
 

@@ -8,16 +8,22 @@ Of the features that are listed, clients that know level 2 of `transaction.versi
 level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1 of `share.version` are share groups (KIP-932).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.serve.call import Call, Route
 from broker.wire import apis, codes, wire
 from broker.wire.codec import Message
-from broker.wire.requests import ApiVersionsRequest
 from shards.config.image import ClusterImage
 from shards.settings.features import FEATURES, level_of
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ApiVersionsRequest
+    from broker.wire.responses import ApiVersionsTypes
 
 PRODUCE = 0
 ANY_LEAST_SINCE = 4
@@ -45,13 +51,13 @@ class SupportedVersions:
 
     def unsupported(self, correlation_id: int) -> bytes:
         """The whole response to a version that is not known: in version 0, with error 35 and the range (KIP-511)."""
-        call = Call(apis.API_VERSIONS, 0, correlation_id)
+        call: Call[ApiVersionsTypes] = Call(apis.API_VERSIONS, 0, correlation_id)
         own = {apis.API_VERSIONS: self.ranges[apis.API_VERSIONS]}
         return wire.encode_response(call, _response(call, codes.UNSUPPORTED_VERSION, own))
 
 
 def routes(supported: SupportedVersions, image: ClusterImage) -> list[GuardedRoute]:
-    def api_versions(request: ApiVersionsRequest, call: Call) -> Message:
+    def api_versions(request: ApiVersionsRequest, call: Call[ApiVersionsTypes]) -> Message:
         """INVALID_REQUEST for software names that KIP-511 forbids."""
         named = (request.client_software_name, request.client_software_version)
         if call.api_version >= 3 and not all(_SOFTWARE.fullmatch(name) for name in named):
@@ -64,7 +70,9 @@ def routes(supported: SupportedVersions, image: ClusterImage) -> list[GuardedRou
     return [GuardedRoute(apis.API_VERSIONS, api_versions, OPEN, prepared=True)]
 
 
-def _response(call: Call, error: int, ranges: dict[int, tuple[int, int]], image: ClusterImage | None = None) -> Message:
+def _response(
+    call: Call[ApiVersionsTypes], error: int, ranges: dict[int, tuple[int, int]], image: ClusterImage | None = None
+) -> ApiVersionsTypes.ApiVersionsResponse:
     types = call.types
     levels = {} if image is None else {name: level_of(image.features, name) for name in FEATURES}
     return types.ApiVersionsResponse(

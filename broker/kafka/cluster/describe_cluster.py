@@ -7,6 +7,7 @@ brokers, controller endpoints (KIP-919). Answers are Kafka 4.1's.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from broker.kafka.cluster import guards
 from broker.kafka.cluster_metadata import ClusterMetadata
@@ -15,14 +16,16 @@ from broker.kafka.topics.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKN
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    DescribeClusterRequest,
-    DescribeQuorumRequest,
-    PartitionData,
-    TopicData,
-)
-from broker.wire.wire import Types
 from shards.config.image import ClusterImage
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        DescribeClusterRequest,
+        DescribeQuorumRequest,
+        PartitionData,
+        TopicData,
+    )
+    from broker.wire.responses import DescribeClusterTypes, DescribeQuorumTypes
 
 BROKERS, CONTROLLERS = 1, 2
 METADATA_TOPIC = "__cluster_metadata"
@@ -41,7 +44,7 @@ class _DescribeCluster:
         self._cluster = cluster
         self._image = image
 
-    def describe_cluster(self, request: DescribeClusterRequest, call: Call) -> Message:
+    def describe_cluster(self, request: DescribeClusterRequest, call: Call[DescribeClusterTypes]) -> Message:
         types, cluster = call.types, self._cluster
         if request.endpoint_type != BROKERS:
             code, message = codes.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type."
@@ -69,7 +72,7 @@ class _DescribeCluster:
             cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
         )
 
-    def describe_quorum(self, request: DescribeQuorumRequest, call: Call) -> Message:
+    def describe_quorum(self, request: DescribeQuorumRequest, call: Call[DescribeQuorumTypes]) -> Message:
         """One voter, whose end offset is the version of the configuration."""
         types, controller = call.types, self._cluster.controller
         end = self._image.version + 1
@@ -89,7 +92,14 @@ class _DescribeCluster:
         node = types.Node(node_id=controller, listeners=(types.Listener(name=call.listener, host=host, port=port),))
         return types.DescribeQuorumResponse(error_code=codes.NONE, error_message="", topics=topics, nodes=(node,))
 
-    def _quorum_of(self, types: Types, topic: TopicData, partition: PartitionData, voter: Message, end: int) -> Message:
+    def _quorum_of(
+        self,
+        types: DescribeQuorumTypes,
+        topic: TopicData,
+        partition: PartitionData,
+        voter: DescribeQuorumTypes.ReplicaState,
+        end: int,
+    ) -> DescribeQuorumTypes.PartitionData:
         known = topic.topic_name == METADATA_TOPIC and partition.partition_index == 0
         return types.PartitionData(
             partition_index=partition.partition_index,

@@ -5,6 +5,8 @@ Source: FeatureControlManager, QuorumController of Kafka 4.1; what may be update
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.kafka.cluster import guards
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
@@ -12,15 +14,18 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import UpdateFeaturesRequest
 from shards.loop.deferred import Spawn
 from shards.settings.features import SAFE_DOWNGRADE, UPGRADE
+
+if TYPE_CHECKING:
+    from broker.wire.requests import UpdateFeaturesRequest
+    from broker.wire.responses import UpdateFeaturesTypes
 
 UPDATE_FEATURES = 57
 
 
 def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
-    async def update(request: UpdateFeaturesRequest, call: Call) -> Message:
+    async def update(request: UpdateFeaturesRequest, call: Call[UpdateFeaturesTypes]) -> Message:
         updates = {each.feature: each for each in request.feature_updates}
         wanted = [
             [name, each.max_version_level, _kind(call, each.upgrade_type, each.allow_downgrade)]
@@ -41,7 +46,7 @@ def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> li
     return [GuardedRoute(UPDATE_FEATURES, spawned(spawn, update), guards.update_features)]
 
 
-def _kind(call: Call, upgrade_type: int, allow_downgrade: bool) -> int:
+def _kind(call: Call[UpdateFeaturesTypes], upgrade_type: int, allow_downgrade: bool) -> int:
     """Version 0 says only whether the level may fall."""
     if call.api_version > 0:
         return upgrade_type

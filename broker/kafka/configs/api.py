@@ -11,7 +11,8 @@ logger is a setting of the broker, broker_loggers.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs import guards
@@ -39,7 +40,6 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from shards.config.image import ClusterImage
 from shards.config.resource_changes import CLIENT_METRICS_KIND, GROUP_KIND, ROWS, check_resource
 from shards.loop.deferred import Spawn
@@ -48,6 +48,11 @@ from shards.settings.config_key import ConfigKey
 from shards.settings.config_types import ConfigType
 from shards.settings.errors import ConfigInvalid
 
+if TYPE_CHECKING:
+    from broker.wire.requests import AlterConfigsRequest, IncrementalAlterConfigsRequest
+    from broker.wire.responses import AlterConfigsTypes, IncrementalAlterConfigsTypes
+
+T = TypeVar("T")
 KINDS = {CLIENT_METRICS: CLIENT_METRICS_KIND, GROUP: GROUP_KIND}
 """Of resources that are records by themselves: the kind of record."""
 
@@ -66,15 +71,17 @@ class _Configs:
         self._image = image
         self._mesh = mesh
 
-    async def alter(self, request: IncrementalAlterConfigsRequest, call: Call) -> Message:
+    async def alter(self, request: IncrementalAlterConfigsRequest, call: Call[IncrementalAlterConfigsTypes]) -> Message:
         asked = [
             ((r.resource_type, r.resource_name), [Edit(c.name, c.config_operation, c.value) for c in r.configs])
             for r in request.resources
         ]
         faults = await self._change(asked, call, request.validate_only)
-        return call.types.IncrementalAlterConfigsResponse(responses=_responses(call, asked, faults))
+        return call.types.IncrementalAlterConfigsResponse(
+            responses=_responses(call.types.AlterConfigsResourceResponse, asked, faults)
+        )
 
-    async def replace(self, request: AlterConfigsRequest, call: Call) -> Message:
+    async def replace(self, request: AlterConfigsRequest, call: Call[AlterConfigsTypes]) -> Message:
         """AlterConfigs: a setting that the request does not name goes back to its default."""
         asked = []
         for r in request.resources:
@@ -83,7 +90,9 @@ class _Configs:
             others = [name for name in self._own(r.resource_type, r.resource_name) if name not in named]
             asked.append(((r.resource_type, r.resource_name), edits + [Edit(name, DELETE, None) for name in others]))
         faults = await self._change(asked, call, request.validate_only, unknown=BROKER_LOGGER)
-        return call.types.AlterConfigsResponse(responses=_responses(call, asked, faults))
+        return call.types.AlterConfigsResponse(
+            responses=_responses(call.types.AlterConfigsResourceResponse, asked, faults)
+        )
 
     def _own(self, kind: int, name: str) -> list[str]:
         """The configs that the resource itself has."""
@@ -258,13 +267,14 @@ def _is_known(kind: int, name: str) -> bool:
 
 
 def _responses(
-    call: Call, asked: Sequence[tuple[Resource, list[Edit]]], faults: dict[Resource, RequestRefused]
-) -> tuple[Message, ...]:
+    made: Callable[..., T], asked: Sequence[tuple[Resource, list[Edit]]], faults: dict[Resource, RequestRefused]
+) -> tuple[T, ...]:
+    """`made`: the class of one response."""
     responses = []
     for (kind, name), _ in asked:
         fault = faults.get((kind, name))
         responses.append(
-            call.types.AlterConfigsResourceResponse(
+            made(
                 error_code=fault.code if fault else codes.NONE,
                 error_message=fault.message if fault else None,
                 resource_type=kind,

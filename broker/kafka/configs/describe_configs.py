@@ -8,6 +8,7 @@ described: what is not set has its default. Codes and messages are Kafka 4.1's
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs import guards
@@ -26,13 +27,15 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import DescribeConfigsRequest, DescribeConfigsResource, ListConfigResourcesRequest
-from broker.wire.wire import Types
 from shards.config.image import ClusterImage
 from shards.config.topic_changes import illegal_name
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
 from shards.settings.config_types import ConfigType
+
+if TYPE_CHECKING:
+    from broker.wire.requests import DescribeConfigsRequest, DescribeConfigsResource, ListConfigResourcesRequest
+    from broker.wire.responses import DescribeConfigsTypes, ListConfigResourcesTypes
 
 
 def routes(cluster: ClusterMetadata, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
@@ -49,17 +52,19 @@ class _Configs:
         self._cluster = cluster
         self._image = image
 
-    def describe(self, request: DescribeConfigsRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(self, request: DescribeConfigsRequest, call: Call[DescribeConfigsTypes]) -> MaybeDeferred[Message]:
         """Every resource once, however often it is named: one answer may be ten thousand times as long as its question."""
         distinct = {(each.resource_type, each.resource_name): each for each in request.resources}
         results = self._turns.collect(self._described(each, request, call) for each in distinct.values())
         return then(results, lambda made: call.types.DescribeConfigsResponse(results=tuple(made)))
 
-    def _described(self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> Message:
+    def _described(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call[DescribeConfigsTypes]
+    ) -> DescribeConfigsTypes.DescribeConfigsResult:
         types = call.types
         keys = set(resource.configuration_keys or ())
         code, message = codes.NONE, ""
-        entries: tuple[Message, ...] = ()
+        entries: tuple[DescribeConfigsTypes.DescribeConfigsResourceResult, ...] = ()
         try:
             found = self._entries(resource.resource_type, resource.resource_name)
             entries = tuple(_shown(types, request, entry) for entry in found if not keys or entry.name in keys)
@@ -97,7 +102,7 @@ class _Configs:
             return logger_entries(self._image, name, self._cluster.me)
         raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
-    def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> Message:
+    def list_resources(self, request: ListConfigResourcesRequest, call: Call[ListConfigResourcesTypes]) -> Message:
         """Everything that has configs; version 0 asks for client metrics only."""
         types, image = call.types, self._image
         brokers = [str(broker) for broker in range(self._cluster.brokers)]
@@ -120,7 +125,9 @@ class _Configs:
         return types.ListConfigResourcesResponse(error_code=codes.NONE, config_resources=resources)
 
 
-def _shown(types: Types, request: DescribeConfigsRequest, entry: Entry) -> Message:
+def _shown(
+    types: DescribeConfigsTypes, request: DescribeConfigsRequest, entry: Entry
+) -> DescribeConfigsTypes.DescribeConfigsResourceResult:
     documented = request.include_documentation
     return types.DescribeConfigsResourceResult(
         name=entry.name,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -19,10 +20,14 @@ from broker.kafka.topics.internal_topics import InternalTopics
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import FindCoordinatorRequest
 from shards.config.internal_topics import GROUP_METADATA, TRANSACTION_STATE
 from shards.loop.deferred import MaybeDeferred, then
 
+if TYPE_CHECKING:
+    from broker.wire.requests import FindCoordinatorRequest
+    from broker.wire.responses import FindCoordinatorTypes
+
+T = TypeVar("T")
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARE_SINCE = 6
 _ID_BYTES = 16
@@ -33,13 +38,13 @@ _TOPICS = {GROUP: GROUP_METADATA, TRANSACTION: TRANSACTION_STATE}
 
 
 def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[GuardedRoute]:
-    def find(request: FindCoordinatorRequest, call: Call) -> MaybeDeferred[Message]:
+    def find(request: FindCoordinatorRequest, call: Call[FindCoordinatorTypes]) -> MaybeDeferred[Message]:
         topic = _TOPICS.get(request.key_type)
         if topic is None or (call.api_version >= 4 and not request.coordinator_keys):
             return answer(request, call)
         return then(internal_topics.make(topic, call), lambda _: answer(request, call))
 
-    def answer(request: FindCoordinatorRequest, call: Call) -> Message:
+    def answer(request: FindCoordinatorRequest, call: Call[FindCoordinatorTypes]) -> Message:
         types = call.types
         kind = request.key_type
         if call.api_version >= 4:
@@ -54,8 +59,13 @@ def routes(cluster: ClusterMetadata, internal_topics: InternalTopics) -> list[Gu
 
 
 def _found(
-    make: Callable[..., Message], cluster: ClusterMetadata, call: Call, kind: int, key: str, no_error: str
-) -> Message:
+    make: Callable[..., T],
+    cluster: ClusterMetadata,
+    call: Call[FindCoordinatorTypes],
+    kind: int,
+    key: str,
+    no_error: str,
+) -> T:
     """What `make` makes of a coordinator's fields; `no_error` is the error message where there is no error."""
     owner: str | None = key
     if kind not in (GROUP, TRANSACTION):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
@@ -23,7 +23,15 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import (
+        DeleteGroupsTypes,
+        FindCoordinatorTypes,
+        JoinGroupTypes,
+        OffsetCommitTypes,
+        OffsetFetchTypes,
+    )
 
 GROUP = ResourceType.GROUP
 TOPIC = ResourceType.TOPIC
@@ -35,7 +43,7 @@ _NO_PROTOCOL_SINCE = 7  # of JoinGroup
 
 
 def join(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[JoinGroupTypes]) -> Answer:
         if access.may(call, Operation.READ, GROUP, request.group_id):
             return handler(request, call)
         return call.types.JoinGroupResponse(
@@ -80,7 +88,7 @@ share_heartbeat = unless(
 )
 
 
-def _uncommitted(types: Types, request: Any) -> Any:
+def _uncommitted(types: OffsetCommitTypes, request: Any) -> Any:
     made = of_partitions(*_COMMITTED, code=DENIED)
     return types.OffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
@@ -99,7 +107,7 @@ offset_delete = of_group_and_topics(
 def offset_fetch(access: Access, handler: Handler) -> Handler:
     """Of topics that a request does not name, those that the client may not describe are left out."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[OffsetFetchTypes]) -> Answer:
         if call.api_version < _GROUPS_SINCE:
             return _offset_fetch_of_one(access, handler, request, call)
         allowed, denied = access.split(
@@ -124,7 +132,7 @@ def offset_fetch(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _offset_fetch_of_one(access: Access, handler: Handler, request: Any, call: Call) -> Answer:
+def _offset_fetch_of_one(access: Access, handler: Handler, request: Any, call: Call[OffsetFetchTypes]) -> Answer:
     if not access.may(call, Operation.DESCRIBE, GROUP, request.group_id):
         topics = [_unfetched(call.types, topic, DENIED, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
                   for topic in request.topics or ()] if call.api_version < 2 else []  # fmt: skip
@@ -148,7 +156,12 @@ def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
 
 
 def _show(
-    access: Access, call: Call, group: Any, hidden: list[Any] | None, topic_class: str, partition_class: str
+    access: Access,
+    call: Call[OffsetFetchTypes],
+    group: Any,
+    hidden: list[Any] | None,
+    topic_class: str,
+    partition_class: str,
 ) -> None:
     if hidden is None:
         group.topics = tuple(topic for topic in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
@@ -157,7 +170,7 @@ def _show(
         answered(group, "topics", [_unfetched(call.types, each, code, topic_class, partition_class) for each in hidden])
 
 
-def _unfetched(types: Types, topic: Any, code: int, topic_class: str, partition_class: str) -> Any:
+def _unfetched(types: OffsetFetchTypes, topic: Any, code: int, topic_class: str, partition_class: str) -> Any:
     one = getattr(types, partition_class)
     partitions = tuple(
         one(partition_index=number, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code)
@@ -166,9 +179,9 @@ def _unfetched(types: Types, topic: Any, code: int, topic_class: str, partition_
     return getattr(types, topic_class)(name=topic.name, partitions=partitions)
 
 
-def _describe(field: str, refusal: Callable[[Types, str], Any]) -> Guard:
+def _describe(field: str, refusal: Callable[[Any, str], Any]) -> Guard:
     def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
+        def handle(request: Any, call: Call[Any]) -> Answer:
             asked = getattr(request, field)
             allowed, denied = access.split(call, Operation.DESCRIBE, GROUP, asked, lambda group: str(group))
             setattr(request, field, tuple(allowed))
@@ -196,7 +209,7 @@ describe = _describe(
 )  # fmt: skip
 
 
-def _undescribed(types: Types, group: str, code: int = DENIED) -> Any:
+def _undescribed(types: Any, group: str, code: int = DENIED) -> Any:
     return types.DescribedGroup(
         error_code=code, error_message=None if code == DENIED else MESSAGES[code], group_id=group, group_state="", group_epoch=0,
         assignment_epoch=0, assignor_name="", members=(),
@@ -221,7 +234,7 @@ def _describe_members(access: Access, handler: Handler, shown: Sequence[str]) ->
         topics = {str(each.topic_name) for share in shares for each in share.topic_partitions}
         return all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics)
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[Any]) -> Answer:
         def hide(response: Any) -> Any:
             response.groups = tuple(
                 group if may_see(call, group) else _undescribed(call.types, group.group_id, TOPIC_DENIED)
@@ -244,7 +257,7 @@ def list_groups(access: Access, handler: Handler) -> Handler:
 
 
 def delete_groups(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[DeleteGroupsTypes]) -> Answer:
         allowed, denied = access.split(call, Operation.DELETE, GROUP, request.groups_names, lambda group: str(group))
         request.groups_names = tuple(allowed)
         refused = [call.types.DeletableGroupResult(group_id=each, error_code=DENIED) for each in dict.fromkeys(denied)]
@@ -268,22 +281,26 @@ _FOUND = {
 
 
 def find_coordinator(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[FindCoordinatorTypes]) -> Answer:
         kind = request.key_type
         if kind not in _FOUND or (kind == _SHARE_KEY and call.api_version < _SHARE_KEYS_SINCE):
             return handler(request, call)
         operation, resource, code = _FOUND[kind]
-        nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": code}
         if call.api_version < _KEYS_SINCE:
             if access.may(call, operation, resource, request.key):
                 return handler(request, call)
-            return call.types.FindCoordinatorResponse(**nowhere, error_message=MESSAGES[code])
+            return call.types.FindCoordinatorResponse(
+                node_id=-1, host="", port=-1, error_code=code, error_message=MESSAGES[code]
+            )
         asked = request.coordinator_keys
         allowed, denied = access.split(
             call, operation, resource, asked, lambda key: CLUSTER_NAME if kind == _SHARE_KEY else str(key)
         )
         request.coordinator_keys = tuple(allowed)
-        refused = [call.types.Coordinator(**nowhere, key=key, error_message="") for key in denied]
+        refused = [
+            call.types.Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message="")
+            for key in denied
+        ]
         return after(handler(request, call), lambda response: answered(response, "coordinators", refused))
 
     return handle

@@ -10,6 +10,7 @@ STALE_MEMBER_EPOCH.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -20,27 +21,31 @@ from broker.runtime.places import by_topic
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetDeleteRequest,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    TxnOffsetCommitRequestPartition,
-)
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
 
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetDeleteRequest,
+        OffsetFetchRequest,
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+        TxnOffsetCommitRequestPartition,
+    )
+    from broker.wire.responses import OffsetCommitTypes, OffsetDeleteTypes, OffsetFetchTypes
+
+T = TypeVar("T")
 Place = tuple[str, int]
 Held = Sequence[tuple[str, int, int, int, str, int]]
 """[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
 Fetched = tuple[int, Held]
 """(code of the group, its offsets)."""
 NOWHERE: Fetched = (codes.NOT_COORDINATOR, ())
-Topics = Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None
+Topics: TypeAlias = "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None"
 """The topics that an OffsetFetch names; None: all."""
 
 
@@ -62,7 +67,7 @@ class _Offsets:
 
     # --- commit ------------------------------------------------------------------------------------------------
 
-    def commit(self, request: OffsetCommitRequest, call: Call) -> MaybeDeferred[Message]:
+    def commit(self, request: OffsetCommitRequest, call: Call[OffsetCommitTypes]) -> MaybeDeferred[Message]:
         results: dict[Place, int] = {}
         places = []
         for topic in request.topics:
@@ -90,7 +95,7 @@ class _Offsets:
 
     # --- fetch -------------------------------------------------------------------------------------------------
 
-    def fetch(self, request: OffsetFetchRequest, call: Call) -> MaybeDeferred[Message]:
+    def fetch(self, request: OffsetFetchRequest, call: Call[OffsetFetchTypes]) -> MaybeDeferred[Message]:
         if call.api_version < 8:
             held = self._ask_offsets(request.group_id, request.topics, request.require_stable)
             return then(held, lambda held: _fetch_response(request, call, held))
@@ -99,7 +104,7 @@ class _Offsets:
             member = group.member_id, group.member_epoch
             return self._ask_offsets(group.group_id, group.topics, request.require_stable, member)
 
-        def response(answers: list[Fetched]) -> Message:
+        def response(answers: list[Fetched]) -> OffsetFetchTypes.OffsetFetchResponse:
             groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
             return call.types.OffsetFetchResponse(groups=groups)
 
@@ -118,7 +123,7 @@ class _Offsets:
 
     # --- delete ------------------------------------------------------------------------------------------------
 
-    def delete(self, request: OffsetDeleteRequest, call: Call) -> MaybeDeferred[Message]:
+    def delete(self, request: OffsetDeleteRequest, call: Call[OffsetDeleteTypes]) -> MaybeDeferred[Message]:
         types = call.types
         results: dict[Place, int] = {}
         for topic in request.topics:
@@ -129,7 +134,7 @@ class _Offsets:
                 results[topic.name, partition.partition_index] = code
         places = [place for place, code in results.items() if not code]
 
-        def response(answer: tuple[int, Sequence[int]]) -> Message:
+        def response(answer: tuple[int, Sequence[int]]) -> OffsetDeleteTypes.OffsetDeleteResponse:
             code, each = answer
             if code:
                 return types.OffsetDeleteResponse(error_code=code, topics=())
@@ -170,7 +175,7 @@ def to_commit(
     return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
 
 
-def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Place, int]) -> Message:
+def _commit_response(request: OffsetCommitRequest, call: Call[OffsetCommitTypes], results: dict[Place, int]) -> Message:
     types = call.types
     topics = tuple(
         types.OffsetCommitResponseTopic(
@@ -188,7 +193,7 @@ def _commit_response(request: OffsetCommitRequest, call: Call, results: dict[Pla
     return types.OffsetCommitResponse(topics=topics)
 
 
-def _fetch_response(request: OffsetFetchRequest, call: Call, fetched: Fetched) -> Message:
+def _fetch_response(request: OffsetFetchRequest, call: Call[OffsetFetchTypes], fetched: Fetched) -> Message:
     """Versions up to 7: one group."""
     types = call.types
     code, held = fetched
@@ -205,7 +210,9 @@ def _fetch_response(request: OffsetFetchRequest, call: Call, fetched: Fetched) -
     )
 
 
-def _fetched_group(group: OffsetFetchRequestGroup, call: Call, fetched: Fetched) -> Message:
+def _fetched_group(
+    group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes], fetched: Fetched
+) -> OffsetFetchTypes.OffsetFetchResponseGroup:
     types = call.types
     code, held = fetched
     if code:
@@ -217,9 +224,7 @@ def _fetched_group(group: OffsetFetchRequestGroup, call: Call, fetched: Fetched)
     return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
 
 
-def _by_topic(
-    make: Callable[..., Message], asked: Topics, held: Held, code: int
-) -> Iterator[tuple[str, tuple[Message, ...]]]:
+def _by_topic(make: Callable[..., T], asked: Topics, held: Held, code: int) -> Iterator[tuple[str, tuple[T, ...]]]:
     """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
     found = {(topic, partition): rest for topic, partition, *rest in held}
     places = by_topic(found).items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]

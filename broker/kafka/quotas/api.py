@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.kafka.quotas import guards
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, RequestRefused, ask_coordinator, changed_by, spawned
@@ -17,11 +17,14 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
 from shards.config.image import ClusterImage
 from shards.limits.quota_entities import TYPES, Entity, entity_of, quota_of
 from shards.loop.deferred import Spawn
 from shards.settings.errors import ConfigInvalid
+
+if TYPE_CHECKING:
+    from broker.wire.requests import AlterClientQuotasRequest, DescribeClientQuotasRequest, EntryData
+    from broker.wire.responses import AlterClientQuotasTypes, DescribeClientQuotasTypes
 
 EXACT, DEFAULT, ANY = range(3)
 
@@ -54,7 +57,7 @@ class _Quotas:
         self._image = image
         self._mesh = mesh
 
-    def describe(self, request: DescribeClientQuotasRequest, call: Call) -> Message:
+    def describe(self, request: DescribeClientQuotasRequest, call: Call[DescribeClientQuotasTypes]) -> Message:
         types = call.types
         try:
             wanted = _filter(request)
@@ -73,7 +76,7 @@ class _Quotas:
         # An empty list, never null: Java's admin client fails on null.
         return types.DescribeClientQuotasResponse(error_code=codes.NONE, error_message="", entries=entries)
 
-    async def alter(self, request: AlterClientQuotasRequest, call: Call) -> Message:
+    async def alter(self, request: AlterClientQuotasRequest, call: Call[AlterClientQuotasTypes]) -> Message:
         asked = [tuple(sorted((e.entity_type, e.entity_name) for e in entry.entity)) for entry in request.entries]
         times = Counter(asked)
         faults: list[RequestRefused | None] = []
@@ -144,7 +147,9 @@ def _change(entry: EntryData) -> list[object]:
     return [dict(entity), quotas]
 
 
-def _results(call: Call, entries: Sequence[EntryData], faults: Sequence[RequestRefused | None]) -> tuple[Message, ...]:
+def _results(
+    call: Call[AlterClientQuotasTypes], entries: Sequence[EntryData], faults: Sequence[RequestRefused | None]
+) -> tuple[AlterClientQuotasTypes.EntryData, ...]:
     types = call.types
     return tuple(
         types.EntryData(

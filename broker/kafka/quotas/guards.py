@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.acl import Operation
 from broker.kafka.security.guards import (
@@ -11,10 +11,12 @@ from broker.kafka.security.guards import (
     of_cluster,
     whole,
 )
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import AlterClientQuotasTypes
 
 
-def _alter_client_quotas(types: Types, request: Any) -> Any:
+def _alter_client_quotas(types: AlterClientQuotasTypes, request: Any) -> Any:
     def entry(asked: Any) -> Any:
         entity = tuple(
             types.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in asked.entity

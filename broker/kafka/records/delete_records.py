@@ -1,21 +1,27 @@
 """DeleteRecords (21), versions 0-2: KIP-107. Moves a partition's start offset up; offset -1 means to the end."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.wire.codec import Message
-from broker.wire.requests import DeleteRecordsRequest
 from shards.loop.deferred import MaybeDeferred, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import DeleteRecordsRequest
+    from broker.wire.responses import DeleteRecordsTypes
 
 DELETE_RECORDS = 21
 
 
 def routes(partitions: Partitions) -> list[GuardedRoute]:
-    def delete_records(request: DeleteRecordsRequest, call: Call) -> MaybeDeferred[Message]:
+    def delete_records(request: DeleteRecordsRequest, call: Call[DeleteRecordsTypes]) -> MaybeDeferred[Message]:
         items = [
             (topic.name, each.partition_index, each.offset) for topic in request.topics for each in topic.partitions
         ]
@@ -25,11 +31,11 @@ def routes(partitions: Partitions) -> list[GuardedRoute]:
     return [GuardedRoute(DELETE_RECORDS, delete_records, guards.delete_records)]
 
 
-def _respond(request: DeleteRecordsRequest, call: Call, answers: Sequence[Answer]) -> Message:
+def _respond(request: DeleteRecordsRequest, call: Call[DeleteRecordsTypes], answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
 
-    def partition(index: int) -> Message:
+    def partition(index: int) -> DeleteRecordsTypes.DeleteRecordsPartitionResult:
         code, low_watermark = next(answered)
         return types.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
 

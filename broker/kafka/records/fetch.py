@@ -5,10 +5,13 @@ so the high watermark is the log's end. read_committed ends at the last stable o
 what it returns. Not emulated: followers, KIP-392's closest replica, diverging epochs, KIP-951's leader hints.
 """
 
+from __future__ import annotations
+
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from broker.kafka.records import guards
@@ -31,10 +34,13 @@ from broker.storage.records import Rejected
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import FetchPartition, FetchRequest
-from broker.wire.wire import LARGE_ITEMS, Types, encode_large_response
+from broker.wire.wire import LARGE_ITEMS, encode_large_response
 from shards.errors import ClientFault
 from shards.loop.deferred import MaybeDeferred, Spawn, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import FetchPartition, FetchRequest
+    from broker.wire.responses import FetchTypes
 
 FETCH = 1
 TOPIC_IDS_SINCE = 13
@@ -42,7 +48,7 @@ READ_COMMITTED = 1
 
 _DENIED = FAILED["read"](Rejected(codes.TOPIC_AUTHORIZATION_FAILED, ""))
 
-Topics = dict[tuple[str, UUID | None], dict[int, FetchPartition]]
+Topics: TypeAlias = "dict[tuple[str, UUID | None], dict[int, FetchPartition]]"
 """What a request asks for, by topic name or id (the other is "" or None) and partition."""
 
 
@@ -69,7 +75,7 @@ class _Fetch:
         self._sessions = sessions
         self._now_ms = now_ms
 
-    def fetch(self, request: FetchRequest, call: Call) -> MaybeDeferred[Message]:
+    def fetch(self, request: FetchRequest, call: Call[FetchTypes]) -> MaybeDeferred[Message]:
         epoch = request.session_epoch
         if epoch != FINAL_EPOCH and epoch != INITIAL_EPOCH:
             return self._fetch_incremental(request, call)
@@ -77,7 +83,7 @@ class _Fetch:
             self._sessions.remove(request.session_id)
         return self._fetch_all(request, call, begins=epoch == INITIAL_EPOCH)
 
-    def _fetch_all(self, request: FetchRequest, call: Call, *, begins: bool) -> MaybeDeferred[Message]:
+    def _fetch_all(self, request: FetchRequest, call: Call[FetchTypes], *, begins: bool) -> MaybeDeferred[Message]:
         """A fetch that names every partition; `begins` a session, if there is room for one."""
         topics = _distinct(request)
         committed = request.isolation_level == READ_COMMITTED
@@ -87,7 +93,7 @@ class _Fetch:
             return then(answers, partial(self._respond_and_begin, request, topics, wanted, committed, call))
         return then(answers, partial(self._respond, topics, committed, call))
 
-    def _wanted(self, topics: Topics, committed: bool, call: Call) -> list[PartitionFetch]:
+    def _wanted(self, topics: Topics, committed: bool, call: Call[FetchTypes]) -> list[PartitionFetch]:
         by_id = call.api_version >= TOPIC_IDS_SINCE
         wanted = []
         for (name, topic_id), asked in topics.items():
@@ -105,7 +111,9 @@ class _Fetch:
             ]
         return wanted
 
-    def _read(self, request: FetchRequest, call: Call, wanted: Sequence[PartitionFetch]) -> MaybeDeferred[list[Answer]]:
+    def _read(
+        self, request: FetchRequest, call: Call[FetchTypes], wanted: Sequence[PartitionFetch]
+    ) -> MaybeDeferred[list[Answer]]:
         if call.may_read is None:
             return self._ask(request, call, wanted)
         names = {each.topic for each in wanted}
@@ -118,7 +126,9 @@ class _Fetch:
 
         return then(self._ask(request, call, allowed) if allowed else [], with_denied)
 
-    def _ask(self, request: FetchRequest, call: Call, wanted: Sequence[PartitionFetch]) -> MaybeDeferred[list[Answer]]:
+    def _ask(
+        self, request: FetchRequest, call: Call[FetchTypes], wanted: Sequence[PartitionFetch]
+    ) -> MaybeDeferred[list[Answer]]:
         max_bytes = min(request.max_bytes, self._image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))
@@ -133,10 +143,10 @@ class _Fetch:
         self,
         topics: Topics,
         committed: bool,
-        call: Call,
+        call: Call[FetchTypes],
         answers: Sequence[Answer],
         session_id: int = NO_SESSION,
-    ) -> Message:
+    ) -> FetchTypes.FetchResponse:
         types = call.types
         answered = iter(answers)
         by_id = call.api_version >= TOPIC_IDS_SINCE
@@ -144,7 +154,7 @@ class _Fetch:
         for (name, topic_id), asked in topics.items():
             unknown = self._unknown(topic_id, by_id)
             partitions = [_partition(types, number, next(answered), committed, unknown) for number in asked]
-            responses.append(_topic(types, topic_id if by_id else name, by_id, partitions))
+            responses.append(_topic(types, topic_id if by_id else name, partitions))
         return types.FetchResponse(error_code=codes.NONE, session_id=session_id, responses=responses)
 
     def _unknown(self, topic_id: str | UUID | None, by_id: bool) -> int:
@@ -160,7 +170,7 @@ class _Fetch:
         topics: Topics,
         wanted: Sequence[PartitionFetch],
         committed: bool,
-        call: Call,
+        call: Call[FetchTypes],
         answers: Sequence[Answer],
     ) -> Message:
         def told() -> dict[PartitionKey, CachedPartition]:
@@ -183,12 +193,12 @@ class _Fetch:
         call.withheld = partial(self._withdrawn, session, call)
         return self._respond(topics, committed, call, answers, session.id)
 
-    def _withdrawn(self, session: FetchSession, call: Call) -> Message:
+    def _withdrawn(self, session: FetchSession, call: Call[FetchTypes]) -> FetchTypes.FetchResponse:
         """The answer that tells of the session is withheld, so nobody knows it."""
         self._sessions.remove(session.id)
         return call.types.FetchResponse(error_code=codes.NONE, session_id=NO_SESSION, responses=())
 
-    def _fetch_incremental(self, request: FetchRequest, call: Call) -> MaybeDeferred[Message]:
+    def _fetch_incremental(self, request: FetchRequest, call: Call[FetchTypes]) -> MaybeDeferred[Message]:
         by_id = call.api_version >= TOPIC_IDS_SINCE
         found = self._sessions.find(request.session_id, request.session_epoch, by_id=by_id)
         if isinstance(found, int):
@@ -223,7 +233,7 @@ class _Fetch:
         epoch: int,
         asked: Sequence[CachedPartition],
         committed: bool,
-        call: Call,
+        call: Call[FetchTypes],
         answers: Sequence[Answer],
     ) -> MaybeDeferred[Message]:
         make = partial(call.types.FetchResponse, session_id=session.id)
@@ -243,17 +253,17 @@ class _Fetch:
         return self._partitions.turns.spawn(self._encode_aside(call, response), cancellable=True)
 
     def _topics_told(
-        self, told: Iterable[tuple[PartitionKey, Answer]], by_id: bool, committed: bool, types: Types
-    ) -> list[Message]:
+        self, told: Iterable[tuple[PartitionKey, Answer]], by_id: bool, committed: bool, types: FetchTypes
+    ) -> list[FetchTypes.FetchableTopicResponse]:
         """In the order of the session; neighbours of one topic together."""
         topics = []
         for topic, each in itertools.groupby(told, key=lambda one: one[0][0]):
             unknown = self._unknown(topic, by_id)
             partitions = [_partition(types, key[1], answer, committed, unknown) for key, answer in each]
-            topics.append(_topic(types, topic, by_id, partitions))
+            topics.append(_topic(types, topic, partitions))
         return topics
 
-    async def _encode_aside(self, call: Call, response: Message) -> Message:
+    async def _encode_aside(self, call: Call[FetchTypes], response: Message) -> Message:
         """A small request may be answered with all partitions of its session."""
         call.encoded = await self._partitions.turns.aside(encode_large_response, call, response)
         return response
@@ -263,9 +273,13 @@ def _keys(topics: Topics, by_id: bool) -> list[PartitionKey]:
     return [(topic_id if by_id else name, number) for (name, topic_id), asked in topics.items() for number in asked]
 
 
-def _topic(types: Types, topic: str | UUID | None, by_id: bool, partitions: list[Message]) -> Message:
+def _topic(
+    types: FetchTypes, topic: str | UUID | None, partitions: list[FetchTypes.PartitionData]
+) -> FetchTypes.FetchableTopicResponse:
     return types.FetchableTopicResponse(
-        topic=None if by_id else topic, topic_id=topic if by_id else None, partitions=partitions
+        topic=topic if isinstance(topic, str) else None,
+        topic_id=topic if isinstance(topic, UUID) else None,
+        partitions=partitions,
     )
 
 
@@ -279,7 +293,9 @@ def _distinct(request: FetchRequest) -> Topics:
     return topics
 
 
-def _partition(types: Types, index: int, answer: Answer, committed: bool, unknown: int) -> Message:
+def _partition(
+    types: FetchTypes, index: int, answer: Answer, committed: bool, unknown: int
+) -> FetchTypes.PartitionData:
     code, high_watermark, start_offset, batches, last_stable_offset, aborted = answer
     if code:
         high_watermark = last_stable_offset = start_offset = -1

@@ -4,7 +4,7 @@ touch, the others are answered TOPIC_AUTHORIZATION_FAILED, whether they exist or
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -21,8 +21,10 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
-from broker.wire.wire import Types
 from shards.errors import ClientFault
+
+if TYPE_CHECKING:
+    from broker.wire.responses import AlterReplicaLogDirsTypes, ProduceTypes
 
 _IDS_SINCE = {0: 13, 1: 13}
 
@@ -41,7 +43,7 @@ delete_records = by_topic(
 
 
 def produce(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[ProduceTypes]) -> Answer:
         if request.transactional_id is not None and not access.may(
             call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
         ):
@@ -70,14 +72,14 @@ def _name_of(access: Access, call: Call, topic: Any) -> str:
     return access.name_of(topic.topic_id) or "" if by_id else topic.name
 
 
-def _produced(request: Any, call: Call, refused: list[Any]) -> Answer:
+def _produced(request: Any, call: Call[ProduceTypes], refused: list[Any]) -> Answer:
     """The answer to a Produce of which nothing is taken."""
     if request.acks == 0 and refused:
         raise ClientFault("PRODUCE_FAILED", f"Produce with acks=0 failed: {MESSAGES[TOPIC_DENIED]}")
     return call.types.ProduceResponse(responses=tuple(refused))
 
 
-def _unproduced(types: Types, topic: Any, code: int) -> Any:
+def _unproduced(types: ProduceTypes, topic: Any, code: int) -> ProduceTypes.TopicProduceResponse:
     partitions = tuple(
         types.PartitionProduceResponse(
             index=each.index, error_code=code, base_offset=-1, log_append_time=-1, log_start_offset=-1,
@@ -100,8 +102,8 @@ def fetch(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _alter_log_dirs(types: Types, request: Any) -> Any:
-    def topic(asked: Any) -> Any:
+def _alter_log_dirs(types: AlterReplicaLogDirsTypes, request: Any) -> Any:
+    def topic(asked: Any) -> AlterReplicaLogDirsTypes.AlterReplicaLogDirTopicResult:
         one = types.AlterReplicaLogDirPartitionResult
         partitions = tuple(one(partition_index=number, error_code=CLUSTER_DENIED) for number in asked.partitions)
         return types.AlterReplicaLogDirTopicResult(topic_name=asked.name, partitions=partitions)

@@ -7,8 +7,11 @@ which is the whole log, -5 the end of the tiered log, which is empty. Others are
 A compressed batch is not decompressed: its first record answers for all of its records.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -17,9 +20,11 @@ from broker.storage.partition_log import LEADER_EPOCH
 from broker.storage.partitions import Answer, Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import ListOffsetsRequest
-from broker.wire.wire import Types
 from shards.loop.deferred import MaybeDeferred, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ListOffsetsRequest
+    from broker.wire.responses import ListOffsetsTypes
 
 LIST_OFFSETS = 2
 READ_COMMITTED = 1
@@ -28,7 +33,7 @@ _LEAST = ((9, -5), (8, -4), (7, -3), (0, -2))
 
 
 def routes(partitions: Partitions) -> list[GuardedRoute]:
-    def list_offsets(request: ListOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+    def list_offsets(request: ListOffsetsRequest, call: Call[ListOffsetsTypes]) -> MaybeDeferred[Message]:
         least = next(timestamp for since, timestamp in _LEAST if call.api_version >= since)
         committed = request.isolation_level == READ_COMMITTED
         items = [
@@ -52,7 +57,7 @@ def _with_unsupported(items: Sequence[tuple[object, ...]], least: int, answers: 
     return [next(answered) if each[3] >= least else (codes.UNSUPPORTED_VERSION, -1, -1) for each in items]  # type: ignore[operator]
 
 
-def _respond(request: ListOffsetsRequest, call: Call, answers: Sequence[Answer]) -> Message:
+def _respond(request: ListOffsetsRequest, call: Call[ListOffsetsTypes], answers: Sequence[Answer]) -> Message:
     types = call.types
     answered = iter(answers)
     return types.ListOffsetsResponse(
@@ -66,7 +71,7 @@ def _respond(request: ListOffsetsRequest, call: Call, answers: Sequence[Answer])
     )
 
 
-def _partition(types: Types, index: int, answer: Answer) -> Message:
+def _partition(types: ListOffsetsTypes, index: int, answer: Answer) -> ListOffsetsTypes.ListOffsetsPartitionResponse:
     code, timestamp, offset = answer
     return types.ListOffsetsPartitionResponse(
         partition_index=index,

@@ -3,7 +3,10 @@
 One directory holds all partitions, so a replica may be moved to where it is, and nowhere else. Source: ReplicaManager.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -12,13 +15,16 @@ from broker.storage.disk_space import volume_of
 from broker.storage.manager import LogManager
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+
+if TYPE_CHECKING:
+    from broker.wire.requests import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+    from broker.wire.responses import AlterReplicaLogDirsTypes, DescribeLogDirsTypes
 
 ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 
 
 def routes(logs: LogManager) -> list[GuardedRoute]:
-    def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Message:
+    def describe_log_dirs(request: DescribeLogDirsRequest, call: Call[DescribeLogDirsTypes]) -> Message:
         types = call.types
         sizes = logs.sizes()
         topics = [
@@ -46,10 +52,10 @@ def routes(logs: LogManager) -> list[GuardedRoute]:
         )
         return types.DescribeLogDirsResponse(error_code=codes.NONE, results=[directory])
 
-    def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, call: Call) -> Message:
+    def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, call: Call[AlterReplicaLogDirsTypes]) -> Message:
         types = call.types
         one = types.AlterReplicaLogDirPartitionResult
-        results: dict[str, list[Message]] = {}
+        results: dict[str, list[AlterReplicaLogDirsTypes.AlterReplicaLogDirPartitionResult]] = {}
         for directory in request.dirs:
             for topic in directory.topics:
                 codes_of = ((number, _moved(logs, directory.path, topic.name, number)) for number in topic.partitions)

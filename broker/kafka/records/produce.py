@@ -6,8 +6,11 @@ A batch that begins a transaction in its partition is refused there first (broke
 once the transaction's coordinator knows of it: transactional_produce.py. Not emulated: KIP-951's hints about the new leader.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.kafka.records import guards
 from broker.kafka.records.transactional_produce import TransactionalProduce
@@ -18,17 +21,19 @@ from broker.storage.producer_state import UNVERIFIED
 from broker.storage.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import ProduceRequest
-from broker.wire.wire import Types
 from shards.errors import ClientFault
 from shards.loop.deferred import MaybeDeferred, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ProduceRequest
+    from broker.wire.responses import ProduceTypes
 
 PRODUCE = 0
 ZSTD_SINCE, TOPIC_IDS_SINCE = 7, 13
 
 
 def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[GuardedRoute]:
-    def produce(request: ProduceRequest, call: Call) -> MaybeDeferred[Message | None]:
+    def produce(request: ProduceRequest, call: Call[ProduceTypes]) -> MaybeDeferred[Message | None]:
         items = []
         respond = partial(_respond, partitions, request, call)
         for topic in request.topic_data:
@@ -46,7 +51,9 @@ def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[
     return [GuardedRoute(PRODUCE, produce, guards.produce)]
 
 
-def _refused(request: ProduceRequest, call: Call, items: Sequence[tuple[str, int, bytes | None]]) -> Answer | None:
+def _refused(
+    request: ProduceRequest, call: Call[ProduceTypes], items: Sequence[tuple[str, int, bytes | None]]
+) -> Answer | None:
     """The answer for every partition of a request that can't be served as a whole; None: it can."""
     if request.acks not in (-1, 0, 1):
         return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
@@ -59,7 +66,9 @@ def _is_zstd(records: bytes | None) -> bool:
     return records is not None and len(records) > ATTRIBUTES_AT + 1 and records[ATTRIBUTES_AT + 1] & COMPRESSION == ZSTD
 
 
-def _respond(partitions: Partitions, request: ProduceRequest, call: Call, answers: Sequence[Answer]) -> Message | None:
+def _respond(
+    partitions: Partitions, request: ProduceRequest, call: Call[ProduceTypes], answers: Sequence[Answer]
+) -> Message | None:
     if request.acks == 0:
         for code, _, _, _, message, _ in answers:
             if code:
@@ -86,7 +95,7 @@ def _respond(partitions: Partitions, request: ProduceRequest, call: Call, answer
     return types.ProduceResponse(responses=topics)
 
 
-def _partition(types: Types, index: int, answer: Answer, unknown: int) -> Message:
+def _partition(types: ProduceTypes, index: int, answer: Answer, unknown: int) -> ProduceTypes.PartitionProduceResponse:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
     if code == UNVERIFIED:  # without a transactional id nobody can be asked
         code, bad = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.acl import Operation
 from broker.kafka.security.guards import (
@@ -11,10 +11,12 @@ from broker.kafka.security.guards import (
     of_cluster,
     whole,
 )
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import AlterUserScramCredentialsTypes
 
 
-def _alter_scram(types: Types, request: Any) -> Any:
+def _alter_scram(types: AlterUserScramCredentialsTypes, request: Any) -> Any:
     names = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
     results = (
         types.AlterUserScramCredentialsResult(user=each, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE)

@@ -8,7 +8,7 @@ AclControlManager.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security import acl_and_user_guards
@@ -18,10 +18,12 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
-from broker.wire.wire import Types
 from shards.errors import ClientFault
 from shards.loop.deferred import Spawn
+
+if TYPE_CHECKING:
+    from broker.wire.requests import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
+    from broker.wire.responses import CreateAclsTypes, DeleteAclsTypes, DescribeAclsTypes
 
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"
 _NO_AUTHORIZER_TO_CHANGE = "No Authorizer is configured."
@@ -42,7 +44,7 @@ class _Acls:
         self._access = access
         self._mesh = mesh
 
-    def describe(self, request: DescribeAclsRequest, call: Call) -> Message:
+    def describe(self, request: DescribeAclsRequest, call: Call[DescribeAclsTypes]) -> Message:
         types = call.types
         if not self._access.is_on:
             code, message = codes.SECURITY_DISABLED, _NO_AUTHORIZER
@@ -53,7 +55,7 @@ class _Acls:
                 request.principal_filter, request.host_filter, request.operation, request.permission_type,
             )
         )  # fmt: skip
-        found: dict[tuple[int, str, int], list[Message]] = {}
+        found: dict[tuple[int, str, int], list[DescribeAclsTypes.AclDescription]] = {}
         for acl in sorted(acls_of(self._access.image)):
             if wanted.matches(acl):
                 one = types.AclDescription(
@@ -66,7 +68,7 @@ class _Acls:
         )
         return types.DescribeAclsResponse(error_code=codes.NONE, error_message="", resources=tuple(resources))
 
-    async def create(self, request: CreateAclsRequest, call: Call) -> Message:
+    async def create(self, request: CreateAclsRequest, call: Call[CreateAclsTypes]) -> Message:
         if not self._access.is_on:
             return _created(call.types, [(codes.SECURITY_DISABLED, _NO_AUTHORIZER_TO_CHANGE)] * len(request.creations))
         acls = [
@@ -88,7 +90,7 @@ class _Acls:
         results = [(codes.INVALID_REQUEST, fault) if fault else failed for fault in faults]
         return _created(call.types, results)
 
-    async def delete(self, request: DeleteAclsRequest, call: Call) -> Message:
+    async def delete(self, request: DeleteAclsRequest, call: Call[DeleteAclsTypes]) -> Message:
         types = call.types
         if not self._access.is_on:
             code, message = codes.SECURITY_DISABLED, _NO_AUTHORIZER_TO_CHANGE
@@ -157,12 +159,12 @@ def _fault(acl: Acl) -> str | None:
     return None
 
 
-def _created(types: Types, results: Sequence[tuple[int, str | None]]) -> Message:
+def _created(types: CreateAclsTypes, results: Sequence[tuple[int, str | None]]) -> CreateAclsTypes.CreateAclsResponse:
     made = (types.AclCreationResult(error_code=code, error_message=message) for code, message in results)
     return types.CreateAclsResponse(results=tuple(made))
 
 
-def _matching(types: Types, acl: Acl) -> Message:
+def _matching(types: DeleteAclsTypes, acl: Acl) -> DeleteAclsTypes.DeleteAclsMatchingAcl:
     return types.DeleteAclsMatchingAcl(
         error_code=codes.NONE, error_message=None, resource_type=acl.resource, resource_name=acl.name,
         pattern_type=acl.pattern, principal=acl.principal, host=acl.host, operation=acl.operation,

@@ -11,7 +11,7 @@ POLICY_VIOLATION. Sources: KafkaApis, ControllerApis, DelegationTokenManager.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named, spawned
 from broker.kafka.security.access import Access
@@ -23,15 +23,23 @@ from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import (
-    CreateDelegationTokenRequest,
-    DescribeDelegationTokenRequest,
-    ExpireDelegationTokenRequest,
-    RenewDelegationTokenRequest,
-)
 from shards.config.delegation_tokens import Principal, Token, fits
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        CreateDelegationTokenRequest,
+        DescribeDelegationTokenRequest,
+        ExpireDelegationTokenRequest,
+        RenewDelegationTokenRequest,
+    )
+    from broker.wire.responses import (
+        CreateDelegationTokenTypes,
+        DescribeDelegationTokenTypes,
+        ExpireDelegationTokenTypes,
+        RenewDelegationTokenTypes,
+    )
 
 USER = "User"
 _ANONYMOUS: Principal = (USER, "ANONYMOUS")
@@ -55,7 +63,7 @@ class _DelegationTokens:
         self._mesh = mesh
         self._turns = turns
 
-    async def create(self, request: CreateDelegationTokenRequest, call: Call) -> Message:
+    async def create(self, request: CreateDelegationTokenRequest, call: Call[CreateDelegationTokenTypes]) -> Message:
         requester = owner = (USER, call.user)
         if request.owner_principal_name:
             if request.owner_principal_type is None:  # as Kafka, which can't make a principal of it
@@ -77,17 +85,19 @@ class _DelegationTokens:
         times_ms = (token.issued_ms, token.expires_ms, token.max_ms)
         return _created(call, codes.NONE, owner, requester, times_ms, token_id, self._tokens.hmac_of(token_id))
 
-    async def renew(self, request: RenewDelegationTokenRequest, call: Call) -> Message:
+    async def renew(self, request: RenewDelegationTokenRequest, call: Call[RenewDelegationTokenTypes]) -> Message:
         code, expires_ms = await self._change_one(call, "renew", request.hmac, from_timedelta(request.renew_period))
         return call.types.RenewDelegationTokenResponse(error_code=code, expiry_timestamp=expires_ms)
 
-    async def expire(self, request: ExpireDelegationTokenRequest, call: Call) -> Message:
+    async def expire(self, request: ExpireDelegationTokenRequest, call: Call[ExpireDelegationTokenTypes]) -> Message:
         code, expires_ms = await self._change_one(
             call, "expire", request.hmac, from_timedelta(request.expiry_time_period)
         )
         return call.types.ExpireDelegationTokenResponse(error_code=code, expiry_timestamp=expires_ms)
 
-    def describe(self, request: DescribeDelegationTokenRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(
+        self, request: DescribeDelegationTokenRequest, call: Call[DescribeDelegationTokenTypes]
+    ) -> MaybeDeferred[Message]:
         code = codes.NONE
         if not _has_logged_in(call):
             code = codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -135,7 +145,9 @@ class _DelegationTokens:
             return [failed.code, 0]
         return [code_named(error), *rest]
 
-    def _described(self, call: Call, owners: set[Principal] | None) -> Iterator[Message | None]:
+    def _described(
+        self, call: Call[DescribeDelegationTokenTypes], owners: set[Principal] | None
+    ) -> Iterator[DescribeDelegationTokenTypes.DescribedDelegationToken | None]:
         """Of each token, or None of one that was not asked for or that the client is not told of."""
         me = ((USER, call.user),)
         for token_id, token, token_hmac in self._tokens.tokens() if owners != set() else ():
@@ -163,14 +175,14 @@ def _text(principal: Principal) -> str:
 
 
 def _created(
-    call: Call,
+    call: Call[CreateDelegationTokenTypes],
     code: int,
     owner: Principal,
     requester: Principal,
     times_ms: tuple[int, int, int] = (_NONE_MS, _NONE_MS, _NONE_MS),
     token_id: str = "",
     token_hmac: bytes = b"",
-) -> Message:
+) -> CreateDelegationTokenTypes.CreateDelegationTokenResponse:
     """`times_ms`: when it was issued, expires, and expires at the latest."""
     issued_ms, expires_ms, max_ms = times_ms
     return call.types.CreateDelegationTokenResponse(
@@ -180,7 +192,9 @@ def _created(
     )  # fmt: skip
 
 
-def _described(call: Call, token_id: str, token: Token, token_hmac: bytes) -> Message:
+def _described(
+    call: Call[DescribeDelegationTokenTypes], token_id: str, token: Token, token_hmac: bytes
+) -> DescribeDelegationTokenTypes.DescribedDelegationToken:
     one = call.types.DescribedDelegationTokenRenewer
     return call.types.DescribedDelegationToken(
         principal_type=token.owner[0], principal_name=token.owner[1], token_requester_principal_type=token.requester[0],

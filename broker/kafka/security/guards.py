@@ -10,7 +10,6 @@ from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
-from broker.wire.wire import Types
 from shards.loop.deferred import Deferred
 
 CLUSTER_DENIED = codes.CLUSTER_AUTHORIZATION_FAILED
@@ -28,7 +27,7 @@ Guard: TypeAlias = Callable[[Access, Handler], Handler]
 """Makes of a handler one that answers first what its client may not do."""
 
 
-Refused: TypeAlias = Callable[[Types, Any, int], Any]
+Refused: TypeAlias = Callable[[Any, Any, int], Any]
 """The whole answer to a request that is denied with an error code."""
 
 
@@ -81,7 +80,7 @@ def answered(response: Any, field: str, more: Iterable[Any]) -> Any:
 # Of the cluster, of a group, of topics
 
 
-def of_cluster(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
+def of_cluster(operation: Operation, refused: Callable[[Any, Any], Any]) -> Guard:
     """Of an API that asks for an operation on the cluster."""
     return unless(
         lambda access, call, request: codes.NONE if access.may_cluster(call, operation) else CLUSTER_DENIED,
@@ -89,12 +88,12 @@ def of_cluster(operation: Operation, refused: Callable[[Types, Any], Any]) -> Gu
     )
 
 
-def whole(response_class: str, **fields: Any) -> Callable[[Types, Any], Any]:
+def whole(response_class: str, **fields: Any) -> Callable[[Any, Any], Any]:
     """An answer with an error of its own."""
     return lambda types, request: getattr(types, response_class)(error_code=CLUSTER_DENIED, **fields)
 
 
-def of_group(operation: Operation, refused: Callable[[Types, Any], Any]) -> Guard:
+def of_group(operation: Operation, refused: Callable[[Any, Any], Any]) -> Guard:
     """Of an API whose request has one `group_id`."""
     return unless(
         lambda access, call, request: (
@@ -109,7 +108,7 @@ def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
     return lambda access, handler: group(access, topics(access, handler))
 
 
-Made = Callable[[Types, Any], Any]
+Made = Callable[[Any, Any], Any]
 """The answer to a topic that the client may not touch."""
 
 
@@ -150,7 +149,7 @@ def of_partitions(
 ) -> Made:
     """The answer is a topic of `partitions`, each with the error."""
 
-    def made(types: Types, topic: Any) -> Any:
+    def made(types: Any, topic: Any) -> Any:
         one = getattr(types, partition_class)
         numbers = (
             partition if isinstance(partition, int) else getattr(partition, index) for partition in topic.partitions

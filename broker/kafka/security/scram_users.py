@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security import acl_and_user_guards
@@ -16,14 +17,17 @@ from broker.serve.call import Call
 from broker.serve.sasl import MAX_ITERATIONS, MAX_SALT_BYTES, MIN_ITERATIONS, SCRAM, Credential
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    AlterUserScramCredentialsRequest,
-    DescribeUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Spawn
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        AlterUserScramCredentialsRequest,
+        DescribeUserScramCredentialsRequest,
+        ScramCredentialDeletion,
+        ScramCredentialUpsertion,
+    )
+    from broker.wire.responses import AlterUserScramCredentialsTypes, DescribeUserScramCredentialsTypes
 
 MECHANISM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NUMBER = {name: number for number, name in MECHANISM.items()}
@@ -42,7 +46,9 @@ class _Users:
         self._image = image
         self._mesh = mesh
 
-    def describe(self, request: DescribeUserScramCredentialsRequest, call: Call) -> Message:
+    def describe(
+        self, request: DescribeUserScramCredentialsRequest, call: Call[DescribeUserScramCredentialsTypes]
+    ) -> Message:
         asked = [user.name for user in request.users or ()] or sorted(self._image.users)
         results = []
         for name, times in Counter(asked).items():
@@ -56,7 +62,9 @@ class _Users:
                 results.append(_described(call, name, codes.NONE, None, self._image.users[name]))
         return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=tuple(results))
 
-    async def alter(self, request: AlterUserScramCredentialsRequest, call: Call) -> Message:
+    async def alter(
+        self, request: AlterUserScramCredentialsRequest, call: Call[AlterUserScramCredentialsTypes]
+    ) -> Message:
         faults = self._faults(request)
         names = list(
             dict.fromkeys([each.name for each in request.deletions] + [each.name for each in request.upsertions])
@@ -128,8 +136,12 @@ class _Users:
 
 
 def _described(
-    call: Call, name: str, code: int, message: str | None, known: Mapping[str, Mapping[str, object]] | None = None
-) -> Message:
+    call: Call[DescribeUserScramCredentialsTypes],
+    name: str,
+    code: int,
+    message: str | None,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
+) -> DescribeUserScramCredentialsTypes.DescribeUserScramCredentialsResult:
     infos = tuple(
         call.types.CredentialInfo(mechanism=_NUMBER[mechanism], iterations=known[mechanism]["iterations"])
         for mechanism in SCRAM

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import trio
@@ -31,10 +31,13 @@ from broker.storage.record_batches import end_of
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import ShareAcknowledgeRequest, ShareFetchRequest
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, Spawn, then
 from shards.settings.features import SHARE_VERSION, level_of
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ShareAcknowledgeRequest, ShareFetchRequest
+    from broker.wire.responses import ShareAcknowledgeTypes, ShareFetchTypes
 
 FETCH, ACKNOWLEDGE = 78, 79
 LEAST_VERSION = 1
@@ -82,14 +85,16 @@ class _ShareFetch:
     def _is_off(self) -> bool:
         return level_of(self._image.features, SHARE_VERSION) == 0
 
-    def fetch(self, request: ShareFetchRequest, call: Call) -> MaybeDeferred[Message]:
+    def fetch(self, request: ShareFetchRequest, call: Call[ShareFetchTypes]) -> MaybeDeferred[Message]:
         if self._is_off():
             return self._respond(request, call, ShareAnswer(codes.UNSUPPORTED_VERSION))
         limits = self._limits(request, call)
         asked = self._ask(request, call, "fetch", limits, wait_ms=limits.wait_ms)
         return then(asked, partial(self._respond, request, call))
 
-    def acknowledge(self, request: ShareAcknowledgeRequest, call: Call) -> MaybeDeferred[Message]:
+    def acknowledge(
+        self, request: ShareAcknowledgeRequest, call: Call[ShareAcknowledgeTypes]
+    ) -> MaybeDeferred[Message]:
         if self._is_off():
             return _acknowledged(call, ShareAnswer(codes.UNSUPPORTED_VERSION))
         return then(self._ask(request, call, "acknowledge"), partial(_acknowledged, call))
@@ -133,7 +138,7 @@ class _ShareFetch:
             bool(request.is_renew_ack),
         )
 
-    def _limits(self, request: ShareFetchRequest, call: Call) -> ShareFetchLimits:
+    def _limits(self, request: ShareFetchRequest, call: Call[ShareFetchTypes]) -> ShareFetchLimits:
         max_bytes = min(request.max_bytes, self._image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))
@@ -157,7 +162,7 @@ class _ShareFetch:
 
     # Answering
 
-    def _respond(self, request: ShareFetchRequest, call: Call, answer: ShareAnswer) -> Message:
+    def _respond(self, request: ShareFetchRequest, call: Call[ShareFetchTypes], answer: ShareAnswer) -> Message:
         results = answer.results()
         if not answer.code and request.share_session_epoch == INITIAL_EPOCH:
             self._ends_with(call, request)
@@ -185,7 +190,9 @@ class _ShareFetch:
             data, at = data + found, end_of(found, at)
         return data
 
-    def _withheld(self, request: ShareFetchRequest, call: Call, answer: ShareAnswer, results: Results) -> Message:
+    def _withheld(
+        self, request: ShareFetchRequest, call: Call[ShareFetchTypes], answer: ShareAnswer, results: Results
+    ) -> Message:
         """A quota: nothing is delivered, and what was acknowledged is."""
         self._give_back(request, results, results)
         return self._response(call, answer, results, {})
@@ -197,9 +204,11 @@ class _ShareFetch:
         group = request.group_id or ""
         or_lost(self._homes.ask(group, "give_back", group, request.member_id or "", rows), lambda: None)
 
-    def _response(self, call: Call, answer: ShareAnswer, results: Results, records: dict[Place, bytes]) -> Message:
+    def _response(
+        self, call: Call[ShareFetchTypes], answer: ShareAnswer, results: Results, records: dict[Place, bytes]
+    ) -> ShareFetchTypes.ShareFetchResponse:
         types = call.types
-        topics: dict[str, list[Message]] = {}
+        topics: dict[str, list[ShareFetchTypes.PartitionData]] = {}
         for place, result in results.items():
             acquired = tuple(
                 types.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
@@ -211,7 +220,7 @@ class _ShareFetch:
                 error_message=result.message,
                 acknowledge_error_code=result.ack_code,
                 acknowledge_error_message=result.ack_message,
-                current_leader=_leader(call, result.code),
+                current_leader=types.LeaderIdAndEpoch(**_leader(result.code)),
                 records=records.get(place, b""),
                 acquired_records=acquired,
             )
@@ -227,7 +236,7 @@ class _ShareFetch:
             node_endpoints=(),
         )
 
-    def _ends_with(self, call: Call, request: ShareFetchRequest) -> None:
+    def _ends_with(self, call: Call[ShareFetchTypes], request: ShareFetchRequest) -> None:
         """The session ends with the connection that began it."""
         channel = call.channel
         if channel is not None:
@@ -247,21 +256,23 @@ async def _lost() -> ShareAnswer:
     return ShareAnswer(codes.SHARE_SESSION_NOT_FOUND, "The home of the share group is starting.")
 
 
-def _leader(call: Call, code: int) -> Message:
+def _leader(code: int) -> dict[str, int]:
+    """The fields of a LeaderIdAndEpoch."""
     unknown = NO_LEADER if code == codes.NOT_LEADER_OR_FOLLOWER else 0
-    leader: Message = call.types.LeaderIdAndEpoch(leader_id=unknown, leader_epoch=unknown)
-    return leader
+    return {"leader_id": unknown, "leader_epoch": unknown}
 
 
-def _acknowledged(call: Call, answer: ShareAnswer) -> Message:
+def _acknowledged(
+    call: Call[ShareAcknowledgeTypes], answer: ShareAnswer
+) -> ShareAcknowledgeTypes.ShareAcknowledgeResponse:
     types = call.types
-    topics: dict[str, list[Message]] = {}
+    topics: dict[str, list[ShareAcknowledgeTypes.PartitionData]] = {}
     for place, result in answer.results().items():
         partition = types.PartitionData(
             partition_index=place.partition,
             error_code=result.code,
             error_message=result.message,
-            current_leader=_leader(call, result.code),
+            current_leader=types.LeaderIdAndEpoch(**_leader(result.code)),
         )
         topics.setdefault(place.topic_id, []).append(partition)
     lock = {"acquisition_lock_timeout": answer.lock_ms} if call.api_version >= 2 else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.kafka.telemetry.client_metrics_manager import MAX_BYTES, ClientMetricsManager, Push
@@ -17,8 +17,11 @@ from broker.serve.call import Call
 from broker.serve.channel import Channel
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from shards.config.image import ClusterImage
+
+if TYPE_CHECKING:
+    from broker.wire.requests import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
+    from broker.wire.responses import GetTelemetrySubscriptionsTypes, PushTelemetryTypes
 
 GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY = 71, 72
 COMPRESSIONS = (4, 3, 1, 2)
@@ -28,7 +31,9 @@ _UNKNOWN = ("unknown", "unknown")
 
 
 def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[GuardedRoute]:
-    def get_telemetry_subscriptions(request: GetTelemetrySubscriptionsRequest, call: Call) -> Message:
+    def get_telemetry_subscriptions(
+        request: GetTelemetrySubscriptionsRequest, call: Call[GetTelemetrySubscriptionsTypes]
+    ) -> Message:
         channel = _channel(call)
         code, instance = manager.get(request.client_instance_id, _client(call, channel), channel, now_ms=now_ms())
         types = call.types
@@ -48,7 +53,7 @@ def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[GuardedRo
             requested_metrics=instance.asked.metrics,
         )
 
-    def push_telemetry(request: PushTelemetryRequest, call: Call) -> Message:
+    def push_telemetry(request: PushTelemetryRequest, call: Call[PushTelemetryTypes]) -> Message:
         channel = _channel(call)
         push = Push(request.subscription_id, request.terminating, request.compression_type, bytes(request.metrics))
         code = manager.push(

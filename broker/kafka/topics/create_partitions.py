@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.remote import spawned
@@ -13,11 +13,14 @@ from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutat
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from shards.config.image import ClusterImage
 from shards.config.replicas import assignments_problem, number_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.loop.deferred import Spawn
+
+if TYPE_CHECKING:
+    from broker.wire.requests import CreatePartitionsRequest, CreatePartitionsTopic
+    from broker.wire.responses import CreatePartitionsTypes
 
 
 class MorePartitions(NamedTuple):
@@ -42,7 +45,7 @@ class _CreatePartitions:
         self._image = image
         self._mutations = mutations
 
-    async def create(self, request: CreatePartitionsRequest, call: Call) -> Message:
+    async def create(self, request: CreatePartitionsRequest, call: Call[CreatePartitionsTypes]) -> Message:
         types = call.types
         errors, wanted = check_topics(request.topics, self._check_added, _more)
         sizes = {name: more.total - self._size(name) for name, more in wanted.items()}

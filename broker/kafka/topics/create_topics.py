@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs.config_entries import topic_entries
@@ -19,12 +19,15 @@ from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutat
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from shards.config.image import ClusterImage
 from shards.config.replicas import assignments_problem, factor_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.loop.deferred import Spawn
 from shards.settings.errors import ConfigInvalid
+
+if TYPE_CHECKING:
+    from broker.wire.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+    from broker.wire.responses import CreateTopicsTypes
 
 
 class NewTopic(NamedTuple):
@@ -50,7 +53,7 @@ class _CreateTopics:
         self._image = image
         self._mutations = mutations
 
-    async def create(self, request: CreateTopicsRequest, call: Call) -> Message:
+    async def create(self, request: CreateTopicsRequest, call: Call[CreateTopicsTypes]) -> Message:
         errors, wanted = check_topics(request.topics, self._check, _new)
         asked = sum(
             len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics
@@ -100,7 +103,9 @@ class _CreateTopics:
             return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
         return NO_ERROR
 
-    def _created(self, call: Call, topic: CreatableTopic, error: TopicError) -> Message:
+    def _created(
+        self, call: Call[CreateTopicsTypes], topic: CreatableTopic, error: TopicError
+    ) -> CreateTopicsTypes.CreatableTopicResult:
         types = call.types
         if error.code:
             return types.CreatableTopicResult(

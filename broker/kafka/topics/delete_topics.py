@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 from broker.kafka.remote import spawned
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -11,9 +12,12 @@ from broker.kafka.topics.topic_mutations import DUPLICATE, NO_ERROR, TopicError,
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import DeleteTopicsRequest
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Spawn
+
+if TYPE_CHECKING:
+    from broker.wire.requests import DeleteTopicsRequest
+    from broker.wire.responses import DeleteTopicsTypes
 
 
 def routes(image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[GuardedRoute]:
@@ -25,7 +29,7 @@ class _DeleteTopics:
         self._image = image
         self._mutations = mutations
 
-    async def delete(self, request: DeleteTopicsRequest, call: Call) -> Message:
+    async def delete(self, request: DeleteTopicsRequest, call: Call[DeleteTopicsTypes]) -> Message:
         types = call.types
         if call.api_version >= 6:
             asked = [(topic.name, topic.topic_id) for topic in request.topics]

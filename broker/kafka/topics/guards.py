@@ -3,14 +3,16 @@ TOPIC_AUTHORIZATION_FAILED, as by Kafka, whether they exist or not. Source: Kafk
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.kafka.security.guards import CLUSTER_MESSAGE, MESSAGES, after, answered, by_topic, of_cluster, whole
 from broker.kafka.security.guards import TOPIC_DENIED as DENIED
 from broker.serve.call import Answer, Call, Handler
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import CreateTopicsTypes, DeleteTopicsTypes
 
 TOPIC = ResourceType.TOPIC
 
@@ -22,7 +24,7 @@ create_partitions = by_topic(
 
 
 def create_topics(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[CreateTopicsTypes]) -> Answer:
         allowed: list[Any] = list(request.topics)
         denied: list[Any] = []
         if not access.may_cluster(call, Operation.CREATE):
@@ -48,7 +50,7 @@ def create_topics(access: Access, handler: Handler) -> Handler:
 _CONFIGS_SINCE = 5
 
 
-def _created(types: Types, name: str) -> Any:
+def _created(types: CreateTopicsTypes, name: str) -> CreateTopicsTypes.CreatableTopicResult:
     return types.CreatableTopicResult(
         name=name, topic_id=None, error_code=DENIED, error_message=None, topic_config_error_code=0, num_partitions=-1,
         replication_factor=-1, configs=(),
@@ -58,7 +60,7 @@ def _created(types: Types, name: str) -> Any:
 def delete_topics(access: Access, handler: Handler) -> Handler:
     """Version 6 names topics by id or name. Whoever may not describe a topic is not told the name of an id."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[DeleteTopicsTypes]) -> Answer:
         if access.may_cluster(call, Operation.DELETE):
             return handler(request, call)
         refused: list[Any] = []

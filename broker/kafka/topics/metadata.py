@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.quotas.mutations import Mutations
@@ -21,7 +22,6 @@ from broker.kafka.topics import metadata_guards
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
 from shards.config.image import ClusterImage, Topic
 from shards.config.internal_topics import CONFIGS, INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
@@ -30,6 +30,10 @@ from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.turns import Turns
 from shards.ownership import PARTITIONS
 from shards.quotas.sharded_quotas import ShardedQuotas
+
+if TYPE_CHECKING:
+    from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
+    from broker.wire.responses import DescribeTopicPartitionsTypes, MetadataTypes
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_TOPIC_OPERATIONS = 3576
@@ -64,7 +68,7 @@ class _Metadata:
 
     # --- Metadata ----------------------------------------------------------------------------------------------
 
-    def metadata(self, request: MetadataRequest, call: Call) -> MaybeDeferred[Message]:
+    def metadata(self, request: MetadataRequest, call: Call[MetadataTypes]) -> MaybeDeferred[Message]:
         wanted = request.topics
         # Until version 1 could say null, no topics meant all of them.
         if wanted is None or (not wanted and call.api_version == 0):
@@ -85,7 +89,12 @@ class _Metadata:
             return self._turns.spawn(self._create(request, call, names, missing))
         return self._answer(request, call, (made for each in names for made in self._by_name(call, request, each, {})))
 
-    def _answer(self, request: MetadataRequest, call: Call, topics: Iterable[Message | None]) -> MaybeDeferred[Message]:
+    def _answer(
+        self,
+        request: MetadataRequest,
+        call: Call[MetadataTypes],
+        topics: Iterable[MetadataTypes.MetadataResponseTopic | None],
+    ) -> MaybeDeferred[Message]:
         """`topics`, with a None wherever their making may be interrupted."""
         made = self._turns.collect(topics)
         return then(
@@ -99,7 +108,7 @@ class _Metadata:
         return sorted(self._image.topics)
 
     async def _create(
-        self, request: MetadataRequest, call: Call, names: Sequence[str], missing: Sequence[str]
+        self, request: MetadataRequest, call: Call[MetadataTypes], names: Sequence[str], missing: Sequence[str]
     ) -> Message:
         paid: dict[str, int] = {}
         if self._mutations.in_use:
@@ -122,7 +131,9 @@ class _Metadata:
             return dict.fromkeys(missing, codes.LEADER_NOT_AVAILABLE)  # retriable: clients ask again
         return {name: code_named(error) for name, (error, _) in zip(missing, results, strict=True) if error}
 
-    def _response(self, request: MetadataRequest, call: Call, topics: Sequence[Message]) -> Message:
+    def _response(
+        self, request: MetadataRequest, call: Call[MetadataTypes], topics: Sequence[MetadataTypes.MetadataResponseTopic]
+    ) -> Message:
         types, cluster = call.types, self._cluster
         brokers = []
         for broker in range(cluster.brokers):
@@ -140,7 +151,9 @@ class _Metadata:
             error_code=codes.NONE,
         )
 
-    def _found(self, call: Call, request: MetadataRequest, topic: Topic) -> Iterator[Message | None]:
+    def _found(
+        self, call: Call[MetadataTypes], request: MetadataRequest, topic: Topic
+    ) -> Iterator[MetadataTypes.MetadataResponseTopic | None]:
         """The topic, after a None for each PIECE of its partitions."""
         made = call.types.MetadataResponsePartition
         partitions = []
@@ -162,7 +175,9 @@ class _Metadata:
             topic_authorized_operations=_operations(request),
         )
 
-    def _missing(self, call: Call, code: int, name: str | None, topic_id: uuid.UUID | None, operations: int) -> Message:
+    def _missing(
+        self, call: Call[MetadataTypes], code: int, name: str | None, topic_id: uuid.UUID | None, operations: int
+    ) -> MetadataTypes.MetadataResponseTopic:
         return call.types.MetadataResponseTopic(
             error_code=code,
             name=name,
@@ -172,7 +187,9 @@ class _Metadata:
             topic_authorized_operations=operations,
         )
 
-    def _by_id(self, call: Call, request: MetadataRequest, topic_id: uuid.UUID) -> Iterator[Message | None]:
+    def _by_id(
+        self, call: Call[MetadataTypes], request: MetadataRequest, topic_id: uuid.UUID
+    ) -> Iterator[MetadataTypes.MetadataResponseTopic | None]:
         topic = self._image.topics.by_id(topic_id)
         if topic is not None:
             yield from self._found(call, request, topic)
@@ -180,8 +197,8 @@ class _Metadata:
             yield self._missing(call, codes.UNKNOWN_TOPIC_ID, None, topic_id, OPERATIONS_UNKNOWN)
 
     def _by_name(
-        self, call: Call, request: MetadataRequest, name: str, failed: dict[str, int]
-    ) -> Iterator[Message | None]:
+        self, call: Call[MetadataTypes], request: MetadataRequest, name: str, failed: dict[str, int]
+    ) -> Iterator[MetadataTypes.MetadataResponseTopic | None]:
         topic = self._image.topics.get(name)
         if topic is not None:
             yield from self._found(call, request, topic)
@@ -193,14 +210,16 @@ class _Metadata:
 
     # --- DescribeTopicPartitions (KIP-966) -----------------------------------------------------------------------
 
-    def describe_partitions(self, request: DescribeTopicPartitionsRequest, call: Call) -> Message:
+    def describe_partitions(
+        self, request: DescribeTopicPartitionsRequest, call: Call[DescribeTopicPartitionsTypes]
+    ) -> Message:
         """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
         types = call.types
         cursor = request.cursor
         names = sorted({topic.name for topic in request.topics}) or self._image.topics.names()
         names = [name for name in names if cursor is None or name >= cursor.topic_name]
         room = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
-        topics: list[Message] = []
+        topics: list[DescribeTopicPartitionsTypes.DescribeTopicPartitionsResponseTopic] = []
         for name in names:
             start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
             if room == 0:
@@ -214,7 +233,14 @@ class _Metadata:
                 return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
         return types.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=None)
 
-    def _describe_partitions_of(self, call: Call, name: str, start: int, room: int, topics: list[Message]) -> int:
+    def _describe_partitions_of(
+        self,
+        call: Call[DescribeTopicPartitionsTypes],
+        name: str,
+        start: int,
+        room: int,
+        topics: list[DescribeTopicPartitionsTypes.DescribeTopicPartitionsResponseTopic],
+    ) -> int:
         """Adds one topic with at most `room` partitions from `start` on; the number of partitions added."""
         types = call.types
         topic = self._image.topics.get(name)

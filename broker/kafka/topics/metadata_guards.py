@@ -4,16 +4,18 @@ told which operations it is authorized to. Source: KafkaApis.handleTopicMetadata
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.kafka.security.guards import TOPIC_DENIED as DENIED
 from broker.kafka.security.guards import after, answered
 from broker.serve.call import Answer, Call, Handler
-from broker.wire.wire import Types
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
+
+if TYPE_CHECKING:
+    from broker.wire.responses import DescribeTopicPartitionsTypes, MetadataTypes
 
 TOPIC = ResourceType.TOPIC
 _CLUSTER_OPERATIONS = range(8, 11)
@@ -21,7 +23,7 @@ _CLUSTER_OPERATIONS = range(8, 11)
 
 
 def metadata(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[MetadataTypes]) -> Answer:
         wants_all = request.topics is None or (not request.topics and call.api_version == 0)
         refused = [] if wants_all else _refuse(access, request, call)
         hides_all = bool(refused) and not request.topics and call.api_version == 0  # no topics would be all of them
@@ -48,7 +50,7 @@ def _described(access: Access, call: Call, topics: Sequence[Any]) -> tuple[Any, 
     return tuple(topic for topic in topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
 
 
-def _refuse(access: Access, request: Any, call: Call) -> list[Any]:
+def _refuse(access: Access, request: Any, call: Call[MetadataTypes]) -> list[Any]:
     """Takes the topics out of the request that the client may not describe, or not create; their answers."""
     refused, kept = [], []
     may_create = access.may_cluster(call, Operation.CREATE)
@@ -70,7 +72,9 @@ def _refuse(access: Access, request: Any, call: Call) -> list[Any]:
     return refused
 
 
-def _unknown(types: Types, name: str | None, topic_id: Any, *, is_internal: bool = False) -> Any:
+def _unknown(
+    types: MetadataTypes, name: str | None, topic_id: Any, *, is_internal: bool = False
+) -> MetadataTypes.MetadataResponseTopic:
     return types.MetadataResponseTopic(
         error_code=DENIED, name=name, topic_id=topic_id, is_internal=is_internal, partitions=()
     )
@@ -84,7 +88,7 @@ class _Named:
 
 
 def describe_topic_partitions(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[DescribeTopicPartitionsTypes]) -> Answer:
         wants_all = not request.topics
         asked = [_Named(name) for name in access.image.topics.names()] if wants_all else request.topics
         allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, asked, lambda topic: str(topic.name))

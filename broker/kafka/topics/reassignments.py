@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -17,14 +18,20 @@ from broker.kafka.topics.topic_mutations import TopicError
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ListPartitionReassignmentsRequest,
-)
-from broker.wire.wire import Types
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Spawn
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        AlterPartitionReassignmentsRequest,
+        ElectLeadersRequest,
+        ListPartitionReassignmentsRequest,
+    )
+    from broker.wire.responses import (
+        AlterPartitionReassignmentsTypes,
+        ElectLeadersTypes,
+        ListPartitionReassignmentsTypes,
+    )
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -43,7 +50,7 @@ class _Reassignments:
         self._image = image
         self._mesh = mesh
 
-    def elect_leaders(self, request: ElectLeadersRequest, call: Call) -> Message:
+    def elect_leaders(self, request: ElectLeadersRequest, call: Call[ElectLeadersTypes]) -> Message:
         types = call.types
         known = request.election_type in (PREFERRED, UNCLEAN)
         answer = partial(self._elected, request.election_type) if known else _of_no_kind
@@ -59,7 +66,9 @@ class _Reassignments:
         code = codes.NONE if known else codes.INVALID_REQUEST
         return types.ElectLeadersResponse(error_code=code, replica_election_results=results)
 
-    def _elected(self, kind: int, types: Types, name: str, partition: int) -> Message:
+    def _elected(
+        self, kind: int, types: ElectLeadersTypes, name: str, partition: int
+    ) -> ElectLeadersTypes.PartitionResult:
         topic = self._image.topics.get(name)
         code, message = codes.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
         if topic is None or not 0 <= partition < len(topic.leaders):
@@ -70,7 +79,9 @@ class _Reassignments:
             message = "The preferred leader was not available: partitions do not move in this cluster."
         return types.PartitionResult(partition_id=partition, error_code=code, error_message=message)
 
-    async def reassign(self, request: AlterPartitionReassignmentsRequest, call: Call) -> Message:
+    async def reassign(
+        self, request: AlterPartitionReassignmentsRequest, call: Call[AlterPartitionReassignmentsTypes]
+    ) -> Message:
         types = call.types
         wanted = [(topic.name, p.partition_index, p.replicas) for topic in request.topics for p in topic.partitions]
         try:
@@ -95,15 +106,19 @@ class _Reassignments:
         )  # fmt: skip
 
 
-def _reassigned(types: Types, partition: int, result: Sequence[str]) -> Message:
+def _reassigned(
+    types: AlterPartitionReassignmentsTypes, partition: int, result: Sequence[str]
+) -> AlterPartitionReassignmentsTypes.ReassignablePartitionResponse:
     code, message = TopicError.of(result)
     return types.ReassignablePartitionResponse(partition_index=partition, error_code=code, error_message=message)
 
 
-def _of_no_kind(types: Types, name: str, partition: int) -> Message:
+def _of_no_kind(types: ElectLeadersTypes, name: str, partition: int) -> ElectLeadersTypes.PartitionResult:
     message = "No such kind of election."
     return types.PartitionResult(partition_id=partition, error_code=codes.INVALID_REQUEST, error_message=message)
 
 
-def _list_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> Message:
+def _list_reassignments(
+    request: ListPartitionReassignmentsRequest, call: Call[ListPartitionReassignmentsTypes]
+) -> Message:
     return call.types.ListPartitionReassignmentsResponse(error_code=codes.NONE, error_message=None, topics=())

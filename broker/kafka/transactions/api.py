@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -19,15 +19,17 @@ from broker.kafka.transactions.homes import ClusterHomes, offsets_place
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    EndTxnRequest,
-)
-from broker.wire.wire import Types
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.loop.deferred import MaybeDeferred, gather, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        AddOffsetsToTxnRequest,
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnTopic,
+        EndTxnRequest,
+    )
+    from broker.wire.responses import AddOffsetsToTxnTypes, AddPartitionsToTxnTypes, EndTxnTypes
 
 ADD_PARTITIONS, ADD_OFFSETS, END_TXN = 24, 25, 26
 BATCHED_SINCE = 4
@@ -67,7 +69,9 @@ class _Transactions:
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
-    def add_partitions(self, request: AddPartitionsToTxnRequest, call: Call) -> MaybeDeferred[Message]:
+    def add_partitions(
+        self, request: AddPartitionsToTxnRequest, call: Call[AddPartitionsToTxnTypes]
+    ) -> MaybeDeferred[Message]:
         types = call.types
         if call.api_version < BATCHED_SINCE:
             topics = request.v3_and_below_topics
@@ -86,7 +90,7 @@ class _Transactions:
             for each in request.transactions
         ]
 
-        def response(results: list[list[int]]) -> Message:
+        def response(results: list[list[int]]) -> AddPartitionsToTxnTypes.AddPartitionsToTxnResponse:
             by_transaction = [
                 types.AddPartitionsToTxnResult(
                     transactional_id=each.transactional_id,
@@ -127,8 +131,8 @@ class _Transactions:
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 
-    def add_offsets(self, request: AddOffsetsToTxnRequest, call: Call) -> MaybeDeferred[Message]:
-        def response(code: int | None) -> Message:
+    def add_offsets(self, request: AddOffsetsToTxnRequest, call: Call[AddOffsetsToTxnTypes]) -> MaybeDeferred[Message]:
+        def response(code: int | None) -> AddOffsetsToTxnTypes.AddOffsetsToTxnResponse:
             return call.types.AddOffsetsToTxnResponse(error_code=_told(code, call.api_version))
 
         code = refusal(self._homes, request.transactional_id)
@@ -146,8 +150,8 @@ class _Transactions:
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
-    def end(self, request: EndTxnRequest, call: Call) -> MaybeDeferred[Message]:
-        def response(answer: Sequence[int] | None) -> Message:
+    def end(self, request: EndTxnRequest, call: Call[EndTxnTypes]) -> MaybeDeferred[Message]:
+        def response(answer: Sequence[int] | None) -> EndTxnTypes.EndTxnResponse:
             code, producer_id, epoch = answer or (None, -1, -1)
             return call.types.EndTxnResponse(
                 error_code=_told(code, call.api_version), producer_id=producer_id, producer_epoch=epoch
@@ -173,7 +177,9 @@ def _told(code: int | None, version: int) -> int:
     return codes.INVALID_PRODUCER_EPOCH if code == codes.PRODUCER_FENCED and version < FENCED_SINCE else code
 
 
-def _by_topic(types: Types, topics: Sequence[AddPartitionsToTxnTopic], results: list[int], version: int) -> list[Any]:
+def _by_topic(
+    types: AddPartitionsToTxnTypes, topics: Sequence[AddPartitionsToTxnTopic], results: list[int], version: int
+) -> list[AddPartitionsToTxnTypes.AddPartitionsToTxnTopicResult]:
     codes_there = iter(results)
     return [
         types.AddPartitionsToTxnTopicResult(

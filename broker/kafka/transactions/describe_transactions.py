@@ -7,7 +7,7 @@ Source: KafkaApis, TransactionCoordinator.handleDescribeTransactions, Transactio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -21,10 +21,12 @@ from broker.serve.call import Call
 from broker.storage.partitions import Answer, Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
-from broker.wire.wire import Types
 from shards.loop.deferred import MaybeDeferred, gather, then
 from shards.loop.turns import Turns
+
+if TYPE_CHECKING:
+    from broker.wire.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
+    from broker.wire.responses import DescribeProducersTypes, DescribeTransactionsTypes, ListTransactionsTypes
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 
@@ -44,7 +46,9 @@ class _Describing:
         self._partitions = partitions
         self._turns = turns
 
-    def describe(self, request: DescribeTransactionsRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(
+        self, request: DescribeTransactionsRequest, call: Call[DescribeTransactionsTypes]
+    ) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.transactional_ids)]
 
         def ask(transactional_id: str) -> MaybeDeferred[Any]:
@@ -52,13 +56,13 @@ class _Describing:
             code = refusal(self._homes, transactional_id)
             return code or ask_coordinator(self._homes, transactional_id, "describe")
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
             states = [_state(call.types, each, answer) for each, answer in zip(wanted, answers, strict=True)]
             return call.types.DescribeTransactionsResponse(transaction_states=states)
 
         return then(ask_each(self._turns, wanted, ask), response)
 
-    def list(self, request: ListTransactionsRequest, call: Call) -> MaybeDeferred[Message]:
+    def list(self, request: ListTransactionsRequest, call: Call[ListTransactionsTypes]) -> MaybeDeferred[Message]:
         types = call.types
         pattern = request.transactional_id_pattern or ""
         unknown = [name for name in request.state_filters if name not in STATE_NAMES]
@@ -67,7 +71,7 @@ class _Describing:
             code = codes.INVALID_REGULAR_EXPRESSION
             return types.ListTransactionsResponse(error_code=code, unknown_state_filters=(), transaction_states=())
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> ListTransactionsTypes.ListTransactionsResponse:
             # While a shard is coming back its transactions are not known: the client is to ask again.
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
             states = [
@@ -86,11 +90,13 @@ class _Describing:
         asked = [or_lost(self._homes.call(home, "transaction.listing", *fields), lambda: None) for home in homes]
         return then(gather(asked), response)
 
-    def producers(self, request: DescribeProducersRequest, call: Call) -> MaybeDeferred[Message]:
+    def producers(
+        self, request: DescribeProducersRequest, call: Call[DescribeProducersTypes]
+    ) -> MaybeDeferred[Message]:
         types = call.types
         places = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
 
-        def response(answers: list[Answer]) -> Message:
+        def response(answers: list[Answer]) -> DescribeProducersTypes.DescribeProducersResponse:
             answered = iter(answers)
             topics = [
                 types.TopicResponse(
@@ -112,7 +118,9 @@ def _is_pattern(pattern: str) -> bool:
     return True
 
 
-def _state(types: Types, transactional_id: str, answer: Any) -> Message:
+def _state(
+    types: DescribeTransactionsTypes, transactional_id: str, answer: Any
+) -> DescribeTransactionsTypes.TransactionState:
     code, state, timeout_ms, start_ms, producer_id, epoch = codes.NONE, "", 0, 0, 0, 0
     places: Sequence[tuple[str, int]] = ()
     if answer is None:
@@ -135,7 +143,9 @@ def _state(types: Types, transactional_id: str, answer: Any) -> Message:
     )
 
 
-def _producers(types: Types, index: int, answer: Sequence[Any]) -> Message:
+def _producers(
+    types: DescribeProducersTypes, index: int, answer: Sequence[Any]
+) -> DescribeProducersTypes.PartitionResponse:
     code, message, producers = answer
     return types.PartitionResponse(
         partition_index=index,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -23,8 +23,15 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
-from broker.wire.codec import Message
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import (
+        AddPartitionsToTxnTypes,
+        DescribeProducersTypes,
+        DescribeTransactionsTypes,
+        InitProducerIdTypes,
+        TxnOffsetCommitTypes,
+    )
 
 DENIED = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 TRANSACTION = ResourceType.TRANSACTIONAL_ID
@@ -33,7 +40,7 @@ TRANSACTION = ResourceType.TRANSACTIONAL_ID
 def init_producer_id(access: Access, handler: Handler) -> Handler:
     """Whoever may write to any topic may do so idempotently."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[InitProducerIdTypes]) -> Answer:
         code = codes.NONE
         if request.transactional_id is not None:
             if not access.may(call, Operation.WRITE, TRANSACTION, request.transactional_id):
@@ -73,7 +80,7 @@ add_offsets_to_txn = of_transaction(
 _COMMITTED = ("TxnOffsetCommitResponseTopic", "TxnOffsetCommitResponsePartition")
 
 
-def _uncommitted(types: Types, request: Any, code: int) -> Any:
+def _uncommitted(types: TxnOffsetCommitTypes, request: Any, code: int) -> Any:
     made = of_partitions(*_COMMITTED, code=code)
     return types.TxnOffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
@@ -87,7 +94,7 @@ txn_offset_commit = of_group_and_topics(
 def add_partitions_to_txn(access: Access, handler: Handler) -> Handler:
     """Versions that clients use, up to 3. One topic that may not be written to, and none is added, as in Kafka."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[AddPartitionsToTxnTypes]) -> Answer:
         if call.api_version >= 4:
             if access.may_cluster(call, Operation.CLUSTER_ACTION):
                 return handler(request, call)
@@ -110,7 +117,9 @@ def add_partitions_to_txn(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _unadded(types: Types, topics: Any, code: Callable[[str], int]) -> Message:
+def _unadded(
+    types: AddPartitionsToTxnTypes, topics: Any, code: Callable[[str], int]
+) -> AddPartitionsToTxnTypes.AddPartitionsToTxnResponse:
     one = types.AddPartitionsToTxnPartitionResult
     results = tuple(
         types.AddPartitionsToTxnTopicResult(
@@ -124,7 +133,7 @@ def _unadded(types: Types, topics: Any, code: Callable[[str], int]) -> Message:
     return types.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
-def _producers(types: Types, topic: Any) -> Any:
+def _producers(types: DescribeProducersTypes, topic: Any) -> DescribeProducersTypes.TopicResponse:
     partitions = tuple(
         types.PartitionResponse(
             partition_index=number, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED], active_producers=()
@@ -138,7 +147,7 @@ describe_producers = by_topic(Operation.READ, _producers)
 
 
 def describe_transactions(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[DescribeTransactionsTypes]) -> Answer:
         allowed, denied = access.split(call, Operation.DESCRIBE, TRANSACTION, request.transactional_ids, str)
         request.transactional_ids = tuple(allowed)
         refused = [

@@ -7,6 +7,7 @@ Source: KafkaApis.handleInitProducerIdRequest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import guards
@@ -17,9 +18,12 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import InitProducerIdRequest
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import MaybeDeferred, Spawn, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import InitProducerIdRequest
+    from broker.wire.responses import InitProducerIdTypes
 
 INIT_PRODUCER_ID = 22
 FENCED_SINCE = 4
@@ -27,7 +31,7 @@ FENCED_SINCE = 4
 
 
 def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[GuardedRoute]:
-    def init_producer_id(request: InitProducerIdRequest, call: Call) -> MaybeDeferred[Message]:
+    def init_producer_id(request: InitProducerIdRequest, call: Call[InitProducerIdTypes]) -> MaybeDeferred[Message]:
         known, epoch = request.producer_id, request.producer_epoch
         if (known < 0) != (epoch < 0):
             return _respond(call, codes.INVALID_REQUEST)
@@ -35,7 +39,7 @@ def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[GuardedR
             return _transactional(homes, request, call)
         return _respond(call, codes.NONE, ids.take_now(), 0) if ids.at_hand else spawn(_respond_later(call))
 
-    async def _respond_later(call: Call) -> Message:
+    async def _respond_later(call: Call[InitProducerIdTypes]) -> Message:
         try:
             await ids.refill()
         except (PeerLost, DeadlineExceeded, RemoteError):
@@ -45,7 +49,9 @@ def routes(ids: ProducerIds, homes: ClusterHomes, spawn: Spawn) -> list[GuardedR
     return [GuardedRoute(INIT_PRODUCER_ID, init_producer_id, guards.init_producer_id)]
 
 
-def _transactional(homes: ClusterHomes, request: InitProducerIdRequest, call: Call) -> MaybeDeferred[Message]:
+def _transactional(
+    homes: ClusterHomes, request: InitProducerIdRequest, call: Call[InitProducerIdTypes]
+) -> MaybeDeferred[Message]:
     transactional_id = request.transactional_id or ""
     code = refusal(homes, transactional_id)
     if code:
@@ -59,7 +65,9 @@ def _transactional(homes: ClusterHomes, request: InitProducerIdRequest, call: Ca
     return then(ask_coordinator(homes, transactional_id, "init", *fields), response)
 
 
-def _respond(call: Call, code: int, producer_id: int = -1, epoch: int = -1) -> Message:
+def _respond(
+    call: Call[InitProducerIdTypes], code: int, producer_id: int = -1, epoch: int = -1
+) -> InitProducerIdTypes.InitProducerIdResponse:
     if code == codes.PRODUCER_FENCED and call.api_version < FENCED_SINCE:
         code = codes.INVALID_PRODUCER_EPOCH
     return call.types.InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)

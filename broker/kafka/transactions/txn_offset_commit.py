@@ -7,6 +7,8 @@ Source: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager.commitTran
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.offsets_api import to_commit
 from broker.kafka.groups.router import GroupRouter
@@ -16,9 +18,12 @@ from broker.kafka.transactions import guards
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import TxnOffsetCommitRequest
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import TxnOffsetCommitRequest
+    from broker.wire.responses import TxnOffsetCommitTypes
 
 TXN_OFFSET_COMMIT = 28
 ABORTABLE_SINCE, SECOND_SINCE = 4, 5
@@ -27,7 +32,7 @@ WAIT_S = 8.0
 
 
 def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -> list[GuardedRoute]:
-    def commit(request: TxnOffsetCommitRequest, call: Call) -> MaybeDeferred[Message]:
+    def commit(request: TxnOffsetCommitRequest, call: Call[TxnOffsetCommitTypes]) -> MaybeDeferred[Message]:
         results: dict[tuple[str, int], int] = {}
         places = []
         for topic in request.topics:
@@ -74,7 +79,9 @@ def _told(code: int, version: int) -> int:
     return codes.COORDINATOR_LOAD_IN_PROGRESS if waits else code
 
 
-def _response(request: TxnOffsetCommitRequest, call: Call, results: dict[tuple[str, int], int]) -> Message:
+def _response(
+    request: TxnOffsetCommitRequest, call: Call[TxnOffsetCommitTypes], results: dict[tuple[str, int], int]
+) -> Message:
     types = call.types
     topics = [
         types.TxnOffsetCommitResponseTopic(

@@ -7,6 +7,7 @@ It is exempt from quotas, as Kafka's requests between brokers are. Source: Kafka
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -16,17 +17,19 @@ from broker.serve.call import Call
 from broker.storage.partitions import Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import WritableTxnMarker, WriteTxnMarkersRequest
-from broker.wire.wire import Types
 from shards.config.internal_topics import GROUP_METADATA
 from shards.loop.deferred import MaybeDeferred, gather, then
+
+if TYPE_CHECKING:
+    from broker.wire.requests import WritableTxnMarker, WriteTxnMarkersRequest
+    from broker.wire.responses import WriteTxnMarkersTypes
 
 WRITE_TXN_MARKERS = 27
 
 
 def routes(homes: ClusterHomes, partitions: Partitions) -> list[GuardedRoute]:
-    def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> MaybeDeferred[Message]:
-        def response(answers: list[list[int]]) -> Message:
+    def write_txn_markers(request: WriteTxnMarkersRequest, call: Call[WriteTxnMarkersTypes]) -> MaybeDeferred[Message]:
+        def response(answers: list[list[int]]) -> WriteTxnMarkersTypes.WriteTxnMarkersResponse:
             markers = [_result(call.types, *each) for each in zip(request.markers, answers, strict=True)]
             return call.types.WriteTxnMarkersResponse(markers=markers)
 
@@ -59,7 +62,9 @@ def _first(answers: Sequence[Sequence[int]]) -> Sequence[int]:
     return answers[0]
 
 
-def _result(types: Types, marker: WritableTxnMarker, answers: list[int]) -> Message:
+def _result(
+    types: WriteTxnMarkersTypes, marker: WritableTxnMarker, answers: list[int]
+) -> WriteTxnMarkersTypes.WritableTxnMarkerResult:
     answered = iter(answers)
     topics = [
         types.WritableTxnMarkerTopicResult(

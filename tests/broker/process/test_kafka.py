@@ -1,5 +1,6 @@
 """The list of subjects: an API that the wire format has is answered by one route, behind a guard or open on purpose."""
 
+import inspect
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -42,3 +43,12 @@ def test_a_guarded_route_is_never_prepared_and_an_open_one_stays_as_it_is(routes
         else:
             assert guarded.function is not route.function
             assert not guarded.prepared
+
+
+def test_a_handler_takes_the_request_of_its_api_and_answers_with_its_types(routes: list[GuardedRoute]) -> None:
+    """Type checkers compare a handler with what it is annotated with; that this is of the API of its route, only this test."""
+    for route in routes:
+        name = apis.api_name(route.api_key)
+        annotations = inspect.unwrap(route.function).__annotations__
+        assert annotations["request"] == f"{name}Request"
+        assert annotations["call"] == f"Call[{name}Types]"

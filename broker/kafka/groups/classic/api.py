@@ -10,7 +10,7 @@ DescribeGroups does not find those of the consumer protocol (consumer_groups.py)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -22,17 +22,28 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import (
-    DeleteGroupsRequest,
-    DescribeGroupsRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    ListGroupsRequest,
-    SyncGroupRequest,
-)
 from shards.loop.deferred import MaybeDeferred, gather, then
 from shards.loop.turns import Turns
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        DeleteGroupsRequest,
+        DescribeGroupsRequest,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        ListGroupsRequest,
+        SyncGroupRequest,
+    )
+    from broker.wire.responses import (
+        DeleteGroupsTypes,
+        DescribeGroupsTypes,
+        HeartbeatTypes,
+        JoinGroupTypes,
+        LeaveGroupTypes,
+        ListGroupsTypes,
+        SyncGroupTypes,
+    )
 
 OPERATIONS_UNKNOWN = -(2**31)
 ALL_GROUP_OPERATIONS = 3400
@@ -64,7 +75,7 @@ class _Groups:
         """None if the group's home went away."""
         return or_lost(self._groups.ask(group, operation), _none)
 
-    def join(self, request: JoinGroupRequest, call: Call) -> MaybeDeferred[Message]:
+    def join(self, request: JoinGroupRequest, call: Call[JoinGroupTypes]) -> MaybeDeferred[Message]:
         def lost() -> Message:
             return _join_response(call, JoinGroupResult(codes.NOT_COORDINATOR, request.member_id))
 
@@ -87,7 +98,7 @@ class _Groups:
         answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
         return or_lost(then(answer, lambda joined: _join_response(call, JoinGroupResult(*joined))), lost)
 
-    def sync(self, request: SyncGroupRequest, call: Call) -> MaybeDeferred[Message]:
+    def sync(self, request: SyncGroupRequest, call: Call[SyncGroupTypes]) -> MaybeDeferred[Message]:
         def lost() -> Message:
             return _sync_response(call, SyncGroupResult(codes.NOT_COORDINATOR))
 
@@ -107,8 +118,8 @@ class _Groups:
         )
         return or_lost(then(answer, lambda synced: _sync_response(call, SyncGroupResult(*synced))), lost)
 
-    def heartbeat(self, request: HeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
-        def response(code: int) -> Message:
+    def heartbeat(self, request: HeartbeatRequest, call: Call[HeartbeatTypes]) -> MaybeDeferred[Message]:
+        def response(code: int) -> HeartbeatTypes.HeartbeatResponse:
             return call.types.HeartbeatResponse(error_code=code)
 
         if not self._cluster.coordinates(request.group_id):
@@ -117,14 +128,14 @@ class _Groups:
         answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
-    def leave(self, request: LeaveGroupRequest, call: Call) -> MaybeDeferred[Message]:
+    def leave(self, request: LeaveGroupRequest, call: Call[LeaveGroupTypes]) -> MaybeDeferred[Message]:
         types = call.types
         if call.api_version >= 3:
             members = [(each.member_id, each.group_instance_id) for each in request.members]
         else:
             members = [(request.member_id, None)]
 
-        def response(results: list[int]) -> Message:
+        def response(results: list[int]) -> LeaveGroupTypes.LeaveGroupResponse:
             if call.api_version < 3:
                 return types.LeaveGroupResponse(error_code=results[0])
             each = tuple(
@@ -133,7 +144,7 @@ class _Groups:
             )
             return types.LeaveGroupResponse(error_code=codes.NONE, members=each)
 
-        def refuse(code: int) -> Message:
+        def refuse(code: int) -> LeaveGroupTypes.LeaveGroupResponse:
             return types.LeaveGroupResponse(error_code=code, members=())
 
         if not request.group_id:
@@ -143,23 +154,23 @@ class _Groups:
         answer = self._groups.ask(request.group_id, "leave", members)
         return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
 
-    def describe(self, request: DescribeGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(self, request: DescribeGroupsRequest, call: Call[DescribeGroupsTypes]) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.groups)]
         mine = [group for group in wanted if self._cluster.coordinates(group)]
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> DescribeGroupsTypes.DescribeGroupsResponse:
             found = dict(zip(mine, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
         return then(ask_each(self._turns, mine, lambda group: self._ask(group, "describe")), response)
 
-    def list(self, request: ListGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+    def list(self, request: ListGroupsRequest, call: Call[ListGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types
         states = {state.lower() for state in request.states_filter}
         kinds = {kind.lower() for kind in request.types_filter}
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> ListGroupsTypes.ListGroupsResponse:
             listed = tuple(
                 types.ListedGroup(group_id=group, protocol_type=protocol, group_state=state, group_type=kind)
                 for answer in answers
@@ -173,11 +184,11 @@ class _Groups:
         lists = [or_lost(self._groups.ask_shard(shard, "list"), _none) for shard in self._groups.shards]
         return then(gather(lists), response)
 
-    def delete(self, request: DeleteGroupsRequest, call: Call) -> MaybeDeferred[Message]:
+    def delete(self, request: DeleteGroupsRequest, call: Call[DeleteGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types
         wanted = [*dict.fromkeys(request.groups_names)]
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> DeleteGroupsTypes.DeleteGroupsResponse:
             results = tuple(
                 types.DeletableGroupResult(group_id=group, error_code=codes.NOT_COORDINATOR if code is None else code)
                 for group, code in zip(wanted, answers, strict=True)
@@ -190,7 +201,7 @@ class _Groups:
         return then(ask_each(self._turns, wanted, ask), response)
 
 
-def _join_response(call: Call, joined: JoinGroupResult) -> Message:
+def _join_response(call: Call[JoinGroupTypes], joined: JoinGroupResult) -> JoinGroupTypes.JoinGroupResponse:
     types = call.types
     members = tuple(
         types.JoinGroupResponseMember(member_id=member, group_instance_id=instance, metadata=bytes(metadata))
@@ -209,7 +220,7 @@ def _join_response(call: Call, joined: JoinGroupResult) -> Message:
     )
 
 
-def _sync_response(call: Call, synced: SyncGroupResult) -> Message:
+def _sync_response(call: Call[SyncGroupTypes], synced: SyncGroupResult) -> SyncGroupTypes.SyncGroupResponse:
     return call.types.SyncGroupResponse(
         error_code=synced.code,
         protocol_type=synced.protocol_type,
@@ -218,7 +229,9 @@ def _sync_response(call: Call, synced: SyncGroupResult) -> Message:
     )
 
 
-def _described(call: Call, request: DescribeGroupsRequest, group: str, answer: list[Any] | None) -> Message:
+def _described(
+    call: Call[DescribeGroupsTypes], request: DescribeGroupsRequest, group: str, answer: list[Any] | None
+) -> DescribeGroupsTypes.DescribedGroup:
     """`answer` as GroupCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
     types = call.types
     code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -28,11 +28,14 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
-from broker.wire.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
 from shards.settings.features import GROUP_VERSION, level_of
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+    from broker.wire.responses import ConsumerGroupDescribeTypes, ConsumerGroupHeartbeatTypes
 
 HEARTBEAT, DESCRIBE = 68, 69
 PROTOCOL = "consumer"
@@ -63,7 +66,9 @@ class _ConsumerGroups:
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, call: Call[ConsumerGroupHeartbeatTypes]
+    ) -> MaybeDeferred[Message]:
         def lost() -> Message:
             return _answer(call, HeartbeatResult(codes.NOT_COORDINATOR))
 
@@ -87,11 +92,15 @@ class _ConsumerGroups:
 
     # --- describe ------------------------------------------------------------------------------------------------------
 
-    def describe(self, request: ConsumerGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(
+        self, request: ConsumerGroupDescribeRequest, call: Call[ConsumerGroupDescribeTypes]
+    ) -> MaybeDeferred[Message]:
         return self._descriptions.describe(request, call, is_on=self._is_on())
 
 
-def _member(call: Call, member: Sequence[Any], assignment: AssignmentOf) -> Message:
+def _member(
+    call: Call[ConsumerGroupDescribeTypes], member: Sequence[Any], assignment: AssignmentOf
+) -> ConsumerGroupDescribeTypes.Member:
     member_id, instance, rack, epoch, client_id, client_host, names, regex, assigned, target = member
     more = {"member_type": CONSUMER_MEMBER} if call.api_version >= 1 else {}
     return call.types.Member(
@@ -131,7 +140,9 @@ def _bad_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
     return None
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, call: Call, *, with_reader: bool) -> Heartbeat:
+def _beat(
+    request: ConsumerGroupHeartbeatRequest, call: Call[ConsumerGroupHeartbeatTypes], *, with_reader: bool
+) -> Heartbeat:
     """As msgpack carries it."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
     return Heartbeat(
@@ -150,5 +161,5 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call, *, with_reader: bo
     )
 
 
-def _answer(call: Call, result: HeartbeatResult) -> Message:
+def _answer(call: Call[ConsumerGroupHeartbeatTypes], result: HeartbeatResult) -> Message:
     return heartbeat_response(call.types.ConsumerGroupHeartbeatResponse, call, result)

@@ -25,8 +25,8 @@ OPERATIONS_UNKNOWN = -(2**31)
 ALL_GROUP_OPERATIONS = 3400
 """Bits of AclOperation: read, delete, describe, and describe and alter configs."""
 
-AssignmentOf = Callable[[Iterable[Sequence[Any]]], Message]
-MadeMember = Callable[[Call, Sequence[Any], AssignmentOf], Message]
+AssignmentOf = Callable[[Iterable[Sequence[Any]]], Any]
+MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
 """A Member of the response, of what the group's home says of it; the function makes the Assignment of some places."""
 
 
@@ -53,7 +53,7 @@ class GroupDescriptions:
         self._turns = turns
         self._member = member
 
-    def describe(self, request: Any, call: Call, *, is_on: bool) -> MaybeDeferred[Message]:
+    def describe(self, request: Any, call: Call[Any], *, is_on: bool) -> MaybeDeferred[Message]:
         """`is_on` False: all are UNSUPPORTED_VERSION."""
         wanted = [*dict.fromkeys(request.group_ids)]
         make = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
@@ -73,7 +73,7 @@ class GroupDescriptions:
             return None
         return or_lost(self._groups.ask(group, f"{self._kind}_describe"), lambda: None)
 
-    def _described(self, call: Call, group: str, answer: list[Any] | None, operations: int) -> Message:
+    def _described(self, call: Call[Any], group: str, answer: list[Any] | None, operations: int) -> Message:
         if not group:
             return _undescribed(call, group, codes.INVALID_GROUP_ID)
         if answer is None:
@@ -83,10 +83,10 @@ class GroupDescriptions:
             return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
         state, epoch, assignment_epoch, assignor, members = answer
 
-        def assignment(places: Iterable[Sequence[Any]]) -> Message:
+        def assignment(places: Iterable[Sequence[Any]]) -> Any:
             return self._assignment(call, places)
 
-        return call.types.DescribedGroup(
+        described: Message = call.types.DescribedGroup(
             error_code=codes.NONE,
             error_message=None,
             group_id=group,
@@ -97,8 +97,9 @@ class GroupDescriptions:
             members=tuple(self._member(call, member, assignment) for member in members),
             authorized_operations=operations,
         )
+        return described
 
-    def _assignment(self, call: Call, places: Iterable[Sequence[Any]]) -> Message:
+    def _assignment(self, call: Call[Any], places: Iterable[Sequence[Any]]) -> Any:
         """Of topics that there still are."""
         topics = []
         for topic_id, numbers in _by_topic(places):
@@ -109,7 +110,7 @@ class GroupDescriptions:
         return call.types.Assignment(topic_partitions=tuple(topics))
 
 
-def heartbeat_response(made: Callable[..., Message], call: Call, result: HeartbeatResult) -> Message:
+def heartbeat_response(made: Callable[..., Message], call: Call[Any], result: HeartbeatResult) -> Message:
     """`made`: the class of the response."""
     types = call.types
     assignment = None
@@ -134,8 +135,9 @@ def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[UUID, tuple[int, ..
     return [(UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
 
 
-def _undescribed(call: Call, group: str, code: int, message: str | None = None) -> Message:
-    return call.types.DescribedGroup(
+def _undescribed(call: Call[Any], group: str, code: int, message: str | None = None) -> Message:
+    undescribed: Message = call.types.DescribedGroup(
         error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
         assignor_name="", members=(),
     )  # fmt: skip
+    return undescribed

@@ -10,7 +10,7 @@ Source: KafkaApis.handleShareGroupHeartbeat, GroupCoordinatorService of Kafka 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -23,11 +23,14 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
 from shards.settings.features import SHARE_VERSION, level_of
+
+if TYPE_CHECKING:
+    from broker.wire.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+    from broker.wire.responses import ShareGroupDescribeTypes, ShareGroupHeartbeatTypes
 
 HEARTBEAT, DESCRIBE = 76, 77
 
@@ -54,7 +57,9 @@ class _ShareGroups:
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: ShareGroupHeartbeatRequest, call: Call) -> MaybeDeferred[Message]:
+    def heartbeat(
+        self, request: ShareGroupHeartbeatRequest, call: Call[ShareGroupHeartbeatTypes]
+    ) -> MaybeDeferred[Message]:
         def lost() -> Message:
             return _answer(call, HeartbeatResult(codes.NOT_COORDINATOR))
 
@@ -79,11 +84,15 @@ class _ShareGroups:
 
     # --- describe ------------------------------------------------------------------------------------------------------
 
-    def describe(self, request: ShareGroupDescribeRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(
+        self, request: ShareGroupDescribeRequest, call: Call[ShareGroupDescribeTypes]
+    ) -> MaybeDeferred[Message]:
         return self._descriptions.describe(request, call, is_on=is_on(self._image))
 
 
-def _member(call: Call, member: Sequence[Any], assignment: AssignmentOf) -> Message:
+def _member(
+    call: Call[ShareGroupDescribeTypes], member: Sequence[Any], assignment: AssignmentOf
+) -> ShareGroupDescribeTypes.Member:
     member_id, rack, epoch, client_id, client_host, names, assigned = member
     return call.types.Member(
         member_id=member_id, rack_id=rack, member_epoch=epoch, client_id=client_id, client_host=client_host,
@@ -104,5 +113,5 @@ def _refusal(request: ShareGroupHeartbeatRequest) -> str | None:
     return "MemberEpoch is invalid." if request.member_epoch < LEAVE else None
 
 
-def _answer(call: Call, result: HeartbeatResult) -> Message:
+def _answer(call: Call[ShareGroupHeartbeatTypes], result: HeartbeatResult) -> Message:
     return heartbeat_response(call.types.ShareGroupHeartbeatResponse, call, result)

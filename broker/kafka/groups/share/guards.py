@@ -3,7 +3,7 @@ that the client may not touch. Source: KafkaApis."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -19,7 +19,9 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
-from broker.wire.wire import Types
+
+if TYPE_CHECKING:
+    from broker.wire.responses import AlterShareGroupOffsetsTypes, DescribeShareGroupOffsetsTypes
 
 GROUP = ResourceType.GROUP
 TOPIC = ResourceType.TOPIC
@@ -28,7 +30,7 @@ TOPIC = ResourceType.TOPIC
 def describe_offsets(access: Access, handler: Handler) -> Handler:
     """Of topics that a request does not name, those that the client may not describe are left out."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: Any, call: Call[DescribeShareGroupOffsetsTypes]) -> Answer:
         groups, denied = access.split(call, Operation.DESCRIBE, GROUP, request.groups, lambda each: str(each.group_id))
         request.groups = tuple(groups)
         refused = [_undescribed(call.types, each.group_id) for each in denied]
@@ -54,7 +56,7 @@ def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
     return denied
 
 
-def _show(access: Access, call: Call, group: Any, hidden: list[Any] | None) -> None:
+def _show(access: Access, call: Call[DescribeShareGroupOffsetsTypes], group: Any, hidden: list[Any] | None) -> None:
     if hidden is None:
         may = (each for each in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, each.topic_name))
         group.topics = tuple(may)
@@ -62,13 +64,17 @@ def _show(access: Access, call: Call, group: Any, hidden: list[Any] | None) -> N
         answered(group, "topics", [_undescribed_topic(call.types, each) for each in hidden])
 
 
-def _undescribed(types: Types, group: str) -> Any:
+def _undescribed(
+    types: DescribeShareGroupOffsetsTypes, group: str
+) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseGroup:
     return types.DescribeShareGroupOffsetsResponseGroup(
         group_id=group, topics=(), error_code=DENIED, error_message=MESSAGES[DENIED]
     )
 
 
-def _undescribed_topic(types: Types, topic: Any) -> Any:
+def _undescribed_topic(
+    types: DescribeShareGroupOffsetsTypes, topic: Any
+) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseTopic:
     partitions = tuple(
         types.DescribeShareGroupOffsetsResponsePartition(
             partition_index=number, start_offset=-1, leader_epoch=0, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED]
@@ -80,7 +86,9 @@ def _undescribed_topic(types: Types, topic: Any) -> Any:
     )
 
 
-def _unaltered(types: Types, topic: Any) -> Any:
+def _unaltered(
+    types: AlterShareGroupOffsetsTypes, topic: Any
+) -> AlterShareGroupOffsetsTypes.AlterShareGroupOffsetsResponseTopic:
     partitions = tuple(
         types.AlterShareGroupOffsetsResponsePartition(
             partition_index=each.partition_index, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED]

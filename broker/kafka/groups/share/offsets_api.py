@@ -9,7 +9,7 @@ Source: KafkaApis, GroupCoordinatorService of Kafka 4.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
@@ -21,14 +21,21 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from broker.wire.requests import (
-    AlterShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequest,
-)
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
+
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        AlterShareGroupOffsetsRequest,
+        DeleteShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsRequest,
+    )
+    from broker.wire.responses import (
+        AlterShareGroupOffsetsTypes,
+        DeleteShareGroupOffsetsTypes,
+        DescribeShareGroupOffsetsTypes,
+    )
 
 DESCRIBE, ALTER, DELETE = 90, 91, 92
 LAG_SINCE = 1
@@ -72,7 +79,9 @@ class _ShareGroupOffsets:
 
     # --- describe ------------------------------------------------------------------------------------------------------
 
-    def describe(self, request: DescribeShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+    def describe(
+        self, request: DescribeShareGroupOffsetsRequest, call: Call[DescribeShareGroupOffsetsTypes]
+    ) -> MaybeDeferred[Message]:
         def ask(group: Any) -> MaybeDeferred[Any]:
             refused = self._refusal(group.group_id)
             if refused:  # Kafka does not expect a group without a name here
@@ -80,7 +89,7 @@ class _ShareGroupOffsets:
             asked = None if group.topics is None else [[t.topic_name, list(t.partitions)] for t in group.topics]
             return self._ask(group.group_id, "share_offsets", asked)
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Any]) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse:
             groups = tuple(
                 _described(call, group.group_id, answer) for group, answer in zip(request.groups, answers, strict=True)
             )
@@ -90,10 +99,12 @@ class _ShareGroupOffsets:
 
     # --- alter ---------------------------------------------------------------------------------------------------------
 
-    def alter(self, request: AlterShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+    def alter(
+        self, request: AlterShareGroupOffsetsRequest, call: Call[AlterShareGroupOffsetsTypes]
+    ) -> MaybeDeferred[Message]:
         types = call.types
 
-        def response(answer: list[Any]) -> Message:
+        def response(answer: list[Any]) -> AlterShareGroupOffsetsTypes.AlterShareGroupOffsetsResponse:
             code, topics = answer
             return types.AlterShareGroupOffsetsResponse(
                 error_code=code,
@@ -121,10 +132,12 @@ class _ShareGroupOffsets:
 
     # --- delete --------------------------------------------------------------------------------------------------------
 
-    def delete(self, request: DeleteShareGroupOffsetsRequest, call: Call) -> MaybeDeferred[Message]:
+    def delete(
+        self, request: DeleteShareGroupOffsetsRequest, call: Call[DeleteShareGroupOffsetsTypes]
+    ) -> MaybeDeferred[Message]:
         types = call.types
 
-        def response(answer: list[Any]) -> Message:
+        def response(answer: list[Any]) -> DeleteShareGroupOffsetsTypes.DeleteShareGroupOffsetsResponse:
             code, topics = answer
             return types.DeleteShareGroupOffsetsResponse(
                 error_code=code,
@@ -147,12 +160,16 @@ class _ShareGroupOffsets:
         return then(self._ask(request.group_id, "share_delete_offsets", names), response)
 
 
-def _described(call: Call, group: str, answer: list[Any]) -> Message:
+def _described(
+    call: Call[DescribeShareGroupOffsetsTypes], group: str, answer: list[Any]
+) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseGroup:
     """`answer`: [code, [[topic, topic id or None, [[partition, start offset, leader epoch, lag], ...]], ...]]."""
     types = call.types
     code, topics = answer
 
-    def partition(number: int, start_offset: int, leader_epoch: int, lag: int) -> Message:
+    def partition(
+        number: int, start_offset: int, leader_epoch: int, lag: int
+    ) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponsePartition:
         more = {"lag": lag} if call.api_version >= LAG_SINCE else {}
         return types.DescribeShareGroupOffsetsResponsePartition(
             partition_index=number,
