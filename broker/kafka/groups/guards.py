@@ -25,6 +25,13 @@ from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 
 if TYPE_CHECKING:
+    from broker.wire.requests import (
+        DeleteGroupsRequest,
+        FindCoordinatorRequest,
+        JoinGroupRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+    )
     from broker.wire.responses import (
         DeleteGroupsTypes,
         FindCoordinatorTypes,
@@ -43,7 +50,7 @@ _NO_PROTOCOL_SINCE = 7  # of JoinGroup
 
 
 def join(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[JoinGroupTypes]) -> Answer:
+    def handle(request: JoinGroupRequest, call: Call[JoinGroupTypes]) -> Answer:
         if access.may(call, Operation.READ, GROUP, request.group_id):
             return handler(request, call)
         return call.types.JoinGroupResponse(
@@ -88,7 +95,7 @@ share_heartbeat = unless(
 )
 
 
-def _uncommitted(types: OffsetCommitTypes, request: Any) -> Any:
+def _uncommitted(types: OffsetCommitTypes, request: OffsetCommitRequest) -> Any:
     made = of_partitions(*_COMMITTED, code=DENIED)
     return types.OffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
@@ -107,7 +114,7 @@ offset_delete = of_group_and_topics(
 def offset_fetch(access: Access, handler: Handler) -> Handler:
     """Of topics that a request does not name, those that the client may not describe are left out."""
 
-    def handle(request: Any, call: Call[OffsetFetchTypes]) -> Answer:
+    def handle(request: OffsetFetchRequest, call: Call[OffsetFetchTypes]) -> Answer:
         if call.api_version < _GROUPS_SINCE:
             return _offset_fetch_of_one(access, handler, request, call)
         allowed, denied = access.split(
@@ -120,8 +127,8 @@ def offset_fetch(access: Access, handler: Handler) -> Handler:
         request.groups = tuple(allowed)
         hidden = {group.group_id: _hide(access, call, group) for group in allowed}
 
-        def show(response: Any) -> Any:
-            for group in response.groups:
+        def show(response: OffsetFetchTypes.OffsetFetchResponse) -> OffsetFetchTypes.OffsetFetchResponse:
+            for group in response.groups or ():
                 if not group.error_code:
                     _show(access, call, group, hidden.get(group.group_id), "OffsetFetchResponseTopics",
                           "OffsetFetchResponsePartitions")  # fmt: skip
@@ -132,14 +139,16 @@ def offset_fetch(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _offset_fetch_of_one(access: Access, handler: Handler, request: Any, call: Call[OffsetFetchTypes]) -> Answer:
+def _offset_fetch_of_one(
+    access: Access, handler: Handler, request: OffsetFetchRequest, call: Call[OffsetFetchTypes]
+) -> Answer:
     if not access.may(call, Operation.DESCRIBE, GROUP, request.group_id):
         topics = [_unfetched(call.types, topic, DENIED, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
                   for topic in request.topics or ()] if call.api_version < 2 else []  # fmt: skip
         return call.types.OffsetFetchResponse(error_code=DENIED, topics=tuple(topics))
     hidden = _hide(access, call, request)
 
-    def show(response: Any) -> Any:
+    def show(response: OffsetFetchTypes.OffsetFetchResponse) -> OffsetFetchTypes.OffsetFetchResponse:
         _show(access, call, response, hidden, "OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
         return response
 
@@ -257,7 +266,7 @@ def list_groups(access: Access, handler: Handler) -> Handler:
 
 
 def delete_groups(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[DeleteGroupsTypes]) -> Answer:
+    def handle(request: DeleteGroupsRequest, call: Call[DeleteGroupsTypes]) -> Answer:
         allowed, denied = access.split(call, Operation.DELETE, GROUP, request.groups_names, lambda group: str(group))
         request.groups_names = tuple(allowed)
         refused = [call.types.DeletableGroupResult(group_id=each, error_code=DENIED) for each in dict.fromkeys(denied)]
@@ -281,7 +290,7 @@ _FOUND = {
 
 
 def find_coordinator(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[FindCoordinatorTypes]) -> Answer:
+    def handle(request: FindCoordinatorRequest, call: Call[FindCoordinatorTypes]) -> Answer:
         kind = request.key_type
         if kind not in _FOUND or (kind == _SHARE_KEY and call.api_version < _SHARE_KEYS_SINCE):
             return handler(request, call)

@@ -13,10 +13,11 @@ from broker.kafka.security.guards import (
 )
 
 if TYPE_CHECKING:
+    from broker.wire.requests import AlterClientQuotasRequest
     from broker.wire.responses import AlterClientQuotasTypes
 
 
-def _alter_client_quotas(types: AlterClientQuotasTypes, request: Any) -> Any:
+def _alter_client_quotas(types: AlterClientQuotasTypes, request: AlterClientQuotasRequest) -> Any:
     def entry(asked: Any) -> Any:
         entity = tuple(
             types.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in asked.entity

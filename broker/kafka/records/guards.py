@@ -24,6 +24,7 @@ from broker.wire import codes
 from shards.errors import ClientFault
 
 if TYPE_CHECKING:
+    from broker.wire.requests import AlterReplicaLogDirsRequest, ProduceRequest
     from broker.wire.responses import AlterReplicaLogDirsTypes, ProduceTypes
 
 _IDS_SINCE = {0: 13, 1: 13}
@@ -43,7 +44,7 @@ delete_records = by_topic(
 
 
 def produce(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[ProduceTypes]) -> Answer:
+    def handle(request: ProduceRequest, call: Call[ProduceTypes]) -> Answer:
         if request.transactional_id is not None and not access.may(
             call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
         ):
@@ -72,7 +73,7 @@ def _name_of(access: Access, call: Call, topic: Any) -> str:
     return access.name_of(topic.topic_id) or "" if by_id else topic.name
 
 
-def _produced(request: Any, call: Call[ProduceTypes], refused: list[Any]) -> Answer:
+def _produced(request: ProduceRequest, call: Call[ProduceTypes], refused: list[Any]) -> Answer:
     """The answer to a Produce of which nothing is taken."""
     if request.acks == 0 and refused:
         raise ClientFault("PRODUCE_FAILED", f"Produce with acks=0 failed: {MESSAGES[TOPIC_DENIED]}")
@@ -102,7 +103,7 @@ def fetch(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _alter_log_dirs(types: AlterReplicaLogDirsTypes, request: Any) -> Any:
+def _alter_log_dirs(types: AlterReplicaLogDirsTypes, request: AlterReplicaLogDirsRequest) -> Any:
     def topic(asked: Any) -> AlterReplicaLogDirsTypes.AlterReplicaLogDirTopicResult:
         one = types.AlterReplicaLogDirPartitionResult
         partitions = tuple(one(partition_index=number, error_code=CLUSTER_DENIED) for number in asked.partitions)

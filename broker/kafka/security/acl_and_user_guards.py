@@ -13,11 +13,12 @@ from broker.kafka.security.guards import (
 )
 
 if TYPE_CHECKING:
+    from broker.wire.requests import AlterUserScramCredentialsRequest
     from broker.wire.responses import AlterUserScramCredentialsTypes
 
 
-def _alter_scram(types: AlterUserScramCredentialsTypes, request: Any) -> Any:
-    names = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramCredentialsRequest) -> Any:
+    names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
     results = (
         types.AlterUserScramCredentialsResult(user=each, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE)
         for each in names

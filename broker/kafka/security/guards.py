@@ -4,7 +4,7 @@ the handler for the rest. Source: KafkaApis, ControllerApis, AuthHelper."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -12,6 +12,7 @@ from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 from shards.loop.deferred import Deferred
 
+T = TypeVar("T")
 CLUSTER_DENIED = codes.CLUSTER_AUTHORIZATION_FAILED
 GROUP_DENIED = codes.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED = codes.TOPIC_AUTHORIZATION_FAILED
@@ -71,7 +72,7 @@ def after(answer: Answer, make: Callable[[Any], Any]) -> Answer:
     return made
 
 
-def answered(response: Any, field: str, more: Iterable[Any]) -> Any:
+def answered(response: T, field: str, more: Iterable[object]) -> T:
     """The response, with more items in one of its arrays."""
     setattr(response, field, (*getattr(response, field), *more))
     return response

@@ -12,6 +12,7 @@ from broker.kafka.security.guards import TOPIC_DENIED as DENIED
 from broker.serve.call import Answer, Call, Handler
 
 if TYPE_CHECKING:
+    from broker.wire.requests import CreateTopicsRequest, DeleteTopicsRequest
     from broker.wire.responses import CreateTopicsTypes, DeleteTopicsTypes
 
 TOPIC = ResourceType.TOPIC
@@ -24,7 +25,7 @@ create_partitions = by_topic(
 
 
 def create_topics(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[CreateTopicsTypes]) -> Answer:
+    def handle(request: CreateTopicsRequest, call: Call[CreateTopicsTypes]) -> Answer:
         allowed: list[Any] = list(request.topics)
         denied: list[Any] = []
         if not access.may_cluster(call, Operation.CREATE):
@@ -32,7 +33,7 @@ def create_topics(access: Access, handler: Handler) -> Handler:
         request.topics = tuple(allowed)
         refused = [_created(call.types, name) for name in dict.fromkeys(topic.name for topic in denied)]
 
-        def show(response: Any) -> Any:
+        def show(response: CreateTopicsTypes.CreateTopicsResponse) -> CreateTopicsTypes.CreateTopicsResponse:
             for topic in response.topics:
                 if not topic.error_code and not access.may(call, Operation.DESCRIBE_CONFIGS, TOPIC, topic.name):
                     topic.topic_config_error_code = DENIED
@@ -60,7 +61,7 @@ def _created(types: CreateTopicsTypes, name: str) -> CreateTopicsTypes.Creatable
 def delete_topics(access: Access, handler: Handler) -> Handler:
     """Version 6 names topics by id or name. Whoever may not describe a topic is not told the name of an id."""
 
-    def handle(request: Any, call: Call[DeleteTopicsTypes]) -> Answer:
+    def handle(request: DeleteTopicsRequest, call: Call[DeleteTopicsTypes]) -> Answer:
         if access.may_cluster(call, Operation.DELETE):
             return handler(request, call)
         refused: list[Any] = []

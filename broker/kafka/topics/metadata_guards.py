@@ -15,6 +15,7 @@ from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.config.topic_changes import illegal_name
 
 if TYPE_CHECKING:
+    from broker.wire.requests import MetadataRequest
     from broker.wire.responses import DescribeTopicPartitionsTypes, MetadataTypes
 
 TOPIC = ResourceType.TOPIC
@@ -23,12 +24,12 @@ _CLUSTER_OPERATIONS = range(8, 11)
 
 
 def metadata(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[MetadataTypes]) -> Answer:
+    def handle(request: MetadataRequest, call: Call[MetadataTypes]) -> Answer:
         wants_all = request.topics is None or (not request.topics and call.api_version == 0)
         refused = [] if wants_all else _refuse(access, request, call)
         hides_all = bool(refused) and not request.topics and call.api_version == 0  # no topics would be all of them
 
-        def show(response: Any) -> Any:
+        def show(response: MetadataTypes.MetadataResponse) -> MetadataTypes.MetadataResponse:
             if wants_all:
                 response.topics = _described(access, call, response.topics)
             elif hides_all:
@@ -50,13 +51,13 @@ def _described(access: Access, call: Call, topics: Sequence[Any]) -> tuple[Any, 
     return tuple(topic for topic in topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
 
 
-def _refuse(access: Access, request: Any, call: Call[MetadataTypes]) -> list[Any]:
+def _refuse(access: Access, request: MetadataRequest, call: Call[MetadataTypes]) -> list[Any]:
     """Takes the topics out of the request that the client may not describe, or not create; their answers."""
     refused, kept = [], []
     may_create = access.may_cluster(call, Operation.CREATE)
     creates = request.allow_auto_topic_creation and access.image.get("auto.create.topics.enable")
-    by_id = any(topic.topic_id for topic in request.topics)
-    for topic in request.topics:
+    by_id = any(topic.topic_id for topic in request.topics or ())
+    for topic in request.topics or ():
         name = access.name_of(topic.topic_id) if by_id else topic.name
         if name is None:
             kept.append(topic)
@@ -90,7 +91,7 @@ class _Named:
 def describe_topic_partitions(access: Access, handler: Handler) -> Handler:
     def handle(request: Any, call: Call[DescribeTopicPartitionsTypes]) -> Answer:
         wants_all = not request.topics
-        asked = [_Named(name) for name in access.image.topics.names()] if wants_all else request.topics
+        asked: Any = [_Named(name) for name in access.image.topics.names()] if wants_all else request.topics
         allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, asked, lambda topic: str(topic.name))
         types = call.types
         refused = [] if wants_all else [
@@ -103,9 +104,11 @@ def describe_topic_partitions(access: Access, handler: Handler) -> Handler:
             return types.DescribeTopicPartitionsResponse(topics=tuple(refused), next_cursor=None)
         request.topics = tuple(allowed)
 
-        def show(response: Any) -> Any:
+        def show(
+            response: DescribeTopicPartitionsTypes.DescribeTopicPartitionsResponse,
+        ) -> DescribeTopicPartitionsTypes.DescribeTopicPartitionsResponse:
             for topic in response.topics:
-                topic.topic_authorized_operations = access.operations(call, TOPIC, topic.name)
+                topic.topic_authorized_operations = access.operations(call, TOPIC, topic.name or "")
             return answered(response, "topics", refused)
 
         return after(handler(request, call), show)

@@ -25,6 +25,12 @@ from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 
 if TYPE_CHECKING:
+    from broker.wire.requests import (
+        AddPartitionsToTxnRequest,
+        DescribeTransactionsRequest,
+        InitProducerIdRequest,
+        TxnOffsetCommitRequest,
+    )
     from broker.wire.responses import (
         AddPartitionsToTxnTypes,
         DescribeProducersTypes,
@@ -40,7 +46,7 @@ TRANSACTION = ResourceType.TRANSACTIONAL_ID
 def init_producer_id(access: Access, handler: Handler) -> Handler:
     """Whoever may write to any topic may do so idempotently."""
 
-    def handle(request: Any, call: Call[InitProducerIdTypes]) -> Answer:
+    def handle(request: InitProducerIdRequest, call: Call[InitProducerIdTypes]) -> Answer:
         code = codes.NONE
         if request.transactional_id is not None:
             if not access.may(call, Operation.WRITE, TRANSACTION, request.transactional_id):
@@ -80,7 +86,7 @@ add_offsets_to_txn = of_transaction(
 _COMMITTED = ("TxnOffsetCommitResponseTopic", "TxnOffsetCommitResponsePartition")
 
 
-def _uncommitted(types: TxnOffsetCommitTypes, request: Any, code: int) -> Any:
+def _uncommitted(types: TxnOffsetCommitTypes, request: TxnOffsetCommitRequest, code: int) -> Any:
     made = of_partitions(*_COMMITTED, code=code)
     return types.TxnOffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
@@ -94,7 +100,7 @@ txn_offset_commit = of_group_and_topics(
 def add_partitions_to_txn(access: Access, handler: Handler) -> Handler:
     """Versions that clients use, up to 3. One topic that may not be written to, and none is added, as in Kafka."""
 
-    def handle(request: Any, call: Call[AddPartitionsToTxnTypes]) -> Answer:
+    def handle(request: AddPartitionsToTxnRequest, call: Call[AddPartitionsToTxnTypes]) -> Answer:
         if call.api_version >= 4:
             if access.may_cluster(call, Operation.CLUSTER_ACTION):
                 return handler(request, call)
@@ -147,7 +153,7 @@ describe_producers = by_topic(Operation.READ, _producers)
 
 
 def describe_transactions(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call[DescribeTransactionsTypes]) -> Answer:
+    def handle(request: DescribeTransactionsRequest, call: Call[DescribeTransactionsTypes]) -> Answer:
         allowed, denied = access.split(call, Operation.DESCRIBE, TRANSACTION, request.transactional_ids, str)
         request.transactional_ids = tuple(allowed)
         refused = [
@@ -158,7 +164,9 @@ def describe_transactions(access: Access, handler: Handler) -> Handler:
             for each in denied
         ]  # fmt: skip
 
-        def show(response: Any) -> Any:
+        def show(
+            response: DescribeTransactionsTypes.DescribeTransactionsResponse,
+        ) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
             for state in response.transaction_states:
                 kept = (t for t in state.topics if access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, t.topic))
                 state.topics = tuple(kept)

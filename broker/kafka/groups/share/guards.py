@@ -21,6 +21,7 @@ from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 
 if TYPE_CHECKING:
+    from broker.wire.requests import DescribeShareGroupOffsetsRequest
     from broker.wire.responses import AlterShareGroupOffsetsTypes, DescribeShareGroupOffsetsTypes
 
 GROUP = ResourceType.GROUP
@@ -30,13 +31,15 @@ TOPIC = ResourceType.TOPIC
 def describe_offsets(access: Access, handler: Handler) -> Handler:
     """Of topics that a request does not name, those that the client may not describe are left out."""
 
-    def handle(request: Any, call: Call[DescribeShareGroupOffsetsTypes]) -> Answer:
+    def handle(request: DescribeShareGroupOffsetsRequest, call: Call[DescribeShareGroupOffsetsTypes]) -> Answer:
         groups, denied = access.split(call, Operation.DESCRIBE, GROUP, request.groups, lambda each: str(each.group_id))
         request.groups = tuple(groups)
         refused = [_undescribed(call.types, each.group_id) for each in denied]
         hidden = {each.group_id: _hide(access, call, each) for each in groups}
 
-        def show(response: Any) -> Any:
+        def show(
+            response: DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse,
+        ) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse:
             for group in response.groups:
                 if not group.error_code:
                     _show(access, call, group, hidden[group.group_id])
