@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker.kafka.quotas.mutations import Bill, Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
 from broker.serve.call import Call
 from broker.wire import codes
-from broker.wire.requests import CreatableTopic, CreatePartitionsTopic
 from shards.quotas.sharded_quotas import ShardedQuotas
+
+if TYPE_CHECKING:
+    from broker.wire.requests import CreatableTopic, CreatePartitionsTopic
 
 STRICT_SINCE = {19: 6, 20: 5, 37: 3}
 """From which version of CreateTopics, DeleteTopics and CreatePartitions a mutation beyond the quota is refused."""
@@ -37,7 +39,7 @@ class TopicError(NamedTuple):
 NO_ERROR = TopicError()
 DUPLICATE = TopicError(codes.INVALID_REQUEST, "Duplicate topic name.")
 
-AnyTopic = TypeVar("AnyTopic", CreatableTopic, CreatePartitionsTopic)
+AnyTopic = TypeVar("AnyTopic", "CreatableTopic", "CreatePartitionsTopic")
 Asked = TypeVar("Asked")
 
 
