@@ -23,6 +23,7 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
+from broker.wire.codec import Message
 
 if TYPE_CHECKING:
     from broker.wire.requests import (
@@ -95,8 +96,8 @@ share_heartbeat = unless(
 )
 
 
-def _uncommitted(types: OffsetCommitTypes, request: OffsetCommitRequest) -> Any:
-    made = of_partitions(*_COMMITTED, code=DENIED)
+def _uncommitted(types: OffsetCommitTypes, request: OffsetCommitRequest) -> Message:
+    made: Any = of_partitions(*_COMMITTED, code=DENIED)
     return types.OffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
 

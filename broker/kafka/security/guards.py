@@ -10,6 +10,7 @@ from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
+from broker.wire.codec import Message
 from shards.loop.deferred import Deferred
 
 T = TypeVar("T")
@@ -27,9 +28,10 @@ CLUSTER_MESSAGE = MESSAGES[CLUSTER_DENIED]
 Guard: TypeAlias = Callable[[Access, Handler], Handler]
 """Makes of a handler one that answers first what its client may not do."""
 
-
-Refused: TypeAlias = Callable[[Any, Any, int], Any]
-"""The whole answer to a request that is denied with an error code."""
+Refused: TypeAlias = Callable[..., Message]
+"""(types, request) -> the whole answer to a request that is denied; `unless` gives the error code, too."""
+Made: TypeAlias = Callable[..., Message]
+"""(types, topic of the request) -> the answer to a topic that the client may not touch."""
 
 
 def unless(code: Callable[[Access, Call, Any], int], refused: Refused) -> Guard:
@@ -40,8 +42,7 @@ def unless(code: Callable[[Access, Call, Any], int], refused: Refused) -> Guard:
             denied = code(access, call, request)
             if not denied:
                 return handler(request, call)
-            made: Answer = refused(call.types, request, denied)
-            return made
+            return refused(call.types, request, denied)
 
         return handle
 
@@ -53,7 +54,7 @@ def described(resource: ResourceType, field: str, name: str) -> Guard:
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:
-            def show(response: Any) -> Any:
+            def show(response: Message) -> Message:
                 items = getattr(response, field)
                 kept = (each for each in items if access.may(call, Operation.DESCRIBE, resource, getattr(each, name)))
                 setattr(response, field, tuple(kept))
@@ -81,7 +82,7 @@ def answered(response: T, field: str, more: Iterable[object]) -> T:
 # Of the cluster, of a group, of topics
 
 
-def of_cluster(operation: Operation, refused: Callable[[Any, Any], Any]) -> Guard:
+def of_cluster(operation: Operation, refused: Refused) -> Guard:
     """Of an API that asks for an operation on the cluster."""
     return unless(
         lambda access, call, request: codes.NONE if access.may_cluster(call, operation) else CLUSTER_DENIED,
@@ -89,12 +90,12 @@ def of_cluster(operation: Operation, refused: Callable[[Any, Any], Any]) -> Guar
     )
 
 
-def whole(response_class: str, **fields: Any) -> Callable[[Any, Any], Any]:
+def whole(response_class: str, **fields: object) -> Refused:
     """An answer with an error of its own."""
     return lambda types, request: getattr(types, response_class)(error_code=CLUSTER_DENIED, **fields)
 
 
-def of_group(operation: Operation, refused: Callable[[Any, Any], Any]) -> Guard:
+def of_group(operation: Operation, refused: Refused) -> Guard:
     """Of an API whose request has one `group_id`."""
     return unless(
         lambda access, call, request: (
@@ -109,10 +110,6 @@ def of_group_and_topics(group: Guard, topics: Guard) -> Guard:
     return lambda access, handler: group(access, topics(access, handler))
 
 
-Made = Callable[[Any, Any], Any]
-"""The answer to a topic that the client may not touch."""
-
-
 def by_topic(
     operation: Operation,
     made: Made,
@@ -120,7 +117,7 @@ def by_topic(
     answers: str = "topics",
     name: str = "name",
     alone: str | None = None,
-    **fields: Any,
+    **fields: object,
 ) -> Guard:
     """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
 
@@ -146,17 +143,23 @@ def by_topic(
 
 
 def of_partitions(
-    topic_class: str, partition_class: str, index: str = "partition_index", *, code: int = TOPIC_DENIED, **fields: Any
+    topic_class: str,
+    partition_class: str,
+    index: str = "partition_index",
+    *,
+    code: int = TOPIC_DENIED,
+    **fields: object,
 ) -> Made:
     """The answer is a topic of `partitions`, each with the error."""
 
-    def made(types: Any, topic: Any) -> Any:
+    def made(types: Any, topic: Any) -> Message:
         one = getattr(types, partition_class)
         numbers = (
             partition if isinstance(partition, int) else getattr(partition, index) for partition in topic.partitions
         )
         partitions = tuple(one(**{index: number}, error_code=code, **fields) for number in numbers)
         named = {"topic": topic.topic} if hasattr(topic, "topic") else {"name": topic.name}
-        return getattr(types, topic_class)(**named, partitions=partitions)
+        topic_denied: Message = getattr(types, topic_class)(**named, partitions=partitions)
+        return topic_denied
 
     return made

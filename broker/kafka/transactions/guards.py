@@ -23,6 +23,7 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
+from broker.wire.codec import Message
 
 if TYPE_CHECKING:
     from broker.wire.requests import (
@@ -86,8 +87,8 @@ add_offsets_to_txn = of_transaction(
 _COMMITTED = ("TxnOffsetCommitResponseTopic", "TxnOffsetCommitResponsePartition")
 
 
-def _uncommitted(types: TxnOffsetCommitTypes, request: TxnOffsetCommitRequest, code: int) -> Any:
-    made = of_partitions(*_COMMITTED, code=code)
+def _uncommitted(types: TxnOffsetCommitTypes, request: TxnOffsetCommitRequest, code: int) -> Message:
+    made: Any = of_partitions(*_COMMITTED, code=code)
     return types.TxnOffsetCommitResponse(topics=tuple(made(types, topic) for topic in request.topics))
 
 
