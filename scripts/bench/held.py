@@ -10,11 +10,12 @@ from typing import NamedTuple
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
 from scripts.bench.table import Row
-from turnstile.load.driver import Watch, run
+from turnstile.load.driver import run
 from turnstile.load.latencies import Latencies
 from turnstile.load.sources import Sources
 from turnstile.load.spec import ClientGroup, LoadScenario
 from turnstile.load.tally import Tally
+from turnstile.load.watch import Watch
 
 WINDOW_S = 30
 """quota.window.size.seconds, the longest that a connection is held: long enough to gather them all."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ import click
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option
+from turnstile.cli.load_on_spark import OnSpark, runs_on_spark, spark_options
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 from turnstile.interrupted import INTERRUPTED, SAID
@@ -20,6 +23,7 @@ from turnstile.interrupted import INTERRUPTED, SAID
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from turnstile.load.driver import LoadResult
     from turnstile.load.expectations import Expectation
     from turnstile.load.spec import LoadScenario
 
@@ -87,7 +91,9 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--concurrency", type=click.IntRange(min=1), default=256, show_default=True,
               help="Connections without an answer at a time; not with --rate.")  # fmt: skip
 @click.option(
-    "--processes", type=click.IntRange(1, 64), help="Driver processes.  [default: half of the cores, up to 4]"
+    "--processes",
+    type=click.IntRange(1, 4096),
+    help="Driver processes.  [default: half of the cores, up to 4; with --master one in each slot]",
 )
 @click.option("--probe", type=click.Choice(["apiversions", "none"]), default="apiversions", show_default=True,
               help="What tells that a connection was admitted.")  # fmt: skip
@@ -100,9 +106,10 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--apply", is_flag=True,
               help="Run the scenario twice, without and with the limits it suggests, and show both side by side.")  # fmt: skip
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
+@spark_options
 @json_option
 def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
-         processes: int | None, expected: tuple[str, ...], apply: bool, **options: Any) -> None:  # fmt: skip
+         processes: int | None, expected: tuple[str, ...], apply: bool, on: OnSpark | None, **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
     Exit code 0: done. 1: it could not be done, or the cluster counted something else than was seen. 130: it was
@@ -116,12 +123,17 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     turnstile load --scenario nat --apply
     turnstile load --scenario nat --expect 'refused<1%' --expect 'office.p99<50ms'
     turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
+
+    With --master the drivers are tasks of a Spark cluster, one in each slot, which start together; each plays its share of the
+    clients from addresses of its host. Workers need Python and Spark. Real clients of a scenario run here.
+
+    \b
+    turnstile load --master spark://host:7077 --bootstrap broker:9092 --worker-sources 10.0.0.0/8 --connections 100000
     """
     from rich.console import Console
 
     from turnstile.load import output, side_by_side
     from turnstile.load.comparison import compare
-    from turnstile.load.driver import LoadResult, run
     from turnstile.load.raw_sockets import DriverError
 
     out, bar_console = Console(), Console(stderr=True)
@@ -141,37 +153,60 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
             out.print(f"  {'with' if apply else 'try'}: {command}", highlight=False, markup=False)
     cluster = AdminClient(admin, token)
 
-    def run_once() -> LoadResult:
-        with output.Bar(chosen, bar_console) as bar:
-            return run(chosen, bootstrap, cluster, processes=processes, watch=bar)
-
     try:
-        if apply:
-            both = compare(chosen, cluster, run_once)
-            told = side_by_side.as_json(both)
-            interrupted, disagrees, judged = both.interrupted, both.disagrees, told["with"]
-        else:
-            result = run_once()
-            told = judged = output.as_json(result)
-            interrupted, disagrees = result.interrupted, result.reconciliation.agree is False
+        with _runs(on, chosen, bootstrap, cluster, processes, bar_console) as run_once:
+            both = compare(chosen, cluster, run_once) if apply else None
+            result = run_once() if both is None else both.limited or both.plain
     except DriverError as fault:
         raise CommandFailed(str(fault)) from None
     except AdminError as fault:
         raise CommandFailed(sentence(fault, cluster.url)) from None
+    interrupted, disagrees = result.interrupted, result.reconciliation.agree is False
+    told = judged = output.as_json(result)
+    if both is not None:
+        told = side_by_side.as_json(both)
+        interrupted, disagrees, judged = both.interrupted, both.disagrees, told["with"]
     if as_json:
         click.echo(json.dumps(told))
-    elif apply:
+    elif both is not None:
         side_by_side.show(both, out)
     else:
         output.show(result, out)
         if chosen.suggested and not interrupted and not result.limited:
             out.print(f"{_UNLIMITED}\n  {_with_limits()}", highlight=False, markup=False, soft_wrap=True)
+    lost = result.lost if both is None else both.lost
+    for driver in lost:
+        click.echo(f"{driver.loss}.", err=True)
     if interrupted:
         click.echo(SAID, err=True)
         sys.exit(INTERRUPTED)
-    if disagrees:
+    if disagrees or lost:
         sys.exit(1)
     _judge(expectations, judged)
+
+
+@contextmanager
+def _runs(
+    on: OnSpark | None,
+    chosen: LoadScenario,
+    bootstrap: str,
+    cluster: AdminClient,
+    processes: int | None,
+    console: Console,
+) -> Iterator[Callable[[], LoadResult]]:
+    """What runs the scenario once: here, or on the workers of a Spark cluster."""
+    if on is not None:
+        with runs_on_spark(on, chosen, bootstrap, cluster, processes) as on_workers:
+            yield on_workers
+        return
+    from turnstile.load import output
+    from turnstile.load.driver import run
+
+    def run_once() -> LoadResult:
+        with output.Bar(chosen, console) as bar:
+            return run(chosen, bootstrap, cluster, processes=processes, watch=bar)
+
+    yield run_once
 
 
 def _list(out: Console, *, as_json: bool) -> None:

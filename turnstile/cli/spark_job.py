@@ -48,7 +48,9 @@ class SparkOptions(NamedTuple):
         return self.master is None or self.master.startswith("local")
 
 
-class _Setting(ParamType[tuple[str, str]]):
+class SparkSetting(ParamType[tuple[str, str]]):
+    """NAME=VALUE of Spark's own."""
+
     name = "NAME=VALUE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
@@ -67,7 +69,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--master",
         help="Spark master: local[N], spark://, yarn, k8s://.  [default: what spark-submit was told, else local[*]]",
     )
-    @click.option("--conf", type=_Setting(), multiple=True, help="A setting of Spark's. May be given again.")
+    @click.option("--conf", type=SparkSetting(), multiple=True, help="A setting of Spark's. May be given again.")
     @functools.wraps(command)
     def with_options(*arguments: Any, master: str | None, conf: Sequence[tuple[str, str]], **options: Any) -> Any:
         return command(*arguments, on=SparkOptions(master, dict(conf)), **options)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from turnstile.admin_client import AdminClient
 from turnstile.load.driver import LoadResult
+from turnstile.load.drivers import DriverReport
 from turnstile.load.spec import LoadScenario
 from turnstile.load.suggestion import in_force
 
@@ -31,6 +32,11 @@ class Comparison:
     def disagrees(self) -> bool:
         """Whether driver and cluster counted differently in one of the runs."""
         return any(run is not None and run.reconciliation.agree is False for run in (self.plain, self.limited))
+
+    @property
+    def lost(self) -> list[DriverReport]:
+        """Drivers that were lost in one of the runs."""
+        return [driver for run in (self.plain, self.limited) if run is not None for driver in run.lost]
 
 
 def compare(

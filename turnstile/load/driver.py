@@ -8,27 +8,29 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from turnstile.admin_client import AdminClient
 from turnstile.load import counters
+from turnstile.load.drivers import DriverReport
 from turnstile.load.own_addresses import OwnAddresses
 from turnstile.load.raw_sockets import Address, DriverError
 from turnstile.load.reconciliation import Reconciliation, baseline, reconcile, settle
-from turnstile.load.sources import Sources
+from turnstile.load.sources import SourceAddresses
 from turnstile.load.spec import LoadScenario
-from turnstile.load.tally import COUNTS, Tally
+from turnstile.load.tally import Tally
 from turnstile.load.traffic import Clients, TrafficResult
-from turnstile.load.workers import Crew, WorkerProgress, raise_file_limit
+from turnstile.load.watch import Lookout, Watch
+from turnstile.load.workers import Crew, raise_file_limit
 
-MANY_FAILURES = 50
-"""Connects that failed, with none that succeeded, after which the run is given up: nothing listens there."""
 KEPT_FOR_OURSELVES = 64
 """File descriptors a worker needs besides its connections, generously."""
 
 
 @dataclass
 class LoadResult:
-    """What a run has to show. `groups` has one Tally per group of the scenario, `total` their sum."""
+    """What a run has to show. `groups` has one Tally per group of the scenario, `total` their sum; `drivers` are those of a run
+    on several machines."""
 
     scenario: LoadScenario
     groups: list[Tally]
@@ -38,6 +40,12 @@ class LoadResult:
     traffic: TrafficResult | None
     cluster: counters.Counters | None
     reconciliation: Reconciliation
+    drivers: tuple[DriverReport, ...] = ()
+
+    @property
+    def lost(self) -> list[DriverReport]:
+        """Drivers that ended without their last word."""
+        return [driver for driver in self.drivers if driver.lost_s is not None]
 
     @property
     def limited(self) -> bool:
@@ -46,13 +54,13 @@ class LoadResult:
         return refused > 0 or (self.traffic is not None and self.traffic.limited)
 
 
-@dataclass(frozen=True)
-class Watch:
-    """A moment of a run, for a progress bar: sums over groups and processes, by name as in tally.COUNTS."""
+class Played(NamedTuple):
+    """What a scenario's drivers saw, one Tally per group."""
 
+    groups: list[Tally]
     seconds: float
-    counts: dict[str, int]
-    open_now: int
+    interrupted: bool
+    drivers: tuple[DriverReport, ...] = ()
 
 
 def run(
@@ -70,60 +78,71 @@ def run(
     """
     targets = [resolve(group.bootstrap or bootstrap, group.sources) for group in scenario.groups]
     processes = processes or default_processes(scenario)
-    _check_files(scenario, processes)
-    own = _own_addresses(scenario, targets, bootstrap)
+    check_files(scenario, processes)
+
+    def play() -> Played:
+        began_s = time.monotonic()
+        groups, interrupted = _storm(scenario, targets, processes, Lookout(scenario, bootstrap, began_s, watch))
+        seconds = time.monotonic() - began_s
+        return Played(groups, seconds, interrupted)
+
+    return around(scenario, bootstrap, admin, _own_addresses(scenario, targets, bootstrap), play)
+
+
+def around(
+    scenario: LoadScenario, bootstrap: str, admin: AdminClient, own: OwnAddresses, play: Callable[[], Played]
+) -> LoadResult:
+    """What a run is, whatever plays its groups from `own`: counters before, traffic meanwhile, counters after, reconciliation."""
     before = baseline(admin, own)
     clients = Clients(scenario.traffic, bootstrap) if scenario.traffic else None
     try:
         if clients is not None:
             clients.wait_until_ready()
-        began = time.monotonic()
-        groups, interrupted = _storm(scenario, targets, processes, began, watch, bootstrap)
-        seconds = time.monotonic() - began
+        played = play()
     finally:
         traffic = clients.stop() if clients is not None else None
     total = Tally()
-    for tally in groups:
+    for tally in played.groups:
         total.add(tally)
+    lost = any(driver.lost_s is not None for driver in played.drivers)
 
     def agree(counted: counters.Counters) -> Reconciliation:
         died = before is not None and counted.epochs != before.epochs
-        return reconcile(total, counted, traffic=traffic.connections if traffic else 0, shards_died=died, own=own)
+        opened = traffic.connections if traffic else 0
+        return reconcile(total, counted, traffic=opened, shards_died=died, own=own, drivers_lost=lost)
 
     cluster, verdict = settle(admin, before, agree)
     if cluster is not None and verdict.others:
         cluster = cluster.of(own)
-    return LoadResult(scenario, groups, total, seconds, interrupted, traffic, cluster, verdict)
+    groups, seconds, interrupted, drivers = played
+    return LoadResult(scenario, groups, total, seconds, interrupted, traffic, cluster, verdict, drivers)
 
 
 def _own_addresses(scenario: LoadScenario, targets: Sequence[Sequence[Address]], bootstrap: str) -> OwnAddresses:
     sources = [group.sources for group in scenario.groups if group.sources is not None]
-    unbound = [
-        target for group, of in zip(scenario.groups, targets, strict=True) if group.sources is None for target in of
-    ]
-    return OwnAddresses(sources, [*unbound, *(resolve(bootstrap) if scenario.traffic else [])])
+    return OwnAddresses(sources, [*unbound(scenario, targets), *(resolve(bootstrap) if scenario.traffic else [])])
+
+
+def unbound(scenario: LoadScenario, targets: Sequence[Sequence[Address]]) -> list[Address]:
+    """The brokers to which some connections go without a source of their own."""
+    pairs = zip(scenario.groups, targets, strict=True)
+    return [target for group, of_group in pairs if group.sources is None for target in of_group]
 
 
 def _storm(
-    scenario: LoadScenario,
-    targets: list[list[Address]],
-    processes: int,
-    began: float,
-    watch: Callable[[Watch], None],
-    bootstrap: str,
+    scenario: LoadScenario, targets: list[list[Address]], processes: int, lookout: Lookout
 ) -> tuple[list[Tally], bool]:
     # A Ctrl-C while the workers start could not end them in good order yet, so it waits.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    crew = Crew(scenario, targets, processes=processes, began=began)
+    crew = Crew(scenario, targets, processes=processes, began=lookout.began_s)
     interrupted = False
 
     def look() -> None:
-        now = _sum([progress for progress in crew.latest if progress is not None], time.monotonic() - began)
-        watch(now)
-        nothing = now.counts["admitted"] + now.counts["refused"] == 0
-        if nothing and now.counts["connect_errors"] >= min(MANY_FAILURES, _clients(scenario)):
+        try:
+            lookout.look([progress for progress in crew.latest if progress is not None])
+        except DriverError:
             crew.kill()
-            raise DriverError(_nothing_listens(bootstrap, crew.latest))
+            raise
 
     while True:
         try:
@@ -137,25 +156,7 @@ def _storm(
             crew.end()
 
 
-def _sum(latest: Sequence[WorkerProgress], seconds: float) -> Watch:
-    counts = dict.fromkeys(COUNTS, 0)
-    for progress in latest:
-        for group in progress.counts:
-            for name, value in zip(COUNTS, group, strict=True):
-                counts[name] += value
-    return Watch(seconds, counts, sum(progress.open_now for progress in latest))
-
-
-def _clients(scenario: LoadScenario) -> int:
-    return sum(group.clients for group in scenario.groups) or 1
-
-
-def _nothing_listens(bootstrap: str, latest: Sequence[WorkerProgress | None]) -> str:
-    errors = {os.strerror(progress.last_error) for progress in latest if progress is not None and progress.last_error}
-    return f"Nothing answers at {bootstrap}: {', '.join(sorted(errors))}. Is the cluster up (turnstile status)?"
-
-
-def resolve(bootstrap: str, sources: Sources | None = None) -> list[Address]:
+def resolve(bootstrap: str, sources: SourceAddresses | None = None) -> list[Address]:
     """Socket addresses of "host:port,..."; IPv6 as [::1]:9092. Raises DriverError where one can't be had."""
     family = {None: 0, 4: socket.AF_INET, 6: socket.AF_INET6}[sources.version if sources is not None else None]
     targets: list[Address] = []
@@ -175,10 +176,11 @@ def resolve(bootstrap: str, sources: Sources | None = None) -> list[Address]:
 
 def default_processes(scenario: LoadScenario) -> int:
     """Half of the cores, as the other half is the cluster's, at most four, and never more than there are clients."""
-    return max(1, min((os.cpu_count() or 1) // 2, 4, _clients(scenario)))
+    return max(1, min((os.cpu_count() or 1) // 2, 4, scenario.clients or 1))
 
 
-def _check_files(scenario: LoadScenario, processes: int) -> None:
+def check_files(scenario: LoadScenario, processes: int) -> None:
+    """Raises DriverError when so many processes with this machine's limit can't hold what is to be held."""
     limit = raise_file_limit() - KEPT_FOR_OURSELVES
     held = sum(group.clients for group in scenario.groups if group.hold_s > 0 and group.recorded is None)
     rates = [g for g in scenario.groups if g.rate is not None]

@@ -8,10 +8,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from turnstile.load.driver import LoadResult, Watch
+from turnstile.load.driver import LoadResult
+from turnstile.load.drivers import summary
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import Tally
 from turnstile.load.throttles import sentence
+from turnstile.load.watch import Watch
 
 WORTH_SAYING_S = 0.2
 """Starts that are late by more than this are mentioned: the storm was then not the one that was asked for."""
@@ -35,6 +37,7 @@ def as_json(result: LoadResult) -> dict[str, Any]:
         "reconciled": result.reconciliation.agree,
         "reconciliation": result.reconciliation.sentence,
         "others": dict(result.reconciliation.others),
+        "drivers": [driver.as_json() for driver in result.drivers],
     }
 
 
@@ -84,6 +87,8 @@ def _summary(result: LoadResult) -> str:
     lines = [f"{total.attempted:,} connections in {result.seconds:.1f} s ({total.attempted / result.seconds:,.0f}/s)"]
     if result.interrupted:
         lines[0] += ", interrupted"
+    if result.drivers:
+        lines.append(summary(result.drivers))
     if total.refused:
         refuse = total.refused_us.percentiles_ms()
         lines.append(
@@ -130,7 +135,7 @@ class Bar:
 
     def __init__(self, scenario: LoadScenario, console: Console) -> None:
         self._length_s = scenario.length_s()
-        self._clients = sum(group.clients for group in scenario.groups)
+        self._clients = scenario.clients
         self._progress = Progress(
             TextColumn("{task.fields[says]}"),
             BarColumn(),
@@ -153,9 +158,5 @@ class Bar:
         counts = now.counts
         answered = counts["admitted"] + counts["refused"] + counts["connect_errors"]
         done = now.seconds / self._length_s if self._length_s else answered / max(1, self._clients)
-        says = (
-            f"{counts['attempted']:,} attempted, {counts['admitted']:,} admitted, {counts['refused']:,} refused, "
-            f"{counts['connect_errors'] + counts['closed_by_broker']:,} broken, {now.open_now:,} open"
-        )
-        self._progress.update(self._task, completed=min(1.0, done), says=says)
+        self._progress.update(self._task, completed=min(1.0, done), says=str(now))
         self._progress.refresh()

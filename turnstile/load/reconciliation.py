@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from turnstile.admin_client import AdminClient
 from turnstile.load.counters import Counters, read
@@ -79,42 +80,59 @@ def settle(
 
 
 def reconcile(
-    seen: Tally, counted: Counters, *, traffic: int = 0, shards_died: bool = False, own: Container[str] = ()
+    seen: Tally,
+    counted: Counters,
+    *,
+    traffic: int = 0,
+    shards_died: bool = False,
+    drivers_lost: bool = False,
+    own: Container[str] = (),
 ) -> Reconciliation:
     """Set what the driver saw beside what the cluster counted.
 
     `traffic` connections were opened by real clients, which don't say which of theirs were refused, so for them only
     the sum is known. An unanswered connection may have been counted or not. When a shard died, connections it had
-    accepted and not answered look refused from outside, and the cluster may have counted them as admitted or never.
+    accepted and not answered look refused from outside, and the cluster may have counted them as admitted or never. When a
+    driver was lost, the cluster may have counted more than it last said.
     """
     others = counted.of_others(own)
+    judged = partial(_judged, seen, traffic=traffic, drivers_lost=drivers_lost)
     if others:
-        mine = _judged(seen, counted.of(own), traffic)
+        mine = judged(counted.of(own))
         told = f"{sum(others.values())} more, of {_named(others)}, {'are' if sum(others.values()) > 1 else 'is'} not its own"
         if mine.agree:
             return Reconciliation(True, f"{mine.sentence}; {told}", others)
-        whole = _judged(seen, counted, traffic)  # the cluster may see the driver under another address (NAT, a proxy)
+        whole = judged(counted)  # the cluster may see the driver under another address (NAT, a proxy)
         return whole if whole.agree else _with_hint(mine, seen, counted.of(own), traffic, own, f"; {told}")
-    whole = _judged(seen, counted, traffic, shards_died=shards_died)
+    whole = judged(counted, shards_died=shards_died)
     return whole if whole.agree else _with_hint(whole, seen, counted, traffic, own)
 
 
-def _judged(seen: Tally, counted: Counters, traffic: int, *, shards_died: bool = False) -> Reconciliation:
+def _judged(
+    seen: Tally, counted: Counters, *, traffic: int, drivers_lost: bool, shards_died: bool = False
+) -> Reconciliation:
     cluster, driver = counted.admitted + counted.refused_in_all, seen.admitted + seen.refused + traffic
     sides = f"driver {seen.admitted} admitted, {seen.refused} refused"
     sides += f", {traffic} of real clients" if traffic else ""
     sides += f"; cluster {counted.admitted} admitted, {counted.refused_in_all} refused"
     if counted.admitted < 0 or counted.refused_in_all < 0:
         return Reconciliation(False, f"{sides}: the cluster's counters started anew")
+    unseen = max(0, cluster - driver - seen.unanswered) if drivers_lost else 0
     if shards_died:
         cut_off = max(0, seen.refused - counted.refused_in_all)
-        fits = counted.admitted >= seen.admitted and counted.refused_in_all <= seen.refused + traffic
-        fits = fits and cluster <= driver + seen.unanswered
-        return Reconciliation(fits, f"{sides}: {_word(fits)}, with {cut_off} cut off when a shard died")
+        fits = counted.admitted >= seen.admitted and counted.refused_in_all <= seen.refused + traffic + unseen
+        fits = fits and cluster <= driver + seen.unanswered + unseen
+        return Reconciliation(
+            fits, f"{sides}: {_word(fits)}, with {cut_off} cut off when a shard died{_beyond(unseen)}"
+        )
     fits = counted.admitted >= seen.admitted and counted.refused_in_all >= seen.refused
-    fits = fits and driver <= cluster <= driver + seen.unanswered
+    fits = fits and driver <= cluster <= driver + seen.unanswered + unseen
     loose = f", {seen.unanswered} without an answer aside" if seen.unanswered and fits else ""
-    return Reconciliation(fits, f"{sides}: {_word(fits)}{loose}")
+    return Reconciliation(fits, f"{sides}: {_word(fits)}{loose}{_beyond(unseen) if fits else ''}")
+
+
+def _beyond(unseen: int) -> str:
+    return f", with {unseen} that lost drivers made after their last word" if unseen else ""
 
 
 def _with_hint(

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class SourceAddresses(Protocol):
+    """Addresses that clients connect from, in turn; any index is one of them."""
+
+    text: str
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def networks(self) -> Sequence[Network]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> str: ...
+    def __contains__(self, address: object) -> bool: ...
 
 
 class Sources:
@@ -15,17 +33,21 @@ class Sources:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._networks = []
+        self.networks: list[Network] = []
         for part in text.split(","):
             try:
-                self._networks.append(ipaddress.ip_network(part.strip()))
+                self.networks.append(ipaddress.ip_network(part.strip()))
             except ValueError as wrong:
                 raise ValueError(f"sources: {part.strip()!r} is not an address or a network ({wrong}).") from None
-        self.version = self._networks[0].version
-        if any(network.version != self.version for network in self._networks):
+        self.version = self.networks[0].version
+        if any(network.version != self.version for network in self.networks):
             raise ValueError(f"sources: {text!r} mixes IPv4 and IPv6.")
-        self._size = sum(network.num_addresses for network in self._networks)
+        self._size = sum(network.num_addresses for network in self.networks)
         self._at = lru_cache(maxsize=65536)(self._find)
+
+    def __reduce__(self) -> tuple[type[Sources], tuple[str]]:
+        """What is sent to another process is the text: a cache can't be."""
+        return Sources, (self.text,)
 
     def __len__(self) -> int:
         return self._size
@@ -35,10 +57,10 @@ class Sources:
 
     def __contains__(self, address: object) -> bool:
         found = ipaddress.ip_address(str(address))
-        return any(found in network for network in self._networks)
+        return any(found in network for network in self.networks)
 
     def _find(self, index: int) -> str:
-        for network in self._networks:
+        for network in self.networks:
             if index < network.num_addresses:
                 return str(network[index])
             index -= network.num_addresses

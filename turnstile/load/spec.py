@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnstile.load.sources import Sources
+from turnstile.load.sources import SourceAddresses
 from turnstile.load.suggestion import NONE, Suggestion
 
 FIN, RST = "fin", "rst"
@@ -39,7 +39,7 @@ class ClientGroup:
 
     name: str = "clients"
     clients: int = 1
-    sources: Sources | None = None
+    sources: SourceAddresses | None = None
     """Client i binds to source i modulo their number; None: the kernel chooses."""
     bootstrap: str | None = None
     """Another listener than the run's, "host:port,..."."""
@@ -153,6 +153,11 @@ class LoadScenario:
         for name in ("grace_s", "timeout_s"):
             if getattr(self, name) <= 0:
                 raise SpecInvalid(f"{self.name}: {name} must be more than 0.")
+
+    @property
+    def clients(self) -> int:
+        """Of all groups together."""
+        return sum(group.clients for group in self.groups)
 
     def length_s(self) -> float | None:
         """When the last group stops opening; None when a group only ends with its clients."""

@@ -20,15 +20,7 @@ from turnstile.load.raw_sockets import Address, DriverError
 from turnstile.load.spec import LoadScenario
 from turnstile.load.storm import Storm
 from turnstile.load.tally import Tally
-
-
-class WorkerProgress(NamedTuple):
-    """Where a worker stands: counts per group (tally.COUNTS), open connections, errno of the last failed connect."""
-
-    counts: list[tuple[int, ...]]
-    open_now: int
-    last_error: int
-    settled: bool
+from turnstile.load.watch import WorkerProgress
 
 
 class Done(NamedTuple):

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,8 @@ class _Started(NamedTuple):
 class Starting:
     """A session that is on its way."""
 
-    def __init__(self, master: str | None, app: str, conf: Mapping[str, str]) -> None:
-        self._started = interrupts.in_thread(partial(_start, master, app, conf))
+    def __init__(self, master: str | None, app: str, conf: Mapping[str, str], shipped: Sequence[str] = ()) -> None:
+        self._started = interrupts.in_thread(partial(_start, master, app, conf, shipped))
 
     @property
     def is_ready(self) -> bool:
@@ -93,19 +93,25 @@ class Starting:
 
 @contextmanager
 def starting(
-    master: str | None = None, *, app: str = "turnstile", small: bool = False, conf: Mapping[str, str] | None = None
+    master: str | None = None,
+    *,
+    app: str = "turnstile",
+    small: bool = False,
+    conf: Mapping[str, str] | None = None,
+    shipped: Sequence[str] = (),
 ) -> Iterator[Starting]:
     """A session on `master` that starts beside what is done inside, and is ended with it.
 
     `master`: None for what spark-submit was told, else this machine. `conf`: goes before what is chosen here. `small`: for
-    inputs of some megabytes on this machine, where compiling a query costs more than running it. SIGTERM inside is a
+    inputs of some megabytes on this machine, where compiling a query costs more than running it. `shipped`: patterns of files
+    that executors need besides those of the pipeline. SIGTERM inside is a
     KeyboardInterrupt, too. Raises PipelineError, too, for what fails in Spark inside.
     """
     jvm.check_java()
     # Either waits until the block below ends what was begun.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.ENDING)
     try:
-        begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})})
+        begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})}, shipped)
     except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise
@@ -140,12 +146,12 @@ def session(
         yield begun.spark()
 
 
-def _start(master: str | None, app: str, conf: Mapping[str, str]) -> _Started:
+def _start(master: str | None, app: str, conf: Mapping[str, str], shipped: Sequence[str]) -> _Started:
     if jvm.is_submitted():
         folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
         try:
             settings = {**_NEEDED, **conf, **({"spark.master": master} if master else {})}
-            return _Started(_connect(app, settings, folder), None, folder)
+            return _Started(_connect(app, settings, folder, shipped), None, folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -154,7 +160,7 @@ def _start(master: str | None, app: str, conf: Mapping[str, str]) -> _Started:
     machine, variables = jvm.launch(settings, _JAVA_OPTIONS)
     try:
         os.environ.update(variables)
-        return _Started(_connect(app, {}, machine.folder), machine, machine.folder)
+        return _Started(_connect(app, {}, machine.folder, shipped), machine, machine.folder)
     except Exception as error:
         said = machine.said  # which goes with its folder
         machine.end()
@@ -167,7 +173,7 @@ def _start(master: str | None, app: str, conf: Mapping[str, str]) -> _Started:
             os.environ.pop(name, None)
 
 
-def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
+def _connect(app: str, conf: Mapping[str, str], folder: Path, shipped: Sequence[str]) -> SparkSession:
     """pyspark's session in a JVM that runs; `folder`: for what executors are sent."""
     from pyspark.sql import SparkSession
 
@@ -189,7 +195,7 @@ def _connect(app: str, conf: Mapping[str, str], folder: Path) -> SparkSession:
     elif "PYSPARK_PYTHON" not in os.environ and is_local(context.master):
         context.pythonExec = sys.executable  # which has what workers need
     if not is_local(context.master):
-        context.addPyFile(str(package(folder)))
+        context.addPyFile(str(package(folder, shipped)))
     return spark
 
 
@@ -215,12 +221,15 @@ def _disconnect() -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def package(folder: Path) -> Path:
-    """A zip, made in `folder`, of the modules that run on executors of masters that aren't this machine."""
+def package(folder: Path, shipped: Sequence[str] = ()) -> Path:
+    """A zip, made in `folder`, of the modules that run on executors of masters that aren't this machine.
+
+    `shipped`: patterns of more of them, beneath the folder of the packages.
+    """
     target = folder / "turnstile_pipeline.zip"
     root = _HERE.parents[1]
     with zipfile.ZipFile(target, "w") as archive:
-        for pattern in _SHIPPED:
+        for pattern in (*_SHIPPED, *shipped):
             for file in sorted(root.glob(pattern)):
                 if file.suffix in _SHIPPED_SUFFIXES:
                     archive.write(file, file.relative_to(root))

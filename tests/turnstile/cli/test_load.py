@@ -34,6 +34,11 @@ def test_the_shipped_scenarios_are_listed():
         (["--hold", "soon"], "neither seconds nor 'end'"),
         (["--hold", "nan"], "neither seconds nor 'end'"),
         (["--connections", "0"], "--connections"),
+        (["--worker-sources", "10.0.0.0/8"], "--worker-sources needs --master"),
+        (["--hub", "10.0.0.1:7000"], "--hub needs --master"),
+        (["--master", "local[2]", "--worker-sources", "somewhere"], "'somewhere' is not an address"),
+        (["--master", "local[2]", "--hub", "somewhere"], "'somewhere' is not HOST:PORT"),
+        (["--processes", "65"], "--processes can't be more than 64 without --master"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_a_sentence(arguments, says):

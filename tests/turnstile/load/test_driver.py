@@ -6,10 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fake_brokers import fake_broker
 
 from turnstile.admin_client import AdminClient
 from turnstile.load.counters import read
@@ -22,22 +22,6 @@ from turnstile.load.spec import UNTIL_THE_END, ClientGroup, LoadScenario, Record
 ADMITTED, REFUSED, CUT_OFF, UNANSWERED = (Sources(f"127.1.{kind}.0/28") for kind in range(4))
 NO_ADMIN = AdminClient("http://127.0.0.1:1")
 ROOT = Path(__file__).parents[3]
-
-
-@contextmanager
-def fake_broker(*arguments):
-    """(bootstrap, admin API) of a fake broker."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("fake_broker.py")), *arguments],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    port, admin = process.stdout.readline().split()
-    try:
-        yield f"127.0.0.1:{port}", AdminClient(f"http://127.0.0.1:{admin}")
-    finally:
-        process.stdin.close()
-        process.wait(timeout=10)
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
