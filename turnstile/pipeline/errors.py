@@ -24,6 +24,8 @@ _SENTENCES = (
      "Workers can't start {name}: let PYSPARK_PYTHON name a Python that each of them has."),
     (r"OutOfMemoryError", "Spark ran out of memory: give it more with --conf spark.driver.memory=8g (or executor.memory)."),
     (r"No space left on device", "The disk is full: SPARK_LOCAL_DIRS or TMPDIR can name a larger one for Spark's files."),
+    (r"ExecutorLostFailure \(executor \S+ exited [^)]*\) Reason: (?P<said>[^\n]*)",
+     "Spark lost a worker while the job ran: {said}."),
     (r"All masters are unresponsive", "The Spark master does not answer."),
     (r"SparkContext was shut down",
      "Spark was shut down while the job ran: it was ended, or ran out of memory (--conf spark.driver.memory=8g gives it more)."),

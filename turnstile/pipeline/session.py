@@ -43,6 +43,7 @@ _SHIPPED = (
     "turnstile/pipeline/**/*",
     "shards/__init__.py",
     "shards/limits/**/*",
+    "shards/settings/**/*",
     "broker/__init__.py",
     "broker/journal/__init__.py",
     "broker/journal/schema.py",
@@ -146,7 +147,7 @@ def session(
         yield begun.spark()
 
 
-def _start(master: str | None, app: str, conf: Mapping[str, str], shipped: Sequence[str]) -> _Started:
+def _start(master: str | None, app: str, conf: Mapping[str, str], shipped: Sequence[str] = ()) -> _Started:
     if jvm.is_submitted():
         folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
         try:
