@@ -1,10 +1,13 @@
-"""Plan, audit, report and follow on a Spark master whose workers see nothing of this machine: are the answers those of local[*]?
+"""Plan, audit, report, follow and load on a Spark master whose workers see nothing of this machine: are the answers those of
+local[*]?
 
 A standalone master and two workers, as Spark's `sbin/start-*.sh` start them. Each worker has a mount namespace of its own,
 in which this checkout, its environment and the driver's folder are empty, and a Python with pyarrow and numpy alone. What a
-cluster shares (an NFS, say) is one folder: the inputs, and what the jobs write. Needs root, for the namespaces.
+cluster shares (an NFS, say) is one folder: the inputs, and what the jobs write. Needs root, for the namespaces. The drivers of
+a load have a Python without numpy; one of their workers is killed in the middle (standalone_load.py), which is the last.
 
-    make standalone          exit code 0: every answer is the same
+    make standalone                      exit code 0: every answer is the same
+    python scripts/standalone.py load    load alone
 """
 
 import contextlib
@@ -16,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +29,8 @@ import numpy  # noqa: E402
 import pyarrow  # noqa: E402
 import pyspark  # noqa: E402
 from storms import Storm  # noqa: E402
+
+from scripts import standalone_load  # noqa: E402
 
 TURNSTILE = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
 SPARK = Path(pyspark.__file__).parent
@@ -79,6 +85,10 @@ class Cluster:
             process.terminate()
         for process in self._processes:
             process.wait()
+
+    def worker(self, number: int) -> int:
+        """The process of a worker, whose executors are below it."""
+        return self._processes[1 + number].pid
 
     def python(self, *, without: str = "") -> str:
         """A worker's Python, perhaps without one of its libraries."""
@@ -140,6 +150,13 @@ def _free_port() -> int:
 
 
 def turnstile(cluster: Cluster, *arguments: str, python: str = "") -> subprocess.CompletedProcess[str]:
+    """What the command says."""
+    process = begin(cluster, *arguments, python=python)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def begin(cluster: Cluster, *arguments: str, python: str = "") -> subprocess.Popen[str]:
     """The command, in the driver's folder, with temporary files in it."""
     (cluster.driver / "tmp").mkdir(exist_ok=True)
     environment = {
@@ -150,8 +167,9 @@ def turnstile(cluster: Cluster, *arguments: str, python: str = "") -> subprocess
     }
     if python:
         environment["PYSPARK_PYTHON"] = python
-    return subprocess.run(
-        [*TURNSTILE, *arguments], capture_output=True, text=True, env=environment, cwd=cluster.driver, check=False
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*TURNSTILE, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment, cwd=cluster.driver
     )
 
 
@@ -231,14 +249,24 @@ def main() -> int:
             "workers have numpy and pyarrow alone, and see nothing of the checkout and of the driver's folder",
             flush=True,
         )
-        Storm(1, ips=8).run(400).end().write(cluster.shared / "journal")
-        rows = [f"10.0.0.{number % 3},{1000 + number},{1100 + number}" for number in range(600)]
-        (cluster.shared / "conn.csv").write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
-        is_same = compared(cluster)
-        for said in refusals(cluster):
-            print(said, flush=True)
+        is_same = "load" in sys.argv[1:] or jobs(cluster)
+        python = cluster.python(without="numpy")
+        is_right = standalone_load.run(
+            partial(begin, cluster, python=python), cluster.driver, cluster.master, cluster.worker(1)
+        )
         assert not list((cluster.driver / "tmp").iterdir()), "temporary files are left"
-    return 0 if is_same else 1
+    return 0 if is_same and is_right else 1
+
+
+def jobs(cluster: Cluster) -> bool:
+    """Whether each job's answer is the same there, and what can't be is one sentence."""
+    Storm(1, ips=8).run(400).end().write(cluster.shared / "journal")
+    rows = [f"10.0.0.{number % 3},{1000 + number},{1100 + number}" for number in range(600)]
+    (cluster.shared / "conn.csv").write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
+    is_same = compared(cluster)
+    for said in refusals(cluster):
+        print(said, flush=True)
+    return is_same
 
 
 def refusals(cluster: Cluster) -> Iterator[str]:

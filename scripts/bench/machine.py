@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -107,10 +107,13 @@ def turnstile(*options: str, port: int = 0, shards: int = SHARDS, checkout: Path
 
 def tree(pid: int) -> list[int]:
     """A process and everything below it."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
+    tasks = Path(f"/proc/{pid}/task")
+    if not tasks.exists():
         return []
+    children: list[str] = []
+    for task in tasks.glob("*/children"):  # of a JVM, any thread starts processes
+        with suppress(FileNotFoundError, ProcessLookupError):
+            children += task.read_text().split()
     return [pid, *(below for child in children for below in tree(int(child)))]
 
 
