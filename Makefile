@@ -82,10 +82,11 @@ bench-compare: setup ## each row of the benchmarks in the checkout BEFORE=... an
 bench-attacks: setup ## what hostile clients cost the others
 	$(BIN)/python scripts/bench/attacks/run.py $(ARGS)
 
-bench-pipeline: setup ## audit and plan at millions of connections
+bench-pipeline: setup ## audit and plan at millions of connections, and a load through Spark
 	$(BIN)/python scripts/bench_pipeline.py
+	$(BIN)/python scripts/bench_load.py
 
-standalone: setup ## the Spark jobs on a master whose workers see nothing of this machine (root)
+standalone: setup ## the Spark jobs and a load on a master whose workers see nothing of this machine (root)
 	$(BIN)/python scripts/standalone.py
 
 dist: setup ## wheel and sdist in dist/, installed and tried in two empty environments

@@ -47,7 +47,7 @@ SHIPPED = ("turnstile/load/*.py", "turnstile/fleet/*.py")
 STEADY_S = 3.0
 """Slots are taken for all there are when none has come for so long."""
 POLL_S = 0.1
-ENDS_WITHIN_S = 20.0
+ENDS_WITHIN_S = 10.0
 REASON_WITHIN_S = 5.0
 SLOTS_WITHIN_S = 60.0
 LOCAL_HUB = "127.0.0.1"
