@@ -1,10 +1,11 @@
 """Plan, audit, report, follow and load on a Spark master whose workers see nothing of this machine: are the answers those of
 local[*]?
 
-A standalone master and two workers, as Spark's `sbin/start-*.sh` start them. Each worker has a mount namespace of its own,
-in which this checkout, its environment and the driver's folder are empty, and a Python with pyarrow and numpy alone. What a
-cluster shares (an NFS, say) is one folder: the inputs, and what the jobs write. Needs root, for the namespaces. The drivers of
-a load have a Python without numpy; one of their workers is killed in the middle (standalone_load.py), which is the last.
+A standalone master and two workers, as Spark's `sbin/start-*.sh` start them. Each worker has a network and a clock of its own
+(standalone_network.py), a mount namespace in which this checkout, its environment and the driver's folder are empty, and a Python
+with pyarrow and numpy alone. What a cluster shares (an NFS, say) is one folder: the inputs, and what the jobs write. Needs root,
+for the namespaces. The drivers of a load have a Python without numpy; one of their workers is killed in the middle
+(standalone_load.py), which is the last.
 
     make standalone                      exit code 0: every answer is the same
     python scripts/standalone.py load    load alone
@@ -31,10 +32,11 @@ import pyspark  # noqa: E402
 from storms import Storm  # noqa: E402
 
 from scripts import standalone_load  # noqa: E402
+from scripts.standalone_network import HOST, Network  # noqa: E402
 
 TURNSTILE = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
 SPARK = Path(pyspark.__file__).parent
-HOST = "127.0.0.1"
+WORKERS = 2
 START_S = 120
 MEMORY = "1g"
 WHAT_IT_HAS = """
@@ -52,6 +54,7 @@ class Cluster:
         for each in (self.shared, self.driver):
             each.mkdir()
         self._home = folder / "workers"
+        self._network = Network(WORKERS)
         self._processes: list[subprocess.Popen[bytes]] = []
         self.master = ""
 
@@ -59,22 +62,25 @@ class Cluster:
         """Returns when the master knows both workers."""
         (self._home / "spark").mkdir(parents=True)
         self._make_python()
+        self._network.make()
         port, page = _free_port(), _free_port()
         self.master = f"spark://{HOST}:{port}"
         options = ["--host", HOST, "--port", str(port), "--webui-port", str(page)]
-        self._launch([], "master", SPARK, "org.apache.spark.deploy.master.Master", *options)
-        for number in range(2):
-            options = ["--host", HOST, "--cores", "1", "--memory", MEMORY, "--webui-port", "0", self.master]
+        self._launch([], HOST, "master", SPARK, "org.apache.spark.deploy.master.Master", *options)
+        for number in range(WORKERS):
+            address = self._network.address(number)
+            options = ["--host", address, "--cores", "1", "--memory", MEMORY, "--webui-port", "0", self.master]
             options = ["--work-dir", str(self._home / f"work{number}"), *options]
             self._launch(
-                self._hidden(),
+                self._hidden(number),
+                address,
                 f"worker{number}",
                 self._home / "spark",
                 "org.apache.spark.deploy.worker.Worker",
                 *options,
             )
         until = time.monotonic() + START_S
-        while (self._home / "master.log").read_text().count("Registering worker") < 2:
+        while (self._home / "master.log").read_text().count("Registering worker") < WORKERS:
             if time.monotonic() > until or any(process.poll() is not None for process in self._processes):
                 sys.exit("\n".join(path.read_text()[-2000:] for path in self._home.glob("*.log")))
             time.sleep(0.2)
@@ -85,6 +91,7 @@ class Cluster:
             process.terminate()
         for process in self._processes:
             process.wait()
+        self._network.end()
 
     def worker(self, number: int) -> int:
         """The process of a worker, whose executors are below it."""
@@ -111,13 +118,23 @@ class Cluster:
                     if each.exists():
                         shutil.copytree(each, packages / each.name, copy_function=_link)
 
-    def _hidden(self) -> list[str]:
-        """The command before a command that sees no folder of the driver's, and has Spark in a place of its own."""
+    def _hidden(self, number: int = 0) -> list[str]:
+        """The command before a command of a worker: it sees no folder of the driver's, and has Spark in a place of its own."""
         hidden = [self.driver, ROOT, *([] if SPARK.is_relative_to(ROOT) else [SPARK])]
         here = [f"mount --bind {SPARK} {self._home / 'spark'}", *(f"mount -t tmpfs none {each}" for each in hidden)]
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{" && ".join(here)} && exec "$@"', "sh"]
+        mounts = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            f'{" && ".join(here)} && exec "$@"',
+            "sh",
+        ]
+        return [*self._network.within(number), *mounts]
 
-    def _launch(self, before: list[str], name: str, home: Path, kind: str, *options: str) -> None:
+    def _launch(self, before: list[str], address: str, name: str, home: Path, kind: str, *options: str) -> None:
         with (self._home / f"{name}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(
@@ -125,7 +142,7 @@ class Cluster:
                     stdout=log,
                     stderr=log,
                     cwd="/",
-                    env={**_plain_environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST},
+                    env={**_plain_environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": address},
                 )
             )
 

@@ -1,4 +1,7 @@
-"""The load part of standalone.py: drivers on workers that see nothing of this machine, and one worker killed in the middle."""
+"""The load part of standalone.py: drivers on workers that see nothing of this machine, and one worker killed in the middle.
+
+They connect from addresses of their own, which stand for the scenario's, and their clocks differ by more than an hour.
+"""
 
 import contextlib
 import json
@@ -13,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench import machine
+from scripts.standalone_network import HOST, RANGE
 from turnstile.admin_client import AdminClient
 from turnstile.load import counters
 
-HOST = "127.0.0.1"
 WAIT_S = 120
 SCENARIO = """
 title = "An office and a data centre"
@@ -32,14 +35,14 @@ reconnect = true
 
 [[group]]
 name = "data centre"
-sources = "127.2.0.0/25"
-clients = 200
+sources = "127.2.0.0/30"
+clients = 80
 duration_s = 3
 hold_s = 0.2
 repeat = true
 pause_s = 0.2
 """
-LONG = ("--sources", "127.1.0.0/24", "--rate", "200", "--duration", "15", "--hold", "0.1")
+LONG = ("--connections", "3000", "--rate", "200", "--hold", "0.1")
 Turnstile = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -47,13 +50,13 @@ Turnstile = Callable[..., "subprocess.Popen[str]"]
 def broker(begin: Turnstile, data: Path) -> Iterator[tuple[str, str]]:
     """(bootstrap, admin API) of a cluster on this machine, which workers reach as they reach the driver."""
     ports = [_free_port(), _free_port()]
-    options = ["--port", str(ports[0]), "--admin-port", str(ports[1]), "--data-dir", str(data)]
+    options = ["--listener", f"PLAINTEXT={HOST}:{ports[0]}", "--admin-port", str(ports[1]), "--data-dir", str(data)]
     process = begin("up", "--json", *options, "--set", "kafka_connections_max_per_ip=50")
     try:
         assert process.stdout is not None
         if not process.stdout.readline():
             sys.exit(f"the cluster did not start: {process.communicate()[1]}")
-        yield f"{HOST}:{ports[0]}", f"http://{HOST}:{ports[1]}"
+        yield f"{HOST}:{ports[0]}", f"http://127.0.0.1:{ports[1]}"
     finally:
         process.terminate()
         process.communicate()
@@ -65,9 +68,11 @@ def run(begin: Turnstile, folder: Path, master: str, worker: int) -> bool:
     scenario.write_text(SCENARIO)
     with broker(begin, folder / "data") as (bootstrap, admin):
         to = ("load", "--json", "--bootstrap", bootstrap, "--admin", admin)
-        on = ("--master", master, "--processes", "2")
+        here = ("--master", master, "--processes", "2")
+        on = (*here, "--worker-sources", RANGE)
         checks = [
             ("a scenario", _whole(begin, (*to, *on, "--scenario", str(scenario)))),
+            ("addresses that reach nothing", _unreachable(begin, (*to, *here, "--sources", "127.1.0.0/28"))),
             ("expectations", _expected(begin, (*to, *on, "--sources", "127.1.0.0/28", "--connections", "50"))),
             ("a worker killed", _killed(begin, (*to, *on, *LONG), AdminClient(admin), worker)),
         ]
@@ -81,10 +86,21 @@ def _whole(begin: Turnstile, command: tuple[str, ...]) -> str:
     office = told["groups"]["office"]
     if code or not told["reconciled"] or len(told["drivers"]) != 2:
         return f"exit code {code}: {told} {said}"
+    # Each of the scenario's five addresses is one of a worker's, so the office alone meets the cap.
     if not 50 <= office["admitted"] < 120 or not office["refused"] or told["groups"]["data centre"]["refused"]:
         return f"a cap of 50 for an address let in {told['groups']}"
+    late_ms = max(each["late_ms"] for each in told["drivers"])
+    if late_ms > 1000:
+        return f"drivers started {late_ms} ms late"
     _print(told)
     return ""
+
+
+def _unreachable(begin: Turnstile, command: tuple[str, ...]) -> str:
+    code, told, said = _done(begin(*command))
+    return (
+        "" if code == 1 and "--worker-sources names addresses" in told["error"] else f"exit code {code}: {told} {said}"
+    )
 
 
 def _expected(begin: Turnstile, command: tuple[str, ...]) -> str:

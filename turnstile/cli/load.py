@@ -56,7 +56,7 @@ def _with_limits() -> str:
     """The command that was given, with --apply: without a token, which is not to be shown."""
     context = click.get_current_context()
     words = ["turnstile", "load"]
-    for name in ("bootstrap", "admin", "scenario"):
+    for name in ("master", "bootstrap", "admin", "scenario"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             words += [f"--{name}", str(context.params[name])]
     return shlex.join([*words, "--apply"])

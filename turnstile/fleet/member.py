@@ -9,6 +9,7 @@ import ipaddress
 import os
 import socket
 import time
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from turnstile.fleet.messages import (
@@ -72,14 +73,11 @@ def play(order: Order, number: int) -> None:
     sock.settimeout(None)
     keep_alive(sock)
     link = Link(sock)
-    try:
-        _Player(order, number, link, host).play()
-    except DriverError as error:
-        link.send(Failed(str(error)))
-    except OSError:
-        return  # the hub is gone, and with it the reader of the result
-    finally:
-        link.close()
+    with closing(link), suppress(OSError):  # a hub that is gone has no use for the result
+        try:
+            _Player(order, number, link, host).play()
+        except DriverError as error:
+            link.send(Failed(str(error)))
 
 
 def keep_alive(sock: socket.socket) -> None:
@@ -107,9 +105,11 @@ class _Player:
         order = self._order
         join = Join(order.secret, self._number, self._host, os.getpid(), [], [])
         try:
-            targets = [resolve(group.bootstrap or order.bootstrap, group.sources) for group in order.scenario.groups]
+            allowed = Sources(order.allowed) if order.allowed is not None else None
+            groups = order.scenario.groups
+            targets = [resolve(group.bootstrap or order.bootstrap, allowed or group.sources) for group in groups]
             check_files(order.scenario, order.drivers)
-            join = self._look_around(join, targets)
+            join = self._look_around(join, allowed, targets)
         finally:  # what goes wrong is said by a driver that has joined
             self._link.send(join)
         message: Message = self._link.receive()
@@ -123,18 +123,18 @@ class _Player:
         if isinstance(message, Go):
             self._storm(message.start_s, targets)
 
-    def _look_around(self, join: Join, targets: list[list[Address]]) -> Join:
+    def _look_around(self, join: Join, allowed: Sources | None, targets: list[list[Address]]) -> Join:
         """Raises DriverError where this host has no address to connect from."""
-        order = self._order
-        mine = usable(Sources(order.allowed)) if order.allowed is not None else []
-        if order.allowed is not None and not mine:
-            raise DriverError(f"this host has none of the addresses {order.allowed}.")
-        if mine:
+        if allowed is not None:
+            mine = usable(allowed)
+            if not mine:
+                raise DriverError(f"this host has none of the addresses {allowed.text}.")
             return join._replace(usable=mine)
-        for group, of_group in zip(order.scenario.groups, targets, strict=True):
+        scenario = self._order.scenario
+        for group, of_group in zip(scenario.groups, targets, strict=True):
             if group.sources is not None:
                 _check_loopback(group.sources[0], of_group)
-        return join._replace(chosen=sorted({local_address(target) for target in unbound(order.scenario, targets)}))
+        return join._replace(chosen=sorted({local_address(target) for target in unbound(scenario, targets)}))
 
     def _make_lanes(self, company: Shared) -> None:
         groups = self._order.scenario.groups
