@@ -29,7 +29,7 @@ from turnstile.fleet.messages import (
 )
 from turnstile.fleet.own_host import usable
 from turnstile.fleet.shares import Company as Shared
-from turnstile.fleet.shares import Numbering, share
+from turnstile.fleet.shares import Numbering, of_driver
 from turnstile.load.driver import check_files, resolve, unbound
 from turnstile.load.lanes import Lane
 from turnstile.load.own_addresses import local_address
@@ -140,8 +140,8 @@ class _Player:
         groups = self._order.scenario.groups
         numbering = Numbering([group.sources for group in groups if group.sources is not None])
         for group in groups:
-            played, clients = share(group, numbering, company, self._number)
-            self._lanes.append(Lane(played, process=self._number, processes=self._order.drivers, share=clients))
+            played = of_driver(group, numbering, company, self._number)
+            self._lanes.append(Lane(played, process=self._number, processes=self._order.drivers))
 
     def _storm(self, start_s: float, targets: list[list[Address]]) -> None:
         time.sleep(max(0.0, start_s - time.monotonic()))

@@ -15,7 +15,7 @@ import ipaddress
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from turnstile.load.sources import SourceAddresses
@@ -109,10 +109,22 @@ class StandIns:
         return known
 
 
-def share(group: ClientGroup, numbering: Numbering, company: Company, driver: int) -> tuple[ClientGroup, Sequence[int]]:
-    """The group as a driver plays it, and its clients."""
+@dataclass(frozen=True)
+class DriversGroup(ClientGroup):
+    """A group as one driver plays it: from addresses of its host."""
+
+    own_clients: Sequence[int] = ()
+    """In order."""
+
+    def share(self, process: int, processes: int) -> Sequence[int]:
+        """The same, however many drivers there are."""
+        return self.own_clients
+
+
+def of_driver(group: ClientGroup, numbering: Numbering, company: Company, driver: int) -> ClientGroup:
+    """The group as that driver plays it."""
     if not company:
-        return group, group.share(driver, company.drivers)
+        return group
     sources = StandIns(group.sources, numbering, company)
     size = len(sources)
     clients = array("L")
@@ -120,4 +132,4 @@ def share(group: ClientGroup, numbering: Numbering, company: Company, driver: in
         index = client if group.recorded is None else group.recorded.address[client]
         if company.driver_of(sources.place(index), client // size) == driver:
             clients.append(client)
-    return replace(group, sources=sources), clients
+    return DriversGroup(**{**vars(group), "sources": sources, "own_clients": clients})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from turnstile.load.spec import UNTIL_THE_END, ClientGroup
@@ -18,17 +17,14 @@ from turnstile.load.tally import Tally
 class Lane:
     """The clients of one group that one of `processes` processes plays."""
 
-    def __init__(
-        self, group: ClientGroup, *, process: int = 0, processes: int = 1, share: Sequence[int] | None = None
-    ) -> None:
-        """`share`: the clients, in order; None: every `processes`-th."""
+    def __init__(self, group: ClientGroup, *, process: int = 0, processes: int = 1) -> None:
         self.group = group
         self.tally = Tally()
         self.in_flight = 0
         """Connections without an answer yet; kept by the engine, as `held` is."""
         self.held = 0
         """Admitted connections that are open."""
-        self._share = group.share(process, processes) if share is None else share
+        self._share = group.share(process, processes)
         self._started = 0
         self._later: list[tuple[float, int]] = []
         self._refusals: dict[int, int] = {}

@@ -79,7 +79,7 @@ class ClientGroup:
         endless = self.reconnect or self.repeat
         _require(self.duration_s is not None or not endless, self, "duration_s", "is needed with reconnect or repeat")
 
-    def share(self, process: int, processes: int) -> range:
+    def share(self, process: int, processes: int) -> Sequence[int]:
         """The clients that process number `process` plays."""
         return range(process, self.clients, processes)
 

@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstile.fleet.shares import Company, Numbering, share
+from turnstile.fleet.shares import Company, Numbering, of_driver
 from turnstile.load.lanes import Lane
 from turnstile.load.sources import Sources
 from turnstile.load.spec import ClientGroup, RecordedConnection
@@ -44,8 +44,9 @@ def shares(named, usable):
     for group in named:
         played = []
         for driver in range(len(usable)):
-            of_driver, clients = share(group, numbering, company, driver)
-            lane = Lane(of_driver, share=clients)
+            as_played = of_driver(group, numbering, company, driver)
+            lane = Lane(as_played)
+            clients = as_played.share(driver, len(usable))
             played.append({client: lane.source(client) for client in clients})
         yield group, played
 
