@@ -84,3 +84,15 @@ def test_another_client_at_one_of_the_drivers_addresses_is_said_to_be_indistingu
 def test_a_driver_that_the_cluster_sees_under_another_address_still_agrees():
     verdict = reconcile(seen(50, 150), beside({}), own=Sources("10.0.0.1"))
     assert verdict.agree and not verdict.others
+
+
+def test_a_lost_driver_explains_what_the_cluster_counted_beyond_its_last_word_but_nothing_less():
+    verdict = reconcile(seen(50, 150), counted(58, 151), drivers_lost=True)
+    assert verdict.agree and verdict.sentence.endswith(
+        "they agree, with 9 that lost drivers made after their last word"
+    )
+    assert reconcile(seen(50, 150), counted(50, 150), drivers_lost=True).sentence.endswith("they agree")
+    assert not reconcile(seen(50, 150), counted(49, 160), drivers_lost=True).agree
+    assert not reconcile(seen(50, 150), counted(60, 149), drivers_lost=True).agree
+    beside_it = reconcile(seen(50, 150), beside({"127.0.0.1": 12}, own_admitted=53), own=OWN, drivers_lost=True)
+    assert beside_it.agree and beside_it.others == {"127.0.0.1": 12}

@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 
 from turnstile.load.sources import Sources
@@ -22,3 +24,9 @@ def test_a_large_range_is_not_written_out():
 def test_what_is_no_range_is_said(text):
     with pytest.raises(ValueError, match="sources"):
         Sources(text)
+
+
+def test_they_travel_to_other_processes():
+    sent = Sources("127.1.0.0/30,127.2.0.1")
+    received = pickle.loads(pickle.dumps(sent))
+    assert (received.text, len(received), received[4]) == (sent.text, 5, "127.2.0.1")

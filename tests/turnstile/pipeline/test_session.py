@@ -13,7 +13,7 @@ import pytest
 from py4j import java_gateway
 
 from turnstile.pipeline import jvm, session
-from turnstile.pipeline.errors import PipelineError, sentence
+from turnstile.pipeline.errors import PipelineError, known, sentence
 
 COMMAND = (sys.executable, "-c", "from turnstile.cli.main import main; main()")
 ROOT = Path(__file__).parents[3]
@@ -134,3 +134,11 @@ def test_without_a_jdk_the_set_up_says_that_no_archive_was_made_and_goes_on():
     done = subprocess.run(command, env={**os.environ, "PATH": "", "JAVA_HOME": ""}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("No class-data archive, Spark jobs start slower: Spark needs Java 17")
+
+
+def test_a_lost_worker_is_one_sentence() -> None:
+    text = (
+        "Job aborted due to stage failure: ... barrier task ResultTask(0, 1) finished unsuccessfully.\nExecutorLostFailure "
+        "(executor 1 exited unrelated to the running tasks) Reason: worker lost: 10.0.0.7:36145 got disassociated\n\tat org.x"
+    )
+    assert known(text) == "Spark lost a worker while the job ran: worker lost: 10.0.0.7:36145 got disassociated."
