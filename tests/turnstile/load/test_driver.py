@@ -87,9 +87,7 @@ def test_a_broker_without_counters_is_no_disagreement(broker):
 
 
 def test_dropped_clients_all_come_back(broker):
-    group = ClientGroup(
-        clients=20, sources=ADMITTED, duration_s=3, hold_s=UNTIL_THE_END, reconnect=True, drop_at_s=0.5
-    )
+    group = ClientGroup(clients=20, sources=ADMITTED, duration_s=3, hold_s=UNTIL_THE_END, reconnect=True, drop_at_s=0.5)
     assert storm(broker, group).total.admitted == 40
 
 
