@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import RECORDED
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
+from shards.mesh.exchange import Receiver
 from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000
@@ -70,7 +71,6 @@ class Acceptors:
         self._admissions: dict[str, Admission] = {}
         self._listeners: list[Listener] = []
         self._armed_ms: int | None = None
-        context.tokens.on_wait(PendingConnection.waits)
 
     # Listeners
 
@@ -108,12 +108,12 @@ class Acceptors:
 
     # Configuration, peers, messages
 
-    def image_changed(self, version: int) -> None:
-        """The image has become `version`; when this returns, no rate of an older one is left to be spent here."""
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version; when this returns, no rate of an older one is left to be spent here."""
         self._observe()
-        self._core_rates.image_changed()
-        self.eviction.protected = self._image.inter_broker_listener if len(self._names) > 1 else None
-        self._rates.apply(version, now_ms=self._context.now_ms())
+        self._core_rates.read_settings()
+        self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
+        self._rates.apply(self._image.version, now_ms=self._context.now_ms())
         for admission in self._admissions.values():
             self._look_at_image(admission)
         for pending in self._pending:
@@ -122,27 +122,28 @@ class Acceptors:
     def _look_at_image(self, admission: Admission) -> None:
         rates = self._rates
         forced = self._image.rule_of("broker").wait and admission.listener == self.eviction.protected
-        admission.forced = forced
-        admission.direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
-        admission.pacing.look()
+        direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
+        admission.follow(forced=forced, direct=direct)
 
     def peer_up(self, peer: int) -> None:
         """Another shard can be sent to."""
         self._rates.peer_up(peer)
 
-    def peer_down(self, peer: int) -> None:
-        """Another shard has died."""
-        self._rates.peer_down(peer, now_ms=self._context.now_ms())
+    def peer_lost(self, peer: int) -> None:
+        """The links to another shard broke; its process may live."""
+        self._rates.peer_lost(peer, now_ms=self._context.now_ms())
 
-    def receive(self, peer: int, message: Sequence[Any]) -> None:
-        """A one-way message of another shard: of its tokens, unless it begins with a name."""
-        first = message[0]
-        if first == NAME:
-            self._rates.receive(peer, message[1], now_ms=self._context.now_ms())
-        elif first == eviction.NAME:
-            self.eviction.told(message[1])
-        else:
-            self._context.tokens.receive(peer, message)  # type: ignore[arg-type]  # as it came from the mesh
+    def peer_dead(self, peer: int) -> None:
+        """The process of another shard has ended."""
+        self._rates.peer_dead(peer, now_ms=self._context.now_ms())
+
+    @property
+    def receivers(self) -> dict[str, Receiver]:
+        """By name: what other shards tell about rates and evictions."""
+        return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.told(message[1])}
+
+    def _receive_rates(self, peer: int, message: Sequence[Any]) -> None:
+        self._rates.receive(peer, message[1], now_ms=self._context.now_ms())
 
     # Time
 

@@ -81,6 +81,11 @@ class Admission:
             for step, ways in TRANSITIONS.items()
         }
 
+    def follow(self, *, forced: bool, direct: bool) -> None:
+        """The image has another version: what `forced` and `direct` are from here on."""
+        self.forced, self.direct = forced, direct
+        self.pacing.look()
+
     def arrived(self, fd: int, ip: str, port: int) -> None:
         """Decides about a fresh descriptor, now or when a home has answered."""
         if ":" in ip:

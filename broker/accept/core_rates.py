@@ -20,7 +20,8 @@ class CoreRates:
         self._image = image
         self._buckets: dict[str, ConnectionBucket] = {}
 
-    def image_changed(self) -> None:
+    def read_settings(self) -> None:
+        """The image has another version."""
         image = self._image
         self.active = image.get("kafka_connection_rate_limit") is not None or bool(
             image.get("kafka_connection_rate_limit_overrides")

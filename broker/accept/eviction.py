@@ -29,7 +29,7 @@ class Eviction:
     """One shard's part in evictions, as holder and as home of the broker's pool."""
 
     def __init__(self, context: ShardContext, connections: Mapping[int, Connection]) -> None:
-        self.protected: str | None = None  # the inter-broker listener, where there is another one
+        self._protected: str | None = None
         self._me: Final = context.shard
         self._shards: Final = context.shards
         self._home: Final = home_of(POOL, context.shards)
@@ -42,6 +42,15 @@ class Eviction:
         self._forced = 0  # in this pass, not yet told
         self._due = 0  # at the home: forced connections for which none was closed yet
         self._working = False
+
+    def protect(self, listener: str | None) -> None:
+        """No connection of this listener, the inter-broker one, is closed for another; None: there is no other listener."""
+        self._protected = listener
+
+    @property
+    def protected(self) -> str | None:
+        """The listener whose connections are forced in."""
+        return self._protected
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         serve(f"{NAME}_idlest", lambda peer: self.idlest())
@@ -107,7 +116,7 @@ class Eviction:
             (
                 (each.busy, each.last_used_ns, each.id)
                 for each in self._connections.values()
-                if each.listener != self.protected
+                if each.listener != self._protected
             ),
             default=None,
         )

@@ -12,7 +12,7 @@ J4  A fault that ends connections is decided once for each of them: when the fau
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import Protocol
@@ -37,8 +37,7 @@ _DELAY = "connection.failed.authentication.delay.ms"
 class Injectable(Protocol):
     """What of a listener's Serving a fault takes the place of."""
 
-    answer: Answer
-    opened: Callable[[Connection], None] | None
+    def answer_by(self, answer: Answer, opened: Callable[[Connection], None] | None) -> None: ...
 
 
 class Faults:
@@ -67,7 +66,7 @@ class Faults:
         self._servings.append(serving)
         self._put_in_place()
 
-    def image_changed(self, kinds: Iterable[str]) -> None:
+    def image_changed(self, kinds: Collection[str]) -> None:
         """The configuration has another version, in which records of `kinds` differ."""
         if "fault" not in kinds:
             if "setting" in kinds:
@@ -90,8 +89,10 @@ class Faults:
     def _put_in_place(self) -> None:
         """J1."""
         for serving in self._servings:
-            serving.answer = self._around(self.answer if self._faults else self._answer)
-            serving.opened = self.opened if any(fault.ends_connections for fault in self._faults) else None
+            serving.answer_by(
+                self._around(self.answer if self._faults else self._answer),
+                self.opened if any(fault.ends_connections for fault in self._faults) else None,
+            )
 
     # Connections
 
@@ -199,7 +200,7 @@ class Faults:
         timers = self._context.timers
         later: Deferred[Encoded | None] = Deferred()
         timer = timers.after(delay_ms, lambda: later.resolve(answer))
-        later.on_cancel = partial(timers.cancel, timer)
+        later.ends_by(partial(timers.cancel, timer))
         return later
 
     def _note(self, channel: Channel, client_id: str | None, call: Call | None, fault: Fault) -> None:

@@ -181,11 +181,17 @@ class CoordinatorProcess:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
                 async with trio.open_nursery() as meshing:
-                    self.mesh = Mesh(self.hello, self.poller, meshing, self.log.call_mistaken, key_of=_member_of)
+                    self.mesh = Mesh(
+                        self.hello,
+                        self.poller,
+                        meshing,
+                        self.log.call_mistaken,
+                        key_of=_member_of,
+                        on_up=lambda member, peer: self._shard_up(meshing, member, peer),
+                        on_down=self._shard_down,
+                        on_message=self._told,
+                    )
                     self.poller.at_end_of_pass(self._end_of_pass)
-                    self.mesh.on_up = lambda member, peer: self._shard_up(meshing, member, peer)
-                    self.mesh.on_down = self._shard_down
-                    self.mesh.on_message = self._told
                     self.coordinator.serve_on(self.mesh.serve)
                     self.mesh.serve("fault_fires", lambda member, name: self._fault_fires(name))
                     self.mesh.listen(self.plan.mesh_sockets[COORDINATOR_MEMBER], lambda hello: 1)

@@ -11,41 +11,30 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 import trio
 
 from broker.accept.acceptors import Acceptors
-from broker.faults.injection import Faults
+from broker.accept.pending_connection import PendingConnection
 from broker.journal.writer import JournalWriter
-from broker.metrics.outcomes import Outcomes
+from broker.kafka.transactions.homes import Shard
 from broker.metrics.shard_counters import Layout, ShardCounters
-from broker.metrics.source_counts import SourceCounts
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
+from broker.process.clients import Clients
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
+from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.runtime import collector
 from broker.runtime.logger import RateLimitedLogger, set_level
 from broker.runtime.shard_context import ShardContext
-from broker.serve.authentication import Authentication
-from broker.serve.credential_shapes import CredentialShapes
 from broker.serve.delegation_token_cache import DelegationTokenCache
-from broker.serve.dispatch import Dispatcher
 from broker.serve.key_derivation import KeyDerivation
-from broker.serve.muted import Muted
-from broker.serve.observation import Observation
-from broker.serve.open_connections import OpenConnections
-from broker.serve.prepared_answers import PreparedAnswers
-from broker.serve.request_memory import AnswerMemory, RequestMemory
-from broker.serve.sasl import Users
-from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
-from broker.serve.tls import context_of
 from broker.storage.log_ends import LogEnds
 from broker.storage.memory import keep_freed_buffers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
@@ -53,9 +42,10 @@ from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.poller import Poller
-from shards.loop.stalls import Stall
+from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
 from shards.loop.turns import Turns
+from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
 from shards.quotas.sharded_quotas import ShardedQuotas
@@ -102,50 +92,43 @@ class ShardProcess:
         self.shard = shard
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
         self.context = self._make_context(epoch)
-        self.muted = Muted(self.context.timers)
+        context = self.context
         self.meters = ShardedQuotas(
             shard,
             plan.shards,
-            self.context.image,
+            context.image,
             call=self._call,
-            now_ms=lambda: self.context.poller.clock_ns() // 1_000_000,
-            touch=self.context.poller.touch,
-            after=self.context.timers.after,
-            mistaken=self.context.log.call_mistaken,
+            now_ms=lambda: context.poller.clock_ns() // 1_000_000,
+            touch=context.poller.touch,
+            after=context.timers.after,
+            mistaken=context.log.call_mistaken,
         )
-        self.throttling = Throttling(self.meters, self.context.image, self.context.journal, self.context.counters)
-        self.context.poller.stalls.told = self._stalled
-        self.connections = OpenConnections(self.context.image, self.context.poller)
+        self.throttling = Throttling(self.meters, context.image, context.journal, context.counters)
+        self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)
+        self._clients = Clients(plan, context, throttling=self.throttling, tokens=self._delegation_tokens)
+        self.connections = self._clients.connections
         self.acceptors = Acceptors(
-            self.context,
+            context,
             tuple(dict.fromkeys(endpoint.listener for endpoint in plan.endpoints)),
             self.connections,
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
-        self._sources = SourceCounts()
-        self.gauges = ShardGauges(self.context, self.muted, self.meters)
-        self.subscriber = Subscriber(self.context.image, self._enforce)
-        self._delegation_tokens = DelegationTokenCache(self.context.image, plan.token_secret)
-        self._users = Users(
-            self._find_user,
-            plan.scram_secret,
-            CredentialShapes(self.context.image).of,
-            self._delegation_tokens.login,
-        )
+        self.gauges = ShardGauges(context, self._clients.muted, self.meters)
+        self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()
         self._ending = False
-        self._requests: RequestMemory | None = None  # from the first listener on
-        self._faults: Faults | None = None  # likewise
         self.mesh: Mesh  # from here on: made in `serve`
         self.turns: Turns
         self.kafka: Kafka
         self._keys: KeyDerivation
+        self._pass_steps: list[PassStep]
+        self._image_steps: list[ImageStep]
         self._meshing: trio.Nursery
 
     def _make_context(self, epoch: int) -> ShardContext:
         plan, shard = self.plan, self.shard
-        poller = Poller()
+        poller = Poller(stalls=Stalls(self._stalled))
         image = ClusterImage(self.broker)
         journal = JournalWriter(plan.journal_dir, self.broker, shard, epoch)
         counters = ShardCounters(
@@ -163,6 +146,7 @@ class ShardProcess:
             on_grant=events.granted,
             on_reclaim=events.reclaimed,
             on_loss=events.lost,
+            on_wait=PendingConnection.waits,
         )
         return ShardContext(
             shard=shard,
@@ -197,7 +181,7 @@ class ShardProcess:
                             await connecting.start(self.kafka.run)
                             connecting.start_soon(self.context.timers.run)
                             connecting.start_soon(self.connections.close_idle)
-                            self._start_listening()
+                            self._open_listeners()
                             say_ready(ready)
                             async for _ in signals:
                                 break
@@ -215,19 +199,8 @@ class ShardProcess:
                 outer.cancel_scope.cancel()
 
     def _end_of_pass(self) -> None:
-        """Ends a pass of the poller, in this order:
-
-        acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
-        journal     the `closed` of each connection that ended is on its way to disk before ...
-        counters    (requests, which are plain numbers during a pass)
-        meters      (what requests were charged elsewhere)
-        mesh        ... the tokens it released leave for other shards, where they may be taken again
-        """
-        self.acceptors.flush()
-        self.context.journal.flush()
-        self.context.counters.flush()
-        self.meters.flush()
-        self.mesh.flush()
+        for step in self._pass_steps:
+            step()
 
     async def _tick(self) -> None:
         """Work that is due by time alone: deadlines and idle tokens, quiet spools, gauges."""
@@ -242,8 +215,7 @@ class ShardProcess:
             self.meters.expire()
             self.gauges.set()
             poller.stalls.look()
-            if self._requests is not None:
-                self._requests.tick()
+            self._clients.tick()
 
     def _reset(self) -> None:
         """Closes every connection and forgets what clients did: groups, and what was recorded of rates and quotas."""
@@ -259,23 +231,30 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._meshing = nursery
         spawn = Spawn(nursery.start_soon)
+        context, acceptors = self.context, self.acceptors
+        exchange = Exchange(context.tokens.receive, acceptors.receivers)  # type: ignore[arg-type]  # as it came from the mesh
         mesh = self.mesh = Mesh(
-            self.hello, self.context.poller, nursery, self.context.log.call_mistaken, key_of=self._key_of
+            self.hello,
+            context.poller,
+            nursery,
+            context.log.call_mistaken,
+            key_of=self._key_of,
+            on_up=self._peer_up,
+            on_down=self._peer_lost,
+            on_dead=self._peer_dead,
+            on_message=exchange.receive,
         )
-        self.context.poller.at_end_of_pass(self._end_of_pass)
-        mesh.on_message = self.acceptors.receive
-        mesh.on_up = self._peer_up
-        mesh.on_down = self._peer_lost
-        mesh.on_dead = self._peer_dead
+        self._pass_steps = pass_steps(acceptors, context.journal, context.counters, self.meters, mesh)
+        context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
-        mesh.serve("describe_sources", lambda peer: self._sources.describe())
+        mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
-        mesh.serve("describe_faults", lambda peer: {} if self._faults is None else self._faults.describe())
+        mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)
         self.meters.await_peers()
@@ -283,22 +262,22 @@ class ShardProcess:
         self.turns = Turns(spawn)
         self.kafka = Kafka(
             self.plan,
-            self.broker,
-            self.shard,
-            self.context.image,
+            Shard(self.broker, self.shard),
+            context.image,
             mesh,
-            self.meters,
             self.turns,
-            self._room,
-            self._ends,
-            self._delegation_tokens,
+            meters=self.meters,
+            room=self._clients.room,
+            ends=self._ends,
+            tokens=self._delegation_tokens,
         )
+        self._image_steps = image_steps(self.kafka, self.throttling, self._clients, acceptors)
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
     def _describe_gauges(self) -> list[list[Any]]:
-        told = describe_gauges(self.meters, self.muted) + self.acceptors.describe_gauges()
+        told = describe_gauges(self.meters, self._clients.muted) + self.acceptors.describe_gauges()
         return told + self.kafka.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
@@ -344,7 +323,7 @@ class ShardProcess:
         """Its links broke: its process may live, and use what it was granted."""
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(key)
-            self.acceptors.peer_down(key)
+            self.acceptors.peer_lost(key)
             self.meters.peer_lost(key)
         elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
@@ -352,6 +331,7 @@ class ShardProcess:
     def _peer_dead(self, key: Any, peer: Peer) -> None:
         if peer.broker == self.broker:
             self.context.tokens.peer_down(key)
+            self.acceptors.peer_dead(key)
             self.kafka.peer_dead(key)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
@@ -367,68 +347,22 @@ class ShardProcess:
         self.context.poller.touch()
         self._configured.set()
         set_level(self.context.image.get("turnstile.log.level"))
-        self.kafka.image_changed(applied.changed.kinds)
-        self.throttling.image_changed()
-        if self._faults is not None:
-            self._faults.image_changed(applied.changed.kinds)
-        self.acceptors.image_changed(applied.version)
+        for step in self._image_steps:
+            step(applied.changed.kinds)
         self.context.tokens.apply(applied.version, enforced, applied.changed.pools)
 
     # Connections
 
-    def _start_listening(self) -> None:
-        context = self.context
-        image, timers = context.image, context.timers
-        answers = self._answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
-        self._requests = RequestMemory(
-            image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
-        )
-        dispatcher = Dispatcher(
-            self.kafka.routes_of_clients(),
-            self.kafka.versions.unsupported,
-            self.throttling,
+    def _open_listeners(self) -> None:
+        self._clients.open(
+            self.plan.client_sockets[self.broker, self.shard],
+            self.acceptors,
+            self.kafka,
+            self.mesh,
             self.turns,
-            PreparedAnswers(image),
-            most_items=image.get("turnstile.request.max.items"),
+            self._keys,
         )
-        faults = self._faults = Faults(
-            context,
-            self.connections,
-            dispatcher.answer,
-            partial(self._call, COORDINATOR, "fault_fires"),
-            Observation(context).around,
-        )
-        faults.image_changed({"fault"})
-        for endpoint, sock in self.plan.client_sockets[self.broker, self.shard]:
-            outcomes = Outcomes(
-                endpoint.listener, context.journal, context.counters, context.top_talkers, self._sources
-            )
-            serving = Serving(
-                context,
-                outcomes,
-                sock.family,
-                dispatcher,
-                self.connections,
-                self.muted,
-                self._requests,
-                answers,
-                max_frame_bytes=context.image.get("socket.request.max.bytes"),
-                authentication=self._authentication if "sasl" in endpoint.options else None,
-                tls=context_of(endpoint),
-            )
-            faults.attach(serving)
-            self.acceptors.open(outcomes, sock, serving.open)
-
-    def _room(self, most_bytes: int) -> int:
-        return self._answers.most_bytes(most_bytes)
 
     def _stalled(self, stall: Stall) -> None:
         """Something kept everything else of this shard waiting."""
         self.context.log.warning("the loop was held up", by=stall.by, ms=round(stall.took_ns / 1e6))
-
-    def _find_user(self, name: str) -> Mapping[str, Any] | None:
-        return self.context.image.users.get(name)
-
-    def _authentication(self) -> Authentication:
-        context = self.context
-        return Authentication(context.image, context.counters, context.timers, self._users, self._keys)

@@ -205,5 +205,5 @@ class Authentication:
             answer.resolve(response)
 
         timer = self._timers.after(self._image.get("connection.failed.authentication.delay.ms"), end)
-        answer.on_cancel = partial(self._timers.cancel, timer)
+        answer.ends_by(partial(self._timers.cancel, timer))
         return answer

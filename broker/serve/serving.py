@@ -59,6 +59,14 @@ class Serving:
         self._open = open_connections
         self._log = context.log
 
+    def answer_by(
+        self,
+        answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]],
+        opened: Callable[[Connection], None] | None,
+    ) -> None:
+        """Requests are answered by `answer` from here on; `opened` is told of each connection (None: of none)."""
+        self.answer, self.opened = answer, opened
+
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)

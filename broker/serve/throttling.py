@@ -13,6 +13,7 @@ Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHe
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,12 @@ class Throttling:
         self._counters = counters
         self._costs: dict[str, tuple[float, float]] = {}
 
-    def image_changed(self) -> None:
-        """Quotas, or `turnstile.request.cost`, may have changed."""
-        self._meters.image_changed()
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version: quotas, or `turnstile.request.cost`, may have changed."""
+        self._meters.read_quotas()
+        self._read_image()
+
+    def _read_image(self) -> None:
         self.active = any(map(self._meters.in_use, KINDS))
         self.timed = self._meters.in_use(REQUEST)
         self._costs = {
@@ -65,7 +69,7 @@ class Throttling:
     def reset(self) -> None:
         """No client has used any of a quota yet."""
         self._meters.reset()
-        self.image_changed()
+        self._read_image()
 
     def most_bytes(self, call: Call) -> float | None:
         """A Fetch reads no more than fits its quota's window; None: it has no quota."""

@@ -8,7 +8,7 @@ H2  the log of a topic that was deleted, or created again under its name, is del
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -54,7 +54,15 @@ class LogManager:
     """
 
     def __init__(
-        self, *, broker: int, shard: int, shards: int, directory: str, image: TopicImage, ends: LogEnds
+        self,
+        *,
+        broker: int,
+        shard: int,
+        shards: int,
+        directory: str,
+        image: TopicImage,
+        ends: LogEnds,
+        on_growth: Callable[[str, int, int], None],
     ) -> None:
         self.broker = broker
         self.shard = shard
@@ -62,7 +70,7 @@ class LogManager:
         self.image = image
         self.space = DiskSpace(directory, lambda: image.get(SETTING), tells=shard == 0)
         self.shards = shards
-        self.on_growth: Callable[[str, int, int], None] = lambda topic, partition, bits: None
+        self._on_growth = on_growth
         self._files = OpenFiles(max_open())
         self._ends = ends
         self._logs: dict[tuple[str, int], SharedLog] = {}
@@ -82,7 +90,7 @@ class LogManager:
     def view(self, topic: str, partition: int) -> SharedLog:
         """The same, perhaps without what other shards have just appended. Raises Rejected, and OSError."""
         if self._seen_version != self.image.version:
-            self.image_changed()
+            self._follow_image()
         log = self._current.get((topic, partition))
         if log is None or log.lost:
             found = self._require(topic, partition)
@@ -105,7 +113,7 @@ class LogManager:
             self._ends.end_of(self.broker, topic, partition),
             shard=self.shard,
             version=lambda: self.image.version,
-            tell=lambda bits: self.on_growth(topic, partition, bits),
+            tell=lambda bits: self._on_growth(topic, partition, bits),
         )
 
     def _home_of(self, topic: str, partition: int) -> int:
@@ -152,8 +160,12 @@ class LogManager:
 
     # Change and time
 
-    def image_changed(self) -> None:
-        """To be called when the image has another version: the logs of deleted topics are deleted."""
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version, in which records of `kinds` differ: the logs of deleted topics are deleted."""
+        if "topic" in kinds:
+            self._follow_image()
+
+    def _follow_image(self) -> None:
         image = self.image
         self._seen_version = image.version
         self._current.clear()

@@ -57,8 +57,27 @@ FAILED: dict[str, Callable[[Rejected], Answer]] = {
 """The operations, and for each the answer that says why it failed (`why`: a Rejected)."""
 
 
+class GrowthNotices:
+    """Tells the other shards of a broker that wait for it that a log has grown here."""
+
+    def __init__(self, mesh: PartitionCalls, shard: int, shards: int) -> None:
+        self._mesh = mesh
+        self._shard = shard
+        self._shards = shards
+
+    def tell(self, topic: str, partition: int, bits: int) -> None:
+        """`bits`: the shards that wait, one bit for each modulo BITS (shared_log.py)."""
+        for shard in range(self._shards):
+            if shard != self._shard and bits >> shard % BITS & 1:
+                self._mesh.call(shard, GROWN, topic, partition)
+
+
 class Partitions:
-    """All partitions of one broker, for one of its shards, whose views are `logs`."""
+    """All partitions of one broker, for one of its shards, whose views are `logs`.
+
+    `bring_up` brings logs of internal topics up to date (broker/kafka/records/internal_records.py). Other shards tell here
+    that a log has grown for which this one waits (`GrowthNotices`).
+    """
 
     def __init__(
         self,
@@ -66,6 +85,7 @@ class Partitions:
         mesh: PartitionCalls,
         turns: Turns,
         *,
+        bring_up: BringUp = lambda places: (),
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.log = logs.log
@@ -76,10 +96,8 @@ class Partitions:
         self.turns = turns
         self._now_ms = now_ms
         self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
-        self.bring_up: BringUp = lambda places: ()
-        """Brings logs of internal topics up to date; set by who knows of what (broker/kafka/records/internal_records.py)."""
+        self.bring_up = bring_up
         mesh.serve(GROWN, self._grown)
-        logs.on_growth = self._tell
 
     def name_of(self, topic_id: UUID | None) -> str:
         """The name of the topic with that id; "", which no topic is called, if there is none."""
@@ -112,13 +130,6 @@ class Partitions:
             async with self.turns.turn():
                 answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
         return answers
-
-    # Telling other shards that wait
-
-    def _tell(self, topic: str, partition: int, bits: int) -> None:
-        for shard in range(self._logs.shards):
-            if shard != self._logs.shard and bits >> shard % BITS & 1:
-                self.mesh.call(shard, GROWN, topic, partition)
 
     def _grown(self, _peer: Any, topic: str, partition: int) -> None:
         log = self._logs.viewed(topic, partition)

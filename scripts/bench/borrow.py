@@ -105,12 +105,17 @@ class Member:
     def __init__(self, me: int, nursery: trio.Nursery) -> None:
         self.poller = TimedPoller()
         self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=self._rule_of)
-        self.mesh = Mesh(Hello(0, me, me + 1, os.getpid(), ""), self.poller, nursery, _raise)
+        self.mesh = Mesh(
+            Hello(0, me, me + 1, os.getpid(), ""),
+            self.poller,
+            nursery,
+            _raise,
+            on_message=self.tokens.receive,  # type: ignore[arg-type]
+            on_up=self._peer_up,
+        )
         self.poller.at_end_of_pass(self._end_tokens)
         self.poller.at_end_of_pass(self.mesh.flush)
-        self.mesh.on_message = self.tokens.receive  # type: ignore[assignment]
         self.up = trio.Event()
-        self.mesh.on_up = self._peer_up
         self.mesh.serve("resident", lambda peer: resident_bytes())
         self.mesh.serve("apply", lambda peer, version: self.apply(version))
 

@@ -41,6 +41,10 @@ class Deferred(Generic[T]):
         """Sets the error that `result` raises; dropped if it was cancelled. Called once, and not after `resolve`."""
         self._finish(None, error)
 
+    def ends_by(self, on_cancel: Callable[[], None]) -> None:
+        """`on_cancel` ends the work that the value comes from; called once, if it is cancelled."""
+        self.on_cancel = on_cancel
+
     def cancel(self) -> None:
         """The value is not wanted any more: no callback will be called. Does nothing if it was resolved before."""
         if self.resolved or self._cancelled:

@@ -82,7 +82,13 @@ class Poller:
     callback that runs. `stalls`: what held up the loop (P6).
     """
 
-    def __init__(self, *, linger_s: float = LINGER_S, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        *,
+        linger_s: float = LINGER_S,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        stalls: Stalls | None = None,
+    ) -> None:
         self._epoll = select.epoll()
         self._watchers: dict[int, Watcher] = {}
         self._heralds: set[int] = set()
@@ -97,7 +103,7 @@ class Poller:
         # Descriptors whose watchers are called in the next pass though nothing new is ready, in this order.
         self._again: dict[int, None] = {}
         self.time_slice = TimeSlice(clock_ns)
-        self.stalls = Stalls()
+        self.stalls = stalls or Stalls()
 
     def watch(self, fd: int, watcher: Watcher, events: int = EPOLLIN, *, herald: bool = False) -> None:
         """Calls `watcher.ready(events)` whenever `fd` is ready for `events`. `herald`: more events follow at once, as a request

@@ -38,13 +38,17 @@ class Stalls:
     for a CPU since it began.
     """
 
-    def __init__(self, waited_ns: Callable[[], int] = cpu_waited_ns) -> None:
+    def __init__(
+        self,
+        told: Callable[[Stall], None] = lambda stall: None,
+        waited_ns: Callable[[], int] = cpu_waited_ns,
+    ) -> None:
+        self._told = told
         self._waited_ns = waited_ns
         self._waited_before_ns = 0
         self.count = 0
         self.longest_ns = 0
         self.notable_ns = 0
-        self.told: Callable[[Stall], None] = lambda stall: None
 
     def note(self, by: object, took_ns: int) -> None:
         """`by` took longer than `notable_ns`; `str(by)` names it."""
@@ -55,7 +59,7 @@ class Stalls:
         self.notable_ns = min(self.longest_ns, STALL_NS)
         if took_ns > STALL_NS:
             self.count += 1
-            self.told(Stall(str(by), took_ns))
+            self._told(Stall(str(by), took_ns))
 
     def look(self) -> None:
         """To be called a few times a second: what was waited for a CPU until now is not part of a later stall."""

@@ -40,11 +40,18 @@ class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
     `room`: whether another call may be queued (K3). `one_way`: it has the messages of tokens and rates, for which accepting
-    waits, so their answers are waited for awake.
+    waits, so their answers are waited for awake. `on_room` and `on_too_long` are of K2 and K3.
     """
 
     def __init__(
-        self, sock: socket.socket, poller: Poller, on_message: Callable[[list[Any]], None], on_lost: Callable[[], None]
+        self,
+        sock: socket.socket,
+        poller: Poller,
+        on_message: Callable[[list[Any]], None],
+        on_lost: Callable[[], None],
+        *,
+        on_room: Callable[[], None] = lambda: None,
+        on_too_long: Callable[[tuple[Any, ...]], None] = lambda message: None,
     ) -> None:
         sock.setblocking(False)
         self.sock = sock
@@ -57,14 +64,18 @@ class Link:
         self._arrived: list[list[Any]] = []  # unpacked, and not handed over yet
         self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
         self.room = True
-        self.on_room: Callable[[], None] = lambda: None
-        self.on_too_long: Callable[[tuple[Any, ...]], None] = lambda message: None
+        self._on_room = on_room
+        self._on_too_long = on_too_long
         self.one_way = False
         self.closed = False
         poller.watch(sock.fileno(), self, EPOLLIN)
 
     def __str__(self) -> str:
         return "a link to another process"
+
+    def make_one_way(self) -> None:
+        """It is the control link of its peer, which the other end's hello has said."""
+        self.one_way = True
 
     def queue(self, message: tuple[Any, ...]) -> None:
         self._queued.append(message)
@@ -93,7 +104,7 @@ class Link:
         for message in queued:
             each = self._packer.pack(message)
             if _HEADER + len(each) > MAX_FRAME:
-                self.on_too_long(message)
+                self._on_too_long(message)
                 continue
             if packed and size + len(each) > MAX_FRAME:
                 yield self._join(packed)
@@ -160,7 +171,7 @@ class Link:
             self._poller.change(self.sock.fileno(), EPOLLIN)
             if not self.room:
                 self.room = True
-                self.on_room()
+                self._on_room()
 
     def _go_on(self) -> None:
         """Hands over what had arrived before this pass."""

@@ -35,6 +35,9 @@ from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
 
 COORDINATOR = -1
 
+PeerEvent = Callable[[Any, Peer], None]
+"""Told (key, peer) of an incarnation."""
+
 
 class Mesh:
     """All links of one process. Peers are keyed by what `key_of` makes of their hello: the shard id inside a broker.
@@ -53,6 +56,10 @@ class Mesh:
         mistaken: Mistaken,
         *,
         key_of: Callable[[Hello], Any] = lambda hello: hello.shard,
+        on_up: PeerEvent = lambda key, peer: None,
+        on_down: PeerEvent = lambda key, peer: None,
+        on_dead: PeerEvent = lambda key, peer: None,
+        on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None,
     ) -> None:
         self.me = me
         self._poller = poller
@@ -61,10 +68,10 @@ class Mesh:
         self._links: set[Link] = set()
         self.peers: dict[Any, Peer] = {}
         self._calls = Calls(self.peers, self._queue, nursery, mistaken)
-        self.on_up: Callable[[Any, Peer], None] = lambda key, peer: None
-        self.on_down: Callable[[Any, Peer], None] = lambda key, peer: None
-        self.on_dead: Callable[[Any, Peer], None] = lambda key, peer: None
-        self.on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None
+        self._on_up = on_up
+        self._on_down = on_down
+        self._on_dead = on_dead
+        self._on_message = on_message
         self._unlinked: dict[Any, Peer] = {}  # lost peers whose processes may live
         self._unwatched: list[Callable[[], None]] = []  # tried again by tick(): too few descriptors
 
@@ -189,7 +196,15 @@ class Mesh:
             else:
                 on_lost()
 
-        link = Link(sock, self._poller, received, lost)
+        def has_room() -> None:
+            if peer is not None:
+                self._calls.feed(peer, link)
+
+        def too_long(message: tuple[Any, ...]) -> None:
+            if peer is not None:
+                self._calls.too_long(peer, link, message)
+
+        link = Link(sock, self._poller, received, lost, on_room=has_room, on_too_long=too_long)
         self._links = {link, *(each for each in self._links if not each.closed)}
         if channel is not None:
             self._queue(link, self.me._replace(channel=channel))
@@ -206,9 +221,8 @@ class Mesh:
         if peer is None:
             peer = self.peers[key] = Peer(hello)
         peer.links[hello.channel] = link
-        link.one_way = hello.channel == CONTROL
-        link.on_room = partial(self._calls.feed, peer, link)
-        link.on_too_long = partial(self._calls.too_long, peer, link)
+        if hello.channel == CONTROL:
+            link.make_one_way()
         peer.when_lost.append(on_lost)
         if len(peer.links) == channels:
             peer.announced = True
@@ -217,7 +231,7 @@ class Mesh:
                 self._forget_process(earlier)
             with contextlib.suppress(OSError):  # gone, or too few descriptors: it is told apart when the peer is lost
                 peer.process = os.pidfd_open(hello.pid)
-            self.on_up(key, peer)
+            self._on_up(key, peer)
             early, peer.early = peer.early, []
             for on, message in early:
                 self._received(key, peer, on, message)
@@ -235,7 +249,7 @@ class Mesh:
             add_callback()
         if peer.announced:
             peer.announced = False
-            self.on_down(key, peer)
+            self._on_down(key, peer)
             self._watch_process(key, peer)
             self._poller.wake()
 
@@ -249,7 +263,7 @@ class Mesh:
                 peer.process = os.pidfd_open(peer.pid)
             except ProcessLookupError:
                 del self._unlinked[key]
-                self.on_dead(key, peer)
+                self._on_dead(key, peer)
                 return
             except OSError:
                 self._unwatched.append(partial(self._watch_again, key, peer))
@@ -259,7 +273,7 @@ class Mesh:
             self._forget_process(peer)
             if self._unlinked.get(key) is peer:
                 del self._unlinked[key]
-                self.on_dead(key, peer)
+                self._on_dead(key, peer)
 
         self._poller.watch(peer.process, Calling(ended))
 
@@ -280,6 +294,6 @@ class Mesh:
             peer.early.append((link, message))
             return
         if message[0] == ONE_WAY:
-            self.on_message(key, message[1])
+            self._on_message(key, message[1])
         else:
             self._calls.received(key, peer, link, message)

@@ -107,9 +107,9 @@ class Meters:
         self._known = {kind: {} for kind in KINDS}
         self._throttles.clear()
         self._mutation_rates.clear()
-        self.image_changed()
+        self.read_quotas()
 
-    def image_changed(self) -> None:
+    def read_quotas(self) -> None:
         """Takes over the quotas of the image's version (Q2); the first time, the windows too, which never change."""
         if not self._began:
             self._began = True

@@ -154,8 +154,8 @@ class Allowances:
             if allowance.home == home and allowance.waiters:
                 self.asking[key] = len(allowance.waiters)
 
-    def home_down(self, home: int, now_ms: int) -> None:
-        """A home died: its grants and the asks it had not answered are void."""
+    def home_lost(self, home: int, now_ms: int) -> None:
+        """The links to a home broke: its grants, and the asks that it had not answered, are void."""
         for allowance in self._allowances.values():
             if allowance.home == home:
                 allowance.spare = allowance.orphaned = 0

@@ -133,7 +133,7 @@ class ListenerThrottle:
             self.rate.undo(units, at_ms=at_ms)
 
     def forget(self, holder: int) -> None:
-        """A holder died: its asks leave the queues. Its recorded units stay, as its connections were made."""
+        """The links to a holder broke: its asks leave the queues. Its recorded units stay, as its connections were made."""
         for listener in self.listeners.values():
             listener.queue = deque(ask for ask in listener.queue if ask.holder != holder)
 

@@ -117,7 +117,7 @@ class RateHome:
         self.listeners.record(listener, units, now_ms=now_ms)
 
     def forget(self, peer: int) -> None:
-        """A shard died: its asks are dropped."""
+        """The links to a shard broke: its asks are dropped; it asks again when they are up."""
         self.listeners.forget(peer)
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 

@@ -119,8 +119,12 @@ class RateMemory:
         if peer in self.awaited:
             self._post(peer, ("tell", self._round, self._what))
 
-    def peer_down(self, peer: int, *, now_ms: int) -> None:
+    def peer_lost(self, peer: int) -> None:
+        """Its links broke. What it has not told is waited for: it lives, and is asked again when they are up (M1)."""
         self._up.discard(peer)
+
+    def peer_dead(self, peer: int, *, now_ms: int) -> None:
+        """Its process has ended: it will not tell."""
         self._heard_all(peer, now_ms)
 
     def tick(self, *, now_ms: int) -> None:

@@ -13,8 +13,10 @@ R1  A unit is recorded at the home before its connection goes on: so no number o
     one Kafka broker would.
 R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
 R3  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick` only.
-R4  When a home dies, its unanswered asks are asked again, and its spare units are void. Unused units of a dead holder stay
-    recorded until their sample is obsolete. Both err on the strict side.
+R4  When the links between a home and a holder break, its unanswered asks are asked again when they are up, and its spare
+    units are void; units that are recorded for the holder stay so until their sample is obsolete. Both err on the strict
+    side, also where both processes live: a unit is recorded before it is used, so what is on its way may be lost. Only the
+    memory of a home that starts makes a difference between a peer that is lost and one that is dead (rate_memory.py, M1).
 Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
 and deliver nothing of an earlier incarnation (mesh.py, M1 and M2).
 """
@@ -178,12 +180,16 @@ class Rates:
         self._memory.peer_up(peer)
         self._allowances.home_up(peer)
 
-    def peer_down(self, peer: int, *, now_ms: int) -> None:
-        """A peer is dead (R4)."""
+    def peer_lost(self, peer: int, *, now_ms: int) -> None:
+        """The links to a peer broke, whether its process lives or not (R4)."""
         self._outbox.pop(peer, None)
         self._here.forget(peer)
-        self._allowances.home_down(peer, now_ms)
-        self._memory.peer_down(peer, now_ms=now_ms)
+        self._allowances.home_lost(peer, now_ms)
+        self._memory.peer_lost(peer)
+
+    def peer_dead(self, peer: int, *, now_ms: int) -> None:
+        """The process of a peer whose links broke has ended: what it has not told of its use will not come."""
+        self._memory.peer_dead(peer, now_ms=now_ms)
 
     def receive(self, peer: int, items: list[Any], *, now_ms: int) -> None:
         """The items of a message from a peer."""

@@ -85,7 +85,8 @@ class Changes:
                 self.refresh(pool)
         if len(piece) == self._piece:
             return True
-        self._rest = self._table.changing = None
+        self._rest = None
+        self._table.end_change()
         for version, done, _ in self._swept:
             self._end(version, done)
         while self._next and not self._next[0][2]:
@@ -107,7 +108,7 @@ class Changes:
         """A look at every pool begins; it serves all versions that have come."""
         self._swept, self._next = list(self._next), deque()
         self._rest = self._table.all_as_of_now()
-        self._table.changing = self.refresh
+        self._table.begin_change(self.refresh)
 
     def _change(self, pools: list[Pool]) -> None:
         """Gives each of these pools its rule, and only then serves, reclaims and revokes by the new rules."""

@@ -36,27 +36,39 @@ Lost = Callable[[int, Mapping[str, int]], None]
 
 
 class Ledger:
-    """The pools at home on one shard.
+    """The pools at home on one shard. `in_flight()`: whether connections of this shard may hold tokens and wait.
 
     `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet (L5). `revoking`
     are pools whose holders have not all answered since more was out than the cap allows (L6).
     """
 
-    def __init__(self, me: int, shards: int, table: PoolTable, peers: Peers) -> None:
+    def __init__(
+        self,
+        me: int,
+        shards: int,
+        table: PoolTable,
+        peers: Peers,
+        *,
+        in_flight: Callable[[], bool],
+        version: int = 0,
+        on_grant: Granted | None = None,
+        on_reclaim: Returned | None = None,
+        on_loss: Lost | None = None,
+    ) -> None:
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
         self._peers = peers
         self.blocked: dict[str, None] = {}
         self.revoking: dict[str, None] = {}
-        self.in_flight: Callable[[], bool] = lambda: True  # whether connections of this shard may hold tokens and wait
-        self.on_grant: Granted | None = None
-        self.on_reclaim: Returned | None = None
-        self.on_loss: Lost | None = None
+        self._in_flight = in_flight
+        self._on_grant = on_grant
+        self._on_reclaim = on_reclaim
+        self._on_loss = on_loss
         self.reclaims = 0
         self.grants = Grants((shard for shard in range(shards) if shard != me), table.pools)
         self._contended: dict[str, Contention] = {}
-        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of)
+        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of, version)
         self._arrivals = 0
         self._probed: list[str] = []  # pools of which a probe was answered in this pass
 
@@ -119,8 +131,8 @@ class Ledger:
         """A shard gives n tokens back."""
         pool = self.pool_of(key)
         self.grants.take_back(peer, pool, n)
-        if self.on_reclaim is not None:
-            self.on_reclaim(key, peer, n, False)
+        if self._on_reclaim is not None:
+            self._on_reclaim(key, peer, n, False)
         self._settle(pool)
 
     def freed(self, pool: HomePool) -> None:
@@ -133,8 +145,8 @@ class Ledger:
         pool = self.pool_of(key)
         more = self.grants.reported(peer, pool, n)
         if more:
-            if self.on_grant is not None:
-                self.on_grant(key, peer, more, True)
+            if self._on_grant is not None:
+                self._on_grant(key, peer, more, True)
             self._revoke_excess(pool)
         self._settle(pool)
 
@@ -143,8 +155,8 @@ class Ledger:
         pool = self.pool_of(key)
         if n:
             self.grants.take_back(peer, pool, n)
-            if self.on_reclaim is not None:
-                self.on_reclaim(key, peer, n, True)
+            if self._on_reclaim is not None:
+                self._on_reclaim(key, peer, n, True)
         self._answered(pool, self._contended[key], peer, 1)
         self._settle(pool)
 
@@ -177,8 +189,8 @@ class Ledger:
         for key, n in self.grants.settle(peer).items():
             self._as_it_is(key).granted -= n
             pool = self.pool_of(key)
-            if n and self.on_reclaim is not None:
-                self.on_reclaim(key, peer, n, False)
+            if n and self._on_reclaim is not None:
+                self._on_reclaim(key, peer, n, False)
             self._settle(pool)
 
     def down(self, peer: int) -> None:
@@ -186,8 +198,8 @@ class Ledger:
         lost = self.grants.drop(peer)
         for key, n in lost.items():
             self._as_it_is(key).granted -= n
-        if lost and self.on_loss is not None:
-            self.on_loss(peer, lost)
+        if lost and self._on_loss is not None:
+            self._on_loss(peer, lost)
         self._forget_borrows(peer)
         for key, contention in self._contended.items():
             self._answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
@@ -291,7 +303,7 @@ class Ledger:
     def _reclaim(self, pool: HomePool, contention: Contention, *, revoke: bool) -> None:
         """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
         holders = self.grants.holders(pool.key)
-        if revoke and self.in_flight():
+        if revoke and self._in_flight():
             holders.append(self._me)
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
@@ -329,8 +341,8 @@ class Ledger:
             self.grants.add(peer, pool, n)
             self._limit(pool)
         self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
-        if self.on_grant is not None:
-            self.on_grant(key, peer, n, False)
+        if self._on_grant is not None:
+            self._on_grant(key, peer, n, False)
 
     def _spare(self, pool: HomePool, peer: int, waiting: int, welcome: int) -> int:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and

@@ -111,6 +111,14 @@ class PoolTable:
         self._wheel: deque[list[Pool]] = deque([] for _ in range(self.TICKS))
         self._next_turn_s: float | None = None
 
+    def begin_change(self, refresh: Callable[[Pool], None]) -> None:
+        """Until `end_change`, whoever asks for a pool by its key calls `refresh` first (V1 of changes.py)."""
+        self.changing = refresh
+
+    def end_change(self) -> None:
+        """Every pool has the newest rule."""
+        self.changing = None
+
     def add(self, pool: Pool) -> None:
         """Adds a pool; `due` returns it after one turn of the wheel."""
         self.pools[pool.key] = pool

@@ -39,8 +39,9 @@ class Refusals:
         contended: MutableMapping[str, Contention],
         blocked: Container[str],
         pool_of: Callable[[str], HomePool],
+        version: int,
     ) -> None:
-        self.version = 0
+        self.version = version
         self.probes = Probes(peers)
         self._alone: dict[str, None] = {}  # pools that need no probe (R2)
         self._peers = peers

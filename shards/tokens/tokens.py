@@ -43,6 +43,8 @@ class Tokens:
 
     `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_lost`. On both sides
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
+    `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
+    not call back.
     Counted since the start: `decided_home`, `decided_cached`, `decided_rpc` (connections decided without asking, from
     tokens granted earlier, by asking), `borrows`, `reclaims` (of pools at home here), `refused`.
     """
@@ -63,6 +65,7 @@ class Tokens:
         on_grant: Granted | None = None,
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
+        on_wait: Callable[[Any, str, CapRule], None] | None = None,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
@@ -75,14 +78,28 @@ class Tokens:
         self._table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
         self._cache = Cache(shards, self._table, self._peers)
-        self._ledger = Ledger(me, shards, self._table, self._peers)
-        self._ledger.refusals.version = version
-        self._ledger.on_grant = on_grant
-        self._ledger.on_reclaim = on_reclaim
-        self._ledger.on_loss = on_loss
-        self._waiting = Waiting(me, shards, self._table, self._peers, self._cache, self._ledger, lump)
-        self._waiting.version = version
-        self._ledger.in_flight = self._waiting.in_flight
+        self._ledger = Ledger(
+            me,
+            shards,
+            self._table,
+            self._peers,
+            in_flight=lambda: self._waiting.in_flight(),
+            version=version,
+            on_grant=on_grant,
+            on_reclaim=on_reclaim,
+            on_loss=on_loss,
+        )
+        self._waiting = Waiting(
+            me,
+            shards,
+            self._table,
+            self._peers,
+            self._cache,
+            self._ledger,
+            lump=lump,
+            version=version,
+            on_wait=on_wait,
+        )
         self._changes = Changes(
             version, self._table, self._cache, self._ledger, self._waiting, self._peers, piece=piece, over=self._over
         )
@@ -119,11 +136,6 @@ class Tokens:
         return self._ledger.reclaims
 
     # Connections
-
-    def on_wait(self, told: Callable[[Any, str, CapRule], None]) -> None:
-        """`told(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it
-        must not call back."""
-        self._waiting.on_wait = told
 
     def take_at_hand(self, pools: tuple[str, ...]) -> int:
         """A token of each pool, in this order, up to the first that has none at hand. Returns how many were taken: all, and

@@ -28,17 +28,30 @@ from shards.tokens.pool import ADMITTED, NO_LIMIT, Pool, PoolTable, Refused, Tok
 
 
 class Waiting:
-    """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told."""
+    """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told.
+
+    `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool; it must not call back.
+    """
 
     def __init__(
-        self, me: int, shards: int, table: PoolTable, peers: Peers, cache: Cache, ledger: Ledger, lump: int
+        self,
+        me: int,
+        shards: int,
+        table: PoolTable,
+        peers: Peers,
+        cache: Cache,
+        ledger: Ledger,
+        *,
+        lump: int,
+        version: int,
+        on_wait: Callable[[Any, str, CapRule], None] | None,
     ) -> None:
-        self.version = 0
+        self.version = version
         self.borrows = 0
         self.decided: deque[Attempt] = deque()
         self.revoked: list[tuple[str, int | None, int]] = []  # pool, home to answer, cached tokens returned with it
         self.queues = Queues()
-        self.on_wait: Callable[[Any, str, CapRule], None] | None = None
+        self._on_wait = on_wait
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
@@ -273,9 +286,9 @@ class Waiting:
 
     def _join(self, attempt: Attempt, index: int) -> None:
         self.queues.join(attempt, index)
-        if self.on_wait is not None:
+        if self._on_wait is not None:
             key = attempt.pools[index]
-            self.on_wait(attempt.waiter, key, self._table.pools[key].rule)
+            self._on_wait(attempt.waiter, key, self._table.pools[key].rule)
 
     def _decide(self, attempt: Attempt, refused: Refused) -> None:
         attempt.decision = refused

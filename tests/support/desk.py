@@ -155,7 +155,7 @@ class Desk:
             mistaken=_raise,
         )
         meters.serve_on(mesh.serve)
-        meters.image_changed()
+        meters.read_quotas()
         self.meters[member] = meters
         calls = GroupRouter(home, mesh, shard, self.brokers, self.shards)
         mutations = TopicMutations(mesh, meters)
@@ -185,7 +185,7 @@ class Desk:
 
     def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
         if member in self.meters:
-            self.meters[member].image_changed()
+            self.meters[member].read_quotas()
             self.homes[member].topics.image_changed(applied.changed.kinds)
         done()
 

@@ -46,7 +46,7 @@ class QuotaBroker:
         """Begins anew, and waits for the others."""
         self.timers.clear()
         meters = self.meters[shard] = self._start(shard, len(self.meters))
-        meters.image_changed()
+        meters.read_quotas()
         meters.await_peers()
 
     def _touch(self):
@@ -70,7 +70,7 @@ class QuotaBroker:
         delta = [["quota", key_of_entity(entity), values] for entity, values in quotas.items()]
         self.image.apply(self.image.version + 1, delta)
         for meters in self.meters:
-            meters.image_changed()
+            meters.read_quotas()
 
     async def charge(self, shard, kind, user, client_id, amount, strict=False):
         charged = self.meters[shard].charge(kind, user, client_id, amount, strict=strict)

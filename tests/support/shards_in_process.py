@@ -19,7 +19,7 @@ from broker.kafka.transactions.verification import Verification
 from broker.serve.call import Call
 from broker.storage.log_ends import LogEnds
 from broker.storage.manager import LogManager
-from broker.storage.partitions import Partitions
+from broker.storage.partitions import GrowthNotices, Partitions
 from broker.wire import wire
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
@@ -88,10 +88,11 @@ class Broker:
             directory=str(self.directory),
             image=self.image,
             ends=self.ends,
+            on_growth=GrowthNotices(DirectMesh(shard, self.peers), shard, self.shards).tell,
         )
 
     def _partitions(self, logs: LogManager) -> Partitions:
-        return Partitions(logs, DirectMesh(logs.shard, self.peers), Turns(SPAWN))
+        return Partitions(logs, self.peers[logs.shard], Turns(SPAWN))
 
     def _routes(self, shard: int) -> dict[int, GuardedRoute]:
         modules = (list_offsets, delete_records, offset_for_leader_epoch)
@@ -131,7 +132,7 @@ class Broker:
     def _apply(self, change: tuple[str, str, Any]) -> None:
         self.image.apply(self.image.version + 1, [change])
         for logs in self.logs:
-            logs.image_changed()
+            logs.image_changed({"topic"})
 
     def homes(self, name: str, count: int) -> list[int]:
         return [home_of_partition(name, number, self.shards) for number in range(count)]

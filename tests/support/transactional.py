@@ -20,6 +20,8 @@ from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.kafka.transactions.transaction_coordinator import TransactionCoordinator
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
+from broker.storage.manager import LogManager
+from broker.storage.partitions import Partitions
 from broker.storage.records import TRANSACTIONAL
 from shards.loop.deferred import Deferred
 from shards.loop.turns import Turns
@@ -44,30 +46,36 @@ class TransactionalBroker(Broker):
         first, self.given = self.given, self.given + count
         return first
 
-    def _routes(self, shard: int) -> dict[int, GuardedRoute]:
-        mesh, partitions, turns = self.peers[shard], self.partitions[shard], Turns(SPAWN)
-        homes = self.homes_of(shard)
-        homes.serve(
-            "partitions.end_transaction", lambda items: [partitions.do("end_transaction", item)[0] for item in items]
-        )
-        owned = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
+    def _partitions(self, logs: LogManager) -> Partitions:
+        shard, turns = logs.shard, Turns(SPAWN)
+        mesh, homes = self.peers[shard], self.homes_of(shard)
+        owns = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
+        verification = Verification(homes, SPAWN)
         groups = self.groups[shard] = GroupCoordinator(
-            CommittedOffsets(self.directory / "groups", owned), self.image, turns
+            CommittedOffsets(self.directory / "groups", owns),
+            self.image,
+            turns,
+            verify=lambda producer, group: verification.group(TransactionalProducer(*producer), group),
         )
         groups.serve_on(mesh)
         groups._open.resolve(None)
         homes.serve("group.end_transaction", groups.end_transaction)
-        verification = Verification(homes, SPAWN)
-        groups.verify = lambda producer, group: verification.group(TransactionalProducer(*producer), group)
-        ids = ProducerIds(mesh)
-        owns = lambda bucket: home_of_bucket(bucket, 1, self.shards) == shard  # noqa: E731
         kept = self.kept_transactions[shard] = TransactionLog(self.directory / "transactions", owns)
-        self.coordinators[shard] = TransactionCoordinator(
-            kept, self.image, ids, homes, SPAWN, wall_ms=lambda: self.now_ms
+        records = InternalRecords(
+            homes, logs, self.image, offsets=groups.offsets, groups=groups.groups, transactions=kept, turns=turns
         )
-        partitions.bring_up = InternalRecords(
-            homes, self.logs[shard], self.image, groups.offsets, groups.groups, kept, turns
-        ).bring_up
+        return Partitions(logs, mesh, turns, bring_up=records.bring_up)
+
+    def _routes(self, shard: int) -> dict[int, GuardedRoute]:
+        mesh, partitions, turns = self.peers[shard], self.partitions[shard], Turns(SPAWN)
+        homes, groups = self.homes_of(shard), self.groups[shard]
+        homes.serve(
+            "partitions.end_transaction", lambda items: [partitions.do("end_transaction", item)[0] for item in items]
+        )
+        ids = ProducerIds(mesh)
+        self.coordinators[shard] = TransactionCoordinator(
+            self.kept_transactions[shard], self.image, ids, homes, SPAWN, wall_ms=lambda: self.now_ms
+        )
         shown, router = ClusterMetadata(self.image, 0, 1, "cluster"), GroupRouter(groups, mesh, shard, 1, self.shards)
         added = [
             *init_producer_id.routes(ids, homes, SPAWN),

@@ -38,8 +38,9 @@ from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.home import ConsumerCoordinator
 from broker.kafka.groups.group_configs import GroupConfigs
 from broker.kafka.groups.router import GroupCalls
-from broker.kafka.groups.share.home import ShareCoordinator
+from broker.kafka.groups.share.home import ShareCoordinator, ShareState
 from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.kafka.security.access import Access
 from broker.runtime.logger import Logger
 from broker.wire import codes
 from shards.config.image import ClusterImage
@@ -69,7 +70,11 @@ log = Logger()
 
 
 class GroupCoordinator:
-    """The groups of one shard. `now_ms` is a clock that only goes forward, `wall_ms` the time of day."""
+    """The groups of one shard. `now_ms` is a clock that only goes forward, `wall_ms` the time of day.
+
+    `verify` asks the coordinator of a transaction whether a group belongs to it. `share_state` reaches the share partitions of
+    share groups, `access` says which topics their members may see (None: every one).
+    """
 
     def __init__(
         self,
@@ -77,6 +82,9 @@ class GroupCoordinator:
         image: ClusterImage,
         turns: Turns,
         *,
+        verify: Verify = lambda *_: codes.COORDINATOR_NOT_AVAILABLE,
+        share_state: ShareState | None = None,
+        access: Access | None = None,
         now_ms: Callable[[], int] = lambda: int(trio.current_time() * 1000),
         wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
@@ -92,7 +100,7 @@ class GroupCoordinator:
             remember=self._remember,
             on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
-        self.topics = ConsumerTopics(image)
+        self.topics = ConsumerTopics(image, access)
         self.consumers = ConsumerGroups(
             offsets,
             self.topics,
@@ -120,6 +128,7 @@ class GroupCoordinator:
             self.shares,
             image,
             turns,
+            state=share_state,
             is_taken=lambda group: self._is_known(group) and self.shares.get(group) is None,
             served=self._look_again,
             now_ms=now_ms,
@@ -131,8 +140,7 @@ class GroupCoordinator:
             **self.share.operations,
         }
         """What other shards and handlers may ask for."""
-        self.verify: Verify = lambda *_: codes.COORDINATOR_NOT_AVAILABLE
-        """Asks the coordinator of a transaction whether a group belongs to it; set by who knows where that is."""
+        self._verify = verify
         self._markers: dict[int, int] = {}  # producer id -> how many of its transactions were ended here
         self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
@@ -243,7 +251,7 @@ class GroupCoordinator:
             offsets = [tuple(each) for each in places]
             return self._written(group, lambda: self.offsets.pend(group, producer_id, offsets, self._wall_ms()))
 
-        return then(self.verify(producer, group), verified)
+        return then(self._verify(producer, group), verified)
 
     def end_transaction(self, bucket: int, producer_id: int, epoch: int, commit: bool) -> list[int]:
         """The marker of a transaction: [a code]."""

@@ -54,6 +54,7 @@ class InternalRecords:
         homes: ClusterHomes,
         logs: LogManager,
         image: ClusterImage,
+        *,
         offsets: CommittedOffsets,
         groups: GroupTable,
         transactions: TransactionLog,

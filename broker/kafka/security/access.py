@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypeVar
@@ -30,7 +30,7 @@ class Access:
         """Whether the cluster was started with an authorizer; it stays so."""
         return bool(self.image.get(SETTING))
 
-    def image_changed(self, kinds: Iterable[str]) -> None:
+    def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version, in which records of `kinds` differ."""
         if self.is_on and {"acl", "setting"} & set(kinds):
             self._authorizer = Authorizer(
@@ -41,6 +41,11 @@ class Access:
 
     def may(self, call: Call, operation: Operation, resource: ResourceType, name: str) -> bool:
         return self._authorizer.allows(call.user, _host_of(call.ip), operation, resource, name)
+
+    def member_may(self, member: Sequence[str], operation: Operation, topic: str) -> bool:
+        """Whether a member of a group, as (user, address), may do that with a topic; anything while there is no authorizer."""
+        user, ip = member
+        return not self.is_on or self._authorizer.allows(user, _host_of(ip), operation, ResourceType.TOPIC, topic)
 
     def may_cluster(self, call: Call, operation: Operation) -> bool:
         return self.may(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -10,10 +10,12 @@ Membership of the group is not looked at, as in Kafka. Source: SharePartitionMan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from broker.kafka.security.access import Access
+from broker.kafka.security.acl import Operation
 from broker.kafka.share.acknowledgement import AcknowledgementBatch, are_valid
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
@@ -32,22 +34,24 @@ STORAGE_ERROR = (codes.KAFKA_STORAGE_ERROR, "The state of the share group can't 
 Results = dict[Place, PartitionResult]
 
 
-class MayRead(Protocol):
-    def __call__(self, reader: Sequence[str], topic: str) -> bool: ...
-
-
 class SharePartitionManager:
-    """The share groups of one shard."""
+    """The share groups of one shard. `access` says which topics their members may read; None: there is no authorizer."""
 
     def __init__(
-        self, store: ShareStore, sessions: ShareSessions, partitions: Partitions, image: ClusterImage, spawn: Spawn
+        self,
+        store: ShareStore,
+        sessions: ShareSessions,
+        partitions: Partitions,
+        image: ClusterImage,
+        spawn: Spawn,
+        access: Access | None = None,
     ) -> None:
         self.store = store
         self.sessions = sessions
         self._image = image
         self._partitions = partitions
         self._fetching = ShareFetching(store, partitions, image, spawn)
-        self.may_read: MayRead = lambda reader, topic: True
+        self._access = access
         self.operations = {name: getattr(self, name) for name in OPERATIONS}
 
     # What clients ask
@@ -142,7 +146,7 @@ class SharePartitionManager:
             return why.code, why.message
         if not are_valid(batches, renews=request.renews):
             return codes.INVALID_REQUEST, None
-        if not self.may_read(request.reader, topic):
+        if not self._may_read(request.reader, topic):
             return codes.TOPIC_AUTHORIZATION_FAILED, None
         partition = self.store.kept.get(key)
         if partition is None:
@@ -162,9 +166,12 @@ class SharePartitionManager:
         denied = set()
         for place in session.places:
             topic = self.store.name_of(place)
-            if topic is not None and not self.may_read(request.reader, topic):
+            if topic is not None and not self._may_read(request.reader, topic):
                 denied.add(place)
         return denied
+
+    def _may_read(self, reader: Sequence[str], topic: str) -> bool:
+        return self._access is None or self._access.member_may(reader, Operation.READ, topic)
 
     # What ends
 
@@ -241,8 +248,10 @@ class SharePartitionManager:
             return codes.KAFKA_STORAGE_ERROR
         return codes.NONE
 
-    def image_changed(self) -> None:
-        """What is kept of topics that are gone is forgotten."""
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version, in which records of `kinds` differ: what is kept of topics that are gone is forgotten."""
+        if "topic" not in kinds:
+            return
         topics = {key.place.topic_id: key.place for key in self.store.kept}
         gone = {topic_id for topic_id, place in topics.items() if self.store.name_of(place) is None}
         for key in self.store.kept if gone else ():

@@ -16,7 +16,7 @@ ClientMetricsInstance of Kafka 4.1, which keep instances by broker; here each sh
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
@@ -116,8 +116,10 @@ class ClientMetricsManager:
         self._pushed: OrderedDict[UUID, Pushed] = OrderedDict()
         self._kept_bytes = 0
 
-    def image_changed(self) -> None:
-        """The client metrics resources are others."""
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version, in which records of `kinds` differ."""
+        if "client_metrics" not in kinds:
+            return
         self._version += 1
         self._subscriptions = [subscription_of(configs) for configs in self._image.client_metrics.values()]
 

@@ -67,8 +67,9 @@ class Shard:
 
     def __init__(self, limits):
         self.decided, self.open = {}, {}
-        tokens = self._tokens = Tokens(0, 1, epoch=1, send=None, rule_of=limits.rule_of)
-        tokens.on_wait(PendingConnection.waits)
+        tokens = self._tokens = Tokens(
+            0, 1, epoch=1, send=None, rule_of=limits.rule_of, on_wait=PendingConnection.waits
+        )
         context = ShardContext(
             shard=0, shards=1, image=None, tokens=tokens, poller=Poller(), timers=Ignore(), journal=None,
             counters=Ignore(), top_talkers=Ignore(), log=None, send=None, request=None, start_soon=None,

@@ -8,7 +8,7 @@ def rates(**settings):
     image = ClusterImage()
     image.apply(1, [("setting", f"/{name}", value) for name, value in settings.items()], whole=True)
     core = CoreRates(image)
-    core.image_changed()
+    core.read_settings()
     return core, image
 
 
@@ -31,10 +31,10 @@ def test_a_changed_rate_holds_for_the_next_connection():
     for _ in range(10):
         core.take("10.0.0.1", now_ms=0)
     image.apply(2, [("setting", "/kafka_connection_rate_limit", "1000")])
-    core.image_changed()
+    core.read_settings()
     assert core.take("10.0.0.1", now_ms=0) == 1
     image.apply(3, [("setting", "/kafka_connection_rate_limit", None)])
-    core.image_changed()
+    core.read_settings()
     assert not core.active
 
 

@@ -42,7 +42,7 @@ class Shard:
             start_soon=lambda *call: net.tasks.append(call),
         )  # fmt: skip
         self.room = Eviction(context, self.connections)
-        self.room.protected = "INTERNAL"
+        self.room.protect("INTERNAL")
         self.served = {}
         self.room.serve_on(self.served.__setitem__)
 

@@ -19,7 +19,7 @@ def gauges(now_ms, *, charges=(), exempt_ms=0.0, quotas=None):
     delta = [["quota", key_of_entity(entity), values] for entity, values in (quotas or {}).items()]
     image.apply(1, delta)
     meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms, touch=None, after=None, mistaken=None)
-    meters.image_changed()
+    meters.read_quotas()
     for charge in charges:
         meters.charge(*charge, strict=True) if charge[0] == MUTATION else meters.charge(*charge)
     meters.record_exempt(exempt_ms)
@@ -76,7 +76,7 @@ def test_that_clients_share_a_quota_is_counted_and_said_at_the_beginning_and_at_
     image = ClusterImage(0)
     image.apply(1, [["quota", key_of_entity((("client-id", None),)), {PRODUCE: 1000.0}]])
     meters = ShardedQuotas(0, 1, image, call=None, now_ms=lambda: now_ms[0], touch=None, after=None, mistaken=None)
-    meters.image_changed()
+    meters.read_quotas()
     ShardCounters.create(tmp_path / "counters", Layout(["L"]))
     counters = ShardCounters(tmp_path / "counters", Layout(["L"]))
     tokens = SimpleNamespace(

@@ -9,6 +9,7 @@ from differential.table import OPEN as OPEN_APIS
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute
+from broker.kafka.transactions.homes import Shard
 from broker.process.kafka import Kafka
 from broker.wire import apis
 from shards.config.image import ClusterImage
@@ -19,7 +20,10 @@ NOT_SERVED = {64}  # UnregisterBroker: Kafka lists it, this broker does not
 @pytest.fixture
 def routes(tmp_path: Path) -> list[GuardedRoute]:
     plan, other = MagicMock(brokers=1, shards=1, data_dir=tmp_path), MagicMock()
-    return Kafka(plan, 0, 0, ClusterImage(), other, other, other, lambda most: most, other, other).routes
+    return Kafka(
+        plan, Shard(0, 0), ClusterImage(), other, other,
+        meters=other, room=lambda most: most, ends=other, tokens=other,
+    ).routes  # fmt: skip
 
 
 def test_each_api_is_answered_by_one_route(routes: list[GuardedRoute]) -> None:

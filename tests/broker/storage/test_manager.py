@@ -54,14 +54,14 @@ def test_what_was_deleted_while_a_shard_was_down_is_swept(broker: Broker) -> Non
     broker.image.apply(broker.image.version + 1, [("topic", "t", None)])
     for shard in range(2):
         broker.start_again(shard)
-        broker.logs[shard].image_changed()
+        broker.logs[shard].image_changed({"topic"})
     assert directories(broker) == {"kept-1-0"}
 
 
 def test_a_shard_that_knows_nothing_yet_sweeps_nothing(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     (tmp_path / "topics" / "t-0").mkdir(parents=True)
-    broker.logs[0].image_changed()
+    broker.logs[0].image_changed({"topic"})
     assert directories(broker) == {"t-0"}
 
 

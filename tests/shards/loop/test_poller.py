@@ -145,14 +145,14 @@ class Busy:
 @pytest.fixture
 def busy():
     """Makes watchers of one poller; its `called` is what ran, in order."""
-    poller, called, made = Poller(), [], []
-    poller.stalls = Stalls(lambda: 0)
+    told, called, made = [], [], []
+    poller = Poller(stalls=Stalls(told.append, lambda: 0))
 
     def make(name, times=None):
         made.append(Busy(poller, name, called, times))
         return made[-1]
 
-    make.poller, make.called = poller, called
+    make.poller, make.called, make.told = poller, called, told
     yield make
     for each in made:
         poller.forget(each.fd)
@@ -231,8 +231,7 @@ def test_a_slice_is_shorter_when_many_are_ready(busy):
 
 
 def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
-    told = []
-    busy.poller.stalls.told = told.append
+    told = busy.told
     now_ns = 0
 
     def clock_ns():
@@ -264,9 +263,8 @@ def test_a_callback_that_holds_the_loop_is_counted_and_told(busy):
 
 
 async def test_a_task_that_holds_the_loop_is_told_and_the_poller_itself_is_not(busy, nursery):
-    told, now_ns = [], 0
+    told, now_ns = busy.told, 0
     busy.poller.clock_ns = lambda: now_ns
-    busy.poller.stalls.told = told.append
     one = busy("one")
 
     def begin(events):

@@ -5,8 +5,8 @@ from shards.loop.stalls import STALL_NS, Stall, Stalls, cpu_waited_ns
 
 def test_what_a_process_waited_for_a_cpu_is_no_stall() -> None:
     waited_ns = [0]
-    stalls, told = Stalls(lambda: waited_ns[0]), list[Stall]()
-    stalls.told = told.append
+    told = list[Stall]()
+    stalls = Stalls(told.append, lambda: waited_ns[0])
     stalls.note("first", STALL_NS + 1)
     waited_ns[0] += 3 * STALL_NS
     stalls.note("second", 3 * STALL_NS + 5)

@@ -15,9 +15,13 @@ class End:
     """A link, what it delivered, and how often it was lost."""
 
     def __init__(self, sock, poller):
-        self.told = []
+        self.told, self.rooms, self.too_long = [], [], []
         self.lost = 0
-        self.link = Link(sock, poller, self.told.append, self._lose)
+        self.link = Link(
+            sock, poller, self.told.append, self._lose,
+            on_room=lambda: self.rooms.append(self.link.room),
+            on_too_long=lambda message: self.too_long.append(message[0]),
+        )  # fmt: skip
 
     def _lose(self):
         self.lost += 1
@@ -88,8 +92,6 @@ def test_a_message_that_is_too_long_for_a_frame_is_told_and_the_others_arrive(en
     monkeypatch.setattr(links, "FRAME_BYTES", 1000)
     monkeypatch.setattr(links, "MAX_FRAME", 2000)
     near, far = ends
-    told = []
-    near.link.on_too_long = lambda message: told.append(message[0])
     for number, size in enumerate([10, 3000, 900, 1900, 1980, 1990, 1991, 10]):
         near.link.queue((number, b"x" * size))
     near.link.flush()
@@ -98,7 +100,7 @@ def test_a_message_that_is_too_long_for_a_frame_is_told_and_the_others_arrive(en
     near.link.queue((9, b""))
     near.link.flush()
     passes(poller)
-    assert told == [1, 6, 8]
+    assert near.too_long == [1, 6, 8]
     assert [each[0] for each in far.told] == [0, 2, 3, 4, 5, 7, 9]
     assert not near.lost and not far.lost
 
@@ -117,13 +119,11 @@ def test_beyond_its_bound_there_is_no_room_until_all_is_written(deaf, poller, mo
     end.link.queue((b"x" * (1 << 20),))
     end.link.flush()
     assert not end.link.room and not end.lost
-    told = []
-    end.link.on_room = lambda: told.append(end.link.room)
     far.setblocking(False)
     while not end.link.room:
         far.recv(1 << 20)
         passes(poller)
-    assert told == [True] and not end.lost
+    assert end.rooms == [True] and not end.lost
 
 
 @pytest.mark.parametrize(("one_way", "bound"), [(True, "MAX_QUEUED"), (False, "MAX_UNREAD")])

@@ -24,13 +24,20 @@ class Node:
     def __init__(self, shard, epoch, nursery):
         self.poller = Poller()
         self.mistakes = []
-        self.mesh = Mesh(Hello(0, shard, epoch, 4000 + shard, ""), self.poller, nursery, self.mistakes.append)
+        self.mesh = Mesh(
+            Hello(0, shard, epoch, 4000 + shard, ""),
+            self.poller,
+            nursery,
+            self.mistakes.append,
+            on_up=lambda key, peer: self._tell(("up", key, peer.epoch)),
+            on_down=lambda key, peer: self._tell(("down", key, peer.epoch)),
+            on_dead=lambda key, peer: self.tells_deaths and self._tell(("dead", key, peer.epoch)),
+            on_message=lambda key, message: self._tell((key, *message)),
+        )
         self.poller.at_end_of_pass(self.mesh.flush)
         self.told = []
+        self.tells_deaths = False
         self.heard = trio.Condition()
-        self.mesh.on_up = lambda key, peer: self._tell(("up", key, peer.epoch))
-        self.mesh.on_down = lambda key, peer: self._tell(("down", key, peer.epoch))
-        self.mesh.on_message = lambda key, message: self._tell((key, *message))
         self._woken = trio.Event()
 
     def _tell(self, what):
@@ -164,7 +171,7 @@ async def test_a_call_waits_for_room_on_its_link(tmp_path):
         one.mesh.tick()
         link.room = True
         last = one.mesh.call(0, "answer", 3)
-        link.on_room()
+        link._on_room()
         await waiting
         await last
         assert asked == [1, 3], "one whose time is over is not asked any more"
@@ -211,7 +218,7 @@ async def test_an_answer_or_a_call_that_is_too_long_fails_alone(tmp_path, monkey
 
 async def test_a_peer_is_dead_when_its_process_has_ended_and_not_when_its_links_broke(tmp_path):
     async with pair(tmp_path) as (zero, one), sleeping() as process:
-        zero.mesh.on_dead = lambda key, peer: zero._tell(("dead", key, peer.epoch))
+        zero.tells_deaths = True
         nears = []
         for channel in (CONTROL, DATA):
             near, far = socket.socketpair()
@@ -239,7 +246,7 @@ async def test_a_process_that_cannot_be_watched_for_want_of_descriptors_is_not_d
             return open_pidfd(pid)
 
         monkeypatch.setattr(os, "pidfd_open", short)
-        zero.mesh.on_dead = lambda key, peer: zero._tell(("dead", key, peer.epoch))
+        zero.tells_deaths = True
         pairs = [socket.socketpair() for _ in (CONTROL, DATA)]
         for channel, (near, far) in zip((CONTROL, DATA), pairs, strict=True):
             zero.mesh._adopt(far, None, lambda hello: 2, lambda: None)

@@ -96,7 +96,7 @@ def test_a_new_home_is_asked_for_all_who_wait_and_nothing_old_counts():
     desk.answer(1)
     desk.allowances.grant(KEY, 3, 1000, current=True)
     desk.ask(2)
-    desk.allowances.home_down(1, 1050)
+    desk.allowances.home_lost(1, 1050)
     assert not desk.allowances.get(KEY).use(1060)
     desk.allowances.home_up(1)
     desk.allowances.flush()

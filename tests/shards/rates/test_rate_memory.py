@@ -44,11 +44,23 @@ def test_a_home_decides_when_all_have_told():
 def test_it_waits_neither_for_the_dead_nor_for_ever():
     desk = Desk()
     desk.memory.peer_up(1)
-    desk.memory.peer_down(1, now_ms=10)
+    desk.memory.peer_lost(1)
+    desk.memory.peer_dead(1, now_ms=10)
     desk.memory.tick(now_ms=20)
     assert desk.resumed == []
     desk.memory.tick(now_ms=20 + TELL_MS)
     assert desk.resumed == [[]]
+
+
+def test_a_peer_whose_links_broke_is_asked_again_when_they_are_up():
+    desk = Desk(shards=2)
+    desk.memory.peer_up(1)
+    desk.memory.peer_lost(1)
+    assert desk.resumed == [], "it lives, and knows what it used"
+    desk.memory.peer_up(1)
+    assert desk.posted == [(1, ("tell", 1, ""))] * 2
+    desk.memory.heard(1, 50, 1, True, [[10, "ip:a", 1]])
+    assert desk.resumed == [[(10, "ip:a", 1)]]
 
 
 def test_an_answer_to_an_earlier_question_is_not_taken():

@@ -203,7 +203,8 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(c
     me.record(f"ip:{IP}", waiter, now_ms=pair.now_ms)
     me.flush(now_ms=pair.now_ms)
     pair.links[me.me, home].clear()
-    me.peer_down(home, now_ms=pair.now_ms)
+    me.peer_lost(home, now_ms=pair.now_ms)
+    me.peer_dead(home, now_ms=pair.now_ms)
     successor = pair.rates[home] = Rates(
         home, 2, LISTENERS, pair.images[home], send=lambda peer, message: pair.links[home, peer].append(message)
     )

@@ -22,16 +22,28 @@ class Home:
         self.rule = CapRule(cap, NAME if cap is not None else "", wait)
         self.table = PoolTable(lambda key: self.rule)
         self.peers = Peers(0, 4, epoch=epoch)
-        self.ledger = Ledger(0, 4, self.table, self.peers)
-        self.ledger.in_flight = lambda: False
         self.ticket = 0
+        self.heard: list[tuple[Any, ...]] = []
         self.moves: list[tuple[str, int, int, bool]] = []
-        self.ledger.on_grant = lambda key, peer, n, told: self.moves.append(("grant", peer, n, told))
-        self.ledger.on_reclaim = lambda key, peer, n, asked: self.moves.append(("reclaim", peer, n, asked))
+        self.ledger = Ledger(
+            0, 4, self.table, self.peers,
+            in_flight=lambda: False,
+            on_grant=self._granted,
+            on_reclaim=self._reclaimed,
+            on_loss=lambda *words: self.heard.append(("lost", *words)),
+        )  # fmt: skip
         for peer in (1, 2, 3):
             self.peers.up(peer, 1 + peer)
             if epoch == 1:
                 self.peers.heard_sync(peer, 0)
+
+    def _granted(self, key: str, peer: int, n: int, told: bool) -> None:
+        self.heard.append(("grant", key, peer, n, told))
+        self.moves.append(("grant", peer, n, told))
+
+    def _reclaimed(self, key: str, peer: int, n: int, asked: bool) -> None:
+        self.heard.append(("reclaim", key, peer, n, asked))
+        self.moves.append(("reclaim", peer, n, asked))
 
     def lose(self, peer: int) -> None:
         """The links to a shard break."""
@@ -456,10 +468,7 @@ def test_a_give_of_what_was_never_granted_is_a_bug() -> None:
 
 def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home = Home(cap=40)
-    heard: list[tuple[Any, ...]] = []
-    home.ledger.on_grant = lambda *words: heard.append(("grant", *words))
-    home.ledger.on_reclaim = lambda *words: heard.append(("reclaim", *words))
-    home.ledger.on_loss = lambda *words: heard.append(("lost", *words))
+    heard = home.heard
     home.borrow(1)
     home.open(home.pool.limit)
     home.borrow(2)

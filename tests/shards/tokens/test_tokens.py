@@ -33,12 +33,14 @@ class Shard:
     def __init__(self, **rules: CapRule) -> None:
         self.rules = {HERE: CAP, AWAY: CAP, **rules}
         self.sent: list[Any] = []
+        self.waits: list[Any] = []
         self.tokens = Tokens(
             0,
             2,
             epoch=1,
             send=lambda peer, message: self.sent.extend(message[1]),
             rule_of=lambda pool: self.rules.get(pool, UNLIMITED),
+            on_wait=lambda *what: self.waits.append(what),
         )
 
     def hears(self, *items: tuple[Any, ...]) -> None:
@@ -217,8 +219,7 @@ def test_a_waiter_is_told_each_pool_it_comes_to_wait_for_and_its_rule() -> None:
     shard = Shard(**{AWAY: queue})
     shard.tokens.peer_up(1, 2)
     waiter = RecordingTokenWaiter()
-    told: list[Any] = []
-    shard.tokens.on_wait(lambda *what: told.append(what))
+    told = shard.waits
     other = next(f"ip:10.0.1.{n}" for n in range(100) if home_of(f"ip:10.0.1.{n}", 2) == 1)
     shard.rules[other] = CAP
     assert shard.tokens.take((AWAY, other), waiter) is None

@@ -25,6 +25,7 @@ from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
+from broker.accept.pending_connection import PendingConnection
 from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
@@ -234,7 +235,7 @@ class LateTokens(Tokens):
     """Notes which connections do not wait (LATE_TOKENS): what refuses one has to be so from then on, not since it arrived."""
 
     def __init__(self, world: AcceptWorld, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+        super().__init__(*args, **named, on_wait=PendingConnection.waits)
         self._world = world
 
     def take(self, pools: tuple[str, ...], waiter: Any, *, at_once: bool = False) -> Admitted | Refused | None:
@@ -301,13 +302,17 @@ class AcceptWorld(World):
         if peer in desk.up:
             desk.up.discard(peer)
             super()._peer_lost(node, peer)
-            desk.acceptors.peer_down(peer)
+            desk.acceptors.peer_lost(peer)
+
+    def _peer_dead(self, node: Node, peer: int) -> None:
+        super()._peer_dead(node, peer)
+        self.desks[node.shard].acceptors.peer_dead(peer)
 
     def _receive(self, node: Node, source: int, message: Any) -> None:
         if not isinstance(message[0], str):
             super()._receive(node, source, message)
         elif source in self.desks[node.shard].up:
-            self.desks[node.shard].acceptors.receive(source, message)
+            self.desks[node.shard].acceptors.receivers[message[0]](source, message)
 
     def send(self, node: Node, epoch: int, peer: int, message: Any) -> None:
         """What is not of the tokens; lost with its link."""
@@ -337,7 +342,7 @@ class AcceptWorld(World):
             places = [place for place in (old | new) if old.get(place) != new.get(place)]
             found = desk.image.apply(version, [(*place, new.get(place)) for place in places])
         desk.poller.look(self.now_s)
-        desk.acceptors.image_changed(version)
+        desk.acceptors.image_changed(found.kinds)
         return sorted(found.pools)
 
     # Connections

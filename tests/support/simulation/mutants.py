@@ -269,7 +269,7 @@ MUTANTS = [
     _line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    _line(Changes, "_sweep", "self._table.changing = self.refresh", "pass", "7"),
+    _line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
     _line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
 ]
 
@@ -326,7 +326,7 @@ SEEN = {
     "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 8,
     "Waiting._refused_here: alone for (alone and not self._peers.local)": 3,
     "Peers.report: pass for self._gives.pop((peer, key), None)": 194,
-    "Changes._sweep: pass for self._table.changing = self.refresh": 299,
+    "Changes._sweep: pass for self._table.begin_change(self.refresh)": 299,
     "Changes.go_on: if False: for if len(piece) == self._piece:": 86,
 }
 """Where each mutant without a script is seen first, as `run.py --mutants` prints it: so the tests need one schedule each."""

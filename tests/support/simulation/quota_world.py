@@ -61,7 +61,7 @@ class SimulatedShard:
         )
         self._decide, self.meters.decide = self.meters.decide, self.decide  # type: ignore[method-assign]
         self.meters.serve_on(self.served.__setitem__)
-        self.meters.image_changed()
+        self.meters.read_quotas()
         self.meters.await_peers()
         world.at(world.now_ms + TICK_MS, self.tick)
 
@@ -276,7 +276,7 @@ class QuotaWorld:
     def _apply(self, shard: SimulatedShard, version: int, record: Any) -> None:
         if shard.image.version < version:
             shard.image.apply(version, [record])
-            shard.meters.image_changed()
+            shard.meters.read_quotas()
 
     def charge(
         self, shard: SimulatedShard, kind: str, client_id: str, amount: float, strict: bool,

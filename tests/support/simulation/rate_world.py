@@ -214,7 +214,8 @@ class RateWorld:
             shard = self.shards[number]
             for peer in self.shards:
                 if peer is not shard and peer.alive:
-                    peer.rates.peer_down(number, now_ms=self.now_ms)
+                    peer.rates.peer_lost(number, now_ms=self.now_ms)
+                    peer.rates.peer_dead(number, now_ms=self.now_ms)
             shard.alive = False
             shard.epoch += 1  # nothing of it arrives anywhere any more
             self.at(self.now_ms + 200, begin)

@@ -379,7 +379,7 @@ class World:
             self._peer_lost(node, peer)
         elif node.met.get(peer) == what:
             del node.met[peer]
-            node.tokens.peer_down(peer)
+            self._peer_dead(node, peer)
         else:
             return False
         return True
@@ -392,6 +392,9 @@ class World:
 
     def _peer_lost(self, node: Node, peer: int) -> None:
         node.tokens.peer_lost(peer)
+
+    def _peer_dead(self, node: Node, peer: int) -> None:
+        node.tokens.peer_down(peer)
 
     def _count_asked(self, connection: SimulatedConnection, home: int | None = None) -> None:
         """A token may have been on its way to a connection, and was lost with its shard, or with the link to its home."""

@@ -19,6 +19,8 @@ from collections.abc import Callable, Collection, Iterable
 import trio
 from cachetools import LRUCache
 
+from broker.kafka.security.access import Access
+from broker.kafka.security.acl import Operation
 from broker.runtime.patterns import BadPattern, whole
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred
@@ -28,15 +30,12 @@ SLICE_S = 0.002
 AT_ONCE = 2000
 """Names that are matched without a pause when the topics change; if there are more, everything is matched anew on demand."""
 
-MaySee = Callable[[tuple[str, str], str], bool]
-"""((user, address), topic) -> whether that client may describe the topic."""
-
 
 class ConsumerTopics:
-    """A group's `Topics`. `may_see` None: there is no authorizer."""
+    """A group's `Topics`. `access` None: there is no authorizer."""
 
-    def __init__(self, image: ClusterImage) -> None:
-        self.may_see: MaySee | None = None
+    def __init__(self, image: ClusterImage, access: Access | None = None) -> None:
+        self._access = access
         self.version = 0
         self._image = image
         self._names: frozenset[str] = frozenset()
@@ -63,9 +62,10 @@ class ConsumerTopics:
         found = self._matches.get(regex)
         if found is None:
             found = self._matches[regex] = self._match(regex, self._names)
-        if self.may_see is None:
+        access = self._access
+        if access is None or not access.is_on:
             return found
-        return [name for name in found if self.may_see(reader, name)]
+        return [name for name in found if access.member_may(reader, Operation.DESCRIBE, name)]
 
     def ask(self, regex: str) -> Deferred[None]:
         """Resolved when it is known what matches a valid expression."""
@@ -76,10 +76,10 @@ class ConsumerTopics:
 
     # --- changes -------------------------------------------------------------------------------------------------------
 
-    def image_changed(self, kinds: Iterable[str]) -> None:
+    def image_changed(self, kinds: Collection[str]) -> None:
         if "topic" in kinds:
             self._topics_changed()
-        elif "acl" not in kinds or self.may_see is None:
+        elif "acl" not in kinds or self._access is None or not self._access.is_on:
             return
         self.version += 1
 

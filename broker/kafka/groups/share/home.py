@@ -38,7 +38,8 @@ class ShareState(Protocol):
 
 
 class ShareCoordinator:
-    """`is_taken(group)`: whether that id is of a group of another protocol. `served()` is called after each heartbeat."""
+    """`state` reaches share partitions wherever they are led; None: there are none. `is_taken(group)`: whether that id is of a
+    group of another protocol. `served()` is called after each heartbeat."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class ShareCoordinator:
         image: ClusterImage,
         turns: Turns,
         *,
+        state: ShareState | None,
         is_taken: Callable[[str], bool],
         served: Callable[[], None],
         now_ms: Callable[[], int],
@@ -56,8 +58,7 @@ class ShareCoordinator:
         self._is_taken = is_taken
         self._served = served
         self._now_ms = now_ms
-        self.state: ShareState | None = None
-        """Set by who knows where partitions are led."""
+        self._partition_states = state
         self.operations: dict[str, Callable[..., Any]] = {
             "share_heartbeat": self.heartbeat,
             "share_describe": self.describe,
@@ -191,8 +192,8 @@ class ShareCoordinator:
     # --- small parts ---------------------------------------------------------------------------------------------------
 
     def _state(self) -> ShareState:
-        assert self.state is not None
-        return self.state
+        assert self._partition_states is not None
+        return self._partition_states
 
     def _known(self, group: ShareGroup) -> Iterable[tuple[Topic, list[int]]]:
         """The topics of which the group has a state, with the numbers of their partitions."""

@@ -31,7 +31,7 @@ class Shard:
 
     def change(self, configs: dict[str, str] | None) -> None:
         self.image.apply(self.image.version + 1, [("client_metrics", "all", configs)])
-        self.manager.image_changed()
+        self.manager.image_changed({"client_metrics"})
 
     def set(self, **settings: int) -> None:
         delta = [("setting", f"/turnstile.telemetry.{name.replace('_', '.')}", str(n)) for name, n in settings.items()]

@@ -1,0 +1,128 @@
+"""The clients' side of one shard: what its listeners share, from the dispatcher to the memory for answers.
+
+It is made with the shard, and opens its listeners once the configuration is known: whether requests are guarded, how much
+memory they may take and which faults there are depends on it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from broker.accept.acceptors import Acceptors
+from broker.faults.injection import Faults
+from broker.metrics.outcomes import Outcomes
+from broker.metrics.source_counts import SourceCounts
+from broker.process.kafka import Kafka
+from broker.runtime.shard_context import ShardContext
+from broker.serve.authentication import Authentication
+from broker.serve.credential_shapes import CredentialShapes
+from broker.serve.delegation_token_cache import DelegationTokenCache
+from broker.serve.dispatch import Dispatcher
+from broker.serve.key_derivation import KeyDerivation
+from broker.serve.muted import Muted
+from broker.serve.observation import Observation
+from broker.serve.open_connections import OpenConnections
+from broker.serve.prepared_answers import PreparedAnswers
+from broker.serve.request_memory import AnswerMemory, RequestMemory
+from broker.serve.sasl import Users
+from broker.serve.serving import Serving
+from broker.serve.throttling import Throttling
+from broker.serve.tls import context_of
+from shards.config.cluster_plan import ClusterPlan, ListenerEndpoint
+from shards.loop.turns import Turns
+from shards.mesh.mesh import COORDINATOR, Mesh
+
+
+class Clients:
+    """`connections`: those that are open. `tokens`: the delegation tokens that clients may log in by."""
+
+    def __init__(
+        self, plan: ClusterPlan, context: ShardContext, *, throttling: Throttling, tokens: DelegationTokenCache
+    ) -> None:
+        self._context = context
+        self._throttling = throttling
+        self.connections = OpenConnections(context.image, context.poller)
+        self.muted = Muted(context.timers)
+        self.sources = SourceCounts()
+        self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(context.image).of, tokens.login)
+        self._requests: RequestMemory | None = None  # these are made by `open`
+        self._faults: Faults | None = None
+        self._answers: AnswerMemory
+
+    def open(
+        self,
+        sockets: Iterable[tuple[ListenerEndpoint, socket.socket]],
+        acceptors: Acceptors,
+        kafka: Kafka,
+        mesh: Mesh,
+        turns: Turns,
+        keys: KeyDerivation,
+    ) -> None:
+        """Begins to accept on the listening sockets; called once, when the image holds the cluster."""
+        context = self._context
+        image, timers = context.image, context.timers
+        self._answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
+        requests = self._requests = RequestMemory(
+            image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
+        )
+        dispatcher = Dispatcher(
+            kafka.routes_of_clients(),
+            kafka.versions.unsupported,
+            self._throttling,
+            turns,
+            PreparedAnswers(image),
+            most_items=image.get("turnstile.request.max.items"),
+        )
+        faults = self._faults = Faults(
+            context,
+            self.connections,
+            dispatcher.answer,
+            partial(mesh.call, COORDINATOR, "fault_fires"),
+            Observation(context).around,
+        )
+        faults.image_changed({"fault"})
+        for endpoint, sock in sockets:
+            outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
+            serving = Serving(
+                context,
+                outcomes,
+                sock.family,
+                dispatcher,
+                self.connections,
+                self.muted,
+                requests,
+                self._answers,
+                max_frame_bytes=image.get("socket.request.max.bytes"),
+                authentication=partial(self._authentication, keys) if "sasl" in endpoint.options else None,
+                tls=context_of(endpoint),
+            )
+            faults.attach(serving)
+            acceptors.open(outcomes, sock, serving.open)
+
+    def image_changed(self, kinds: Collection[str]) -> None:
+        """The image has another version; before `open`, which reads all of it, there is nothing to do."""
+        if self._faults is not None:
+            self._faults.image_changed(kinds)
+
+    def room(self, most_bytes: int) -> int:
+        """How many bytes an answer may have now, of `most_bytes`; asked for once listeners are open."""
+        return self._answers.most_bytes(most_bytes)
+
+    def tick(self) -> None:
+        """Ends requests that do not come in; called a few times a second."""
+        if self._requests is not None:
+            self._requests.tick()
+
+    def describe_faults(self) -> dict[str, int]:
+        """How often each fault fired here."""
+        return {} if self._faults is None else self._faults.describe()
+
+    def _find_user(self, name: str) -> Mapping[str, Any] | None:
+        return self._context.image.users.get(name)
+
+    def _authentication(self, keys: KeyDerivation) -> Authentication:
+        context = self._context
+        return Authentication(context.image, context.counters, context.timers, self._users, keys)

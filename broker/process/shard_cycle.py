@@ -1,0 +1,66 @@
+"""What the parts of a shard do, in which order, when its image has another version and at the end of each pass of its loop.
+
+Both orders are invariants, so both are lists here and nowhere else; tests/broker/process/test_shard_cycle.py holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.accept.acceptors import Acceptors
+    from broker.journal.writer import JournalWriter
+    from broker.metrics.shard_counters import ShardCounters
+    from broker.process.kafka import Kafka
+    from broker.serve.throttling import Throttling
+    from shards.mesh.mesh import Mesh
+    from shards.quotas.sharded_quotas import ShardedQuotas
+
+ImageStep = Callable[[Collection[str]], None]
+"""Called with the kinds of records that differ from those of the version before; all at once, and in any order, at the start."""
+PassStep = Callable[[], None]
+
+
+class FollowsImage(Protocol):
+    """A part of a shard that follows its image."""
+
+    def image_changed(self, kinds: Collection[str]) -> None: ...
+
+
+def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acceptors: Acceptors) -> list[ImageStep]:
+    """When the image has another version, before it is enforced on tokens:
+
+    access              what is asked from here on is allowed by the new rules
+    logs                topics that are gone, or replaced by others of their name, before ...
+    shares, topics      ... what is kept of them by share groups, and matched by groups' expressions
+    telemetry           (the subscriptions of client instances)
+    throttling          quotas of clients
+    clients             faults: a connection that a fault is to end is closed by what listeners are now
+    acceptors           rates and caps: no unit of a rate of an older version is left to be spent when the last one returns
+    """
+    followers: list[FollowsImage] = [
+        kafka.access,
+        kafka.logs,
+        kafka.shares,
+        kafka.topics,
+        kafka.telemetry,
+        throttling,
+        clients,
+        acceptors,
+    ]
+    return [each.image_changed for each in followers]
+
+
+def pass_steps(
+    acceptors: Acceptors, journal: JournalWriter, counters: ShardCounters, meters: ShardedQuotas, mesh: Mesh
+) -> list[PassStep]:
+    """At the end of a pass of the poller:
+
+    acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
+    journal     the `closed` of each connection that ended is on its way to disk before ...
+    counters    (requests, which are plain numbers during a pass)
+    meters      (what requests were charged elsewhere)
+    mesh        ... the tokens it released leave for other shards, where they may be taken again
+    """
+    return [acceptors.flush, journal.flush, counters.flush, meters.flush, mesh.flush]
