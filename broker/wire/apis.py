@@ -90,7 +90,6 @@ APIS = {
 
 
 @cache
-@cache
 def api_name(api_key: int) -> str:
     """Kafka's name of an API, e.g. "ListOffsets"."""
     return "".join(word.capitalize() for word in APIS[api_key].name.split("_"))

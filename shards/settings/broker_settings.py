@@ -56,6 +56,9 @@ LIMITING = [
     ConfigKey("turnstile.request.cost", COST, (),
             "What a request costs on top of the time it took, for request_percentage: "
             "Produce=2ms+1us/KiB,*=100us.", TURNSTILE, True),
+]  # fmt: skip
+"""Those that limit clients, for displays; in the order in which these show them."""
+METERING = [
     ConfigKey("quota.window.num", whole(1), 11, "Samples kept for client quotas and connection rates."),
     ConfigKey("quota.window.size.seconds", whole(1), 1, "Seconds a sample of a client quota or rate spans."),
     ConfigKey("controller.quota.window.num", whole(1), 11, "Samples kept for controller mutation quotas."),

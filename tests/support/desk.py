@@ -1,4 +1,4 @@
-"""The request handlers of a whole cluster in one process: real coordinator, views, groups and wire format, no sockets.
+"""The request handlers of a whole cluster in one process: real coordinator, images, groups and wire format, no sockets.
 
 A `Desk` has B brokers of N shards. `ask` sends a request through the codec to the handlers of one shard and gives the
 response as a client would read it; calls between shards and to the coordinator go through msgpack, as over the mesh.
@@ -115,7 +115,7 @@ class Desk:
         self.coordinator = Coordinator(Store(directory / "cluster.sqlite"), self, members, static=static)
         self.coordinator.serve_on(lambda name, function: self.served.__setitem__(name, function))
         self.images = {member: ClusterImage(member[0]) for member in members}
-        self._followers = {
+        self._subscribers = {
             member: Subscriber(image, partial(self._enforce, member)) for member, image in self.images.items()
         }
         self.meshes = {member: DeskMesh(self, *member) for member in members}
@@ -181,7 +181,7 @@ class Desk:
     async def request(self, member: tuple[int, int], method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         """As the coordinator reaches a shard."""
         assert method == "apply"
-        return await self._followers[member].apply(COORDINATOR, *packed(args))
+        return await self._subscribers[member].apply(COORDINATOR, *packed(args))
 
     def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
         if member in self.meters:

@@ -20,7 +20,7 @@ MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
 
 
 class Shard:
-    """A shard process: a View behind a Follower, and how it behaves when a version arrives."""
+    """A shard process: an image behind its Subscriber, and how it behaves when a version arrives."""
 
     def __init__(self, member: Member) -> None:
         self.image = ClusterImage(member[0])
