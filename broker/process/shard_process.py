@@ -18,39 +18,30 @@ from typing import Any
 import trio
 
 from broker.accept.acceptors import Acceptors
-from broker.accept.pending_connection import PendingConnection
-from broker.journal.writer import JournalWriter
 from broker.kafka.transactions.homes import Shard
-from broker.metrics.shard_counters import Layout, ShardCounters
-from broker.metrics.token_events import TokenEvents
-from broker.metrics.top_talkers import TopTalkers
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
+from broker.process.context import make_context
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.runtime import collector
-from broker.runtime.logger import RateLimitedLogger, set_level
-from broker.runtime.shard_context import ShardContext
+from broker.runtime.logger import set_level
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.throttling import Throttling
 from broker.storage.log_ends import LogEnds
 from broker.storage.memory import keep_freed_buffers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
-from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.loop.deferred import Deferred, Spawn
-from shards.loop.poller import Poller
-from shards.loop.stalls import Stall, Stalls
-from shards.loop.timers import Timers
+from shards.loop.stalls import Stall
 from shards.loop.turns import Turns
 from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir
-from shards.tokens.tokens import Tokens
 
 LEAVING = ("leaving",)
 """The message of a shard that ends in good order to the coordinator: all its connections are closed."""
@@ -91,8 +82,15 @@ class ShardProcess:
         self.broker = broker
         self.shard = shard
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
-        self.context = self._make_context(epoch)
-        context = self.context
+        context = self.context = make_context(
+            plan,
+            (broker, shard),
+            epoch,
+            send=self._send,
+            request=self._request,
+            start_soon=self._start_soon,
+            stalled=self._stalled,
+        )
         self.meters = ShardedQuotas(
             shard,
             plan.shards,
@@ -125,44 +123,6 @@ class ShardProcess:
         self._pass_steps: list[PassStep]
         self._image_steps: list[ImageStep]
         self._meshing: trio.Nursery
-
-    def _make_context(self, epoch: int) -> ShardContext:
-        plan, shard = self.plan, self.shard
-        poller = Poller(stalls=Stalls(self._stalled))
-        image = ClusterImage(self.broker)
-        journal = JournalWriter(plan.journal_dir, self.broker, shard, epoch)
-        counters = ShardCounters(
-            ShardCounters.path(plan.run_dir, self.broker, shard),
-            Layout(endpoint.listener for endpoint in plan.endpoints),
-        )
-        counters.take_over(epoch)
-        events = TokenEvents(shard, journal, counters, lambda: tokens.version)
-        tokens = Tokens(
-            shard,
-            plan.shards,
-            epoch=epoch,
-            send=self._send,
-            rule_of=image.rule_of,
-            on_grant=events.granted,
-            on_reclaim=events.reclaimed,
-            on_loss=events.lost,
-            on_wait=PendingConnection.waits,
-        )
-        return ShardContext(
-            shard=shard,
-            shards=plan.shards,
-            image=image,
-            tokens=tokens,
-            poller=poller,
-            timers=Timers(poller),
-            journal=journal,
-            counters=counters,
-            top_talkers=TopTalkers(),
-            log=RateLimitedLogger(broker=self.broker, shard=shard),
-            send=self._send,
-            request=self._request,
-            start_soon=self._start_soon,
-        )
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM, then stops from the inside out."""

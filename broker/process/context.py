@@ -1,0 +1,70 @@
+"""The context of a shard process: image, tokens, loop, journal and counters, joined before any other part is made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from broker.accept.pending_connection import PendingConnection
+from broker.journal.writer import JournalWriter
+from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.metrics.token_events import TokenEvents
+from broker.metrics.top_talkers import TopTalkers
+from broker.runtime.logger import RateLimitedLogger
+from broker.runtime.shard_context import ShardContext
+from shards.config.cluster_plan import ClusterPlan
+from shards.config.image import ClusterImage
+from shards.loop.poller import Poller
+from shards.loop.stalls import Stall, Stalls
+from shards.loop.timers import Timers
+from shards.tokens.tokens import Tokens
+
+
+def make_context(
+    plan: ClusterPlan,
+    member: tuple[int, int],
+    epoch: int,
+    *,
+    send: Callable[[int, tuple[Any, ...]], None],
+    request: Callable[..., Awaitable[Any]],
+    start_soon: Callable[..., None],
+    stalled: Callable[[Stall], None],
+) -> ShardContext:
+    """That of `member`, as (broker, shard), in its incarnation `epoch`. The counters go on where those of an earlier one ended.
+
+    `send`, `request` and `start_soon`: ShardContext's; `stalled` is told what held up the loop.
+    """
+    broker, shard = member
+    poller = Poller(stalls=Stalls(stalled))
+    image = ClusterImage(broker)
+    journal = JournalWriter(plan.journal_dir, broker, shard, epoch)
+    layout = Layout(endpoint.listener for endpoint in plan.endpoints)
+    counters = ShardCounters(ShardCounters.path(plan.run_dir, broker, shard), layout)
+    counters.take_over(epoch)
+    events = TokenEvents(shard, journal, counters, lambda: tokens.version)
+    tokens = Tokens(
+        shard,
+        plan.shards,
+        epoch=epoch,
+        send=send,
+        rule_of=image.rule_of,
+        on_grant=events.granted,
+        on_reclaim=events.reclaimed,
+        on_loss=events.lost,
+        on_wait=PendingConnection.waits,
+    )
+    return ShardContext(
+        shard=shard,
+        shards=plan.shards,
+        image=image,
+        tokens=tokens,
+        poller=poller,
+        timers=Timers(poller),
+        journal=journal,
+        counters=counters,
+        top_talkers=TopTalkers(),
+        log=RateLimitedLogger(broker=broker, shard=shard),
+        send=send,
+        request=request,
+        start_soon=start_soon,
+    )
