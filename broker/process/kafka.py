@@ -91,15 +91,7 @@ class Kafka:
         cluster = ClusterMetadata(image, me.broker, plan.brokers, plan.cluster_id)
         self.access = Access(image)
         self.telemetry = ClientMetricsManager(image)
-        self.logs = LogManager(
-            broker=me.broker,
-            shard=me.shard,
-            shards=plan.shards,
-            directory=str(directory),
-            image=image,
-            ends=ends,
-            on_growth=GrowthNotices(mesh, me.shard, plan.shards).tell,
-        )
+        self.logs = self._make_logs(plan, me, ends)
         self._cleaner = LogCleaner(self.logs, turns)
         self._sessions = FetchSessionCache(me.shard, plan.shards)
 
@@ -124,14 +116,7 @@ class Kafka:
         self._transactions = TransactionCoordinator(kept_transactions, image, ids, homes, turns.spawn)
         partitions = self._make_partitions(homes, kept_transactions)
         self._kept_shares = ShareLog(directory / "shares", owns)
-        self.shares = SharePartitionManager(
-            ShareStore(self._kept_shares, partitions, image),
-            ShareSessions(me.shard, plan.shards),
-            partitions,
-            image,
-            turns.spawn,
-            self.access,
-        )
+        self.shares = self._make_shares(partitions, ShareSessions(me.shard, plan.shards))
         self._serve(homes, partitions, share_homes)
         calls = GroupRouter(self._groups, mesh, me.shard, plan.brokers, plan.shards)
         routes = [
@@ -144,6 +129,17 @@ class Kafka:
         self.versions = SupportedVersions(route.unguarded() for route in routes)
         self.routes: list[GuardedRoute] = [*routes, *api_versions.routes(self.versions, image)]
 
+    def _make_logs(self, plan: ClusterPlan, me: Shard, ends: LogEnds) -> LogManager:
+        return LogManager(
+            broker=me.broker,
+            shard=me.shard,
+            shards=plan.shards,
+            directory=str(plan.data_dir / f"b{me.broker}"),
+            image=self._image,
+            ends=ends,
+            on_growth=GrowthNotices(self._mesh, me.shard, plan.shards).tell,
+        )
+
     def _make_partitions(self, homes: ClusterHomes, kept_transactions: TransactionLog) -> Partitions:
         records = InternalRecords(
             homes,
@@ -155,6 +151,10 @@ class Kafka:
             turns=self._turns,
         )
         return Partitions(self.logs, self._mesh, self._turns, bring_up=records.bring_up)
+
+    def _make_shares(self, partitions: Partitions, sessions: ShareSessions) -> SharePartitionManager:
+        store = ShareStore(self._kept_shares, partitions, self._image)
+        return SharePartitionManager(store, sessions, partitions, self._image, self._turns.spawn, self.access)
 
     def _serve(self, homes: ClusterHomes, partitions: Partitions, share_homes: ShareHomes) -> None:
         """What other shards may call."""

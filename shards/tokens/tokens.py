@@ -105,7 +105,11 @@ class Tokens:
         )
         self._applied: deque[tuple[int, Callable[[], None]]] = deque()
         self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
-        self._handlers: dict[str, Callable[..., None]] = {
+        self._handlers = self._list_handlers()
+
+    def _list_handlers(self) -> dict[str, Callable[..., None]]:
+        """What handles an item of a message, by its first field."""
+        return {
             "borrow": self._ledger.borrow,
             "withdraw": self._ledger.withdraw,
             "give": self._ledger.give,
