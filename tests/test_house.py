@@ -61,6 +61,29 @@ def test_the_folders_of_tests_mirror_the_tree(package: str) -> None:
     assert [str(folder) for folder in tested if not (ROOT / folder).is_dir()] == []
 
 
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+INVARIANT = re.compile(r"^([a-z]+(?:_[a-z0-9]+)+) {2,}\S", re.MULTILINE)
+LABELLED = (
+    "broker/kafka/groups", "broker/kafka/share", "broker/kafka/transactions", "broker/serve/connection.py",
+    "broker/storage/partition_log.py", "shards/tokens/ledger.py", "shards/tokens/tokens.py", "turnstile/pipeline",
+)  # fmt: skip
+"""Files and folders whose invariants may still have numbers."""
+
+
+def test_an_invariant_has_a_name_of_its_own() -> None:
+    named = [
+        name for path in SOURCES for name in INVARIANT.findall(ast.get_docstring(ast.parse(path.read_text())) or "")
+    ]
+    assert len(named) > 300
+    assert sorted({name for name in named if named.count(name) > 1}) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_invariant_is_a_number(path: Path) -> None:
+    if not str(path.relative_to(ROOT)).startswith(LABELLED):
+        assert re.findall(r"^ *(?:\"\"\")?([A-Z]\d{1,2})  \S", path.read_text(), re.MULTILINE) == []
+
+
 WALKS = ROOT / "docs" / "internals" / "walks.md"
 STEPS = re.findall(r"`((?:\w+/)+\w+\.py)`\s+`(\w+)(?:\.(\w+))?`", WALKS.read_text())
 

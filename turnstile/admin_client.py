@@ -1,10 +1,12 @@
 """A client of a cluster's admin API: for the commands, the load driver, the scripts and the tests.
 
-A1  A call returns what the API answered, or raises AdminError with one sentence. A change whose answer does not come is not
-    tried twice: it may be in force. A question is, once, when the connection that was kept for it has ended meanwhile.
-A2  Nothing is imported for HTTP before the first call, so that a command which asks no cluster starts without it.
-A3  One connection is kept between calls, whichever thread makes them; calls at the same time have one each. A fork of the
-    program closes its copy, and connects for itself.
+changes_are_not_repeated  A call returns what the API answered, or raises AdminError with one sentence. A change whose
+    answer does not come is not tried twice: it may be in force. A question is, once, when the connection that was kept for
+    it has ended meanwhile.
+http_is_imported_late  Nothing is imported for HTTP before the first call, so that a command which asks no cluster starts
+    without it.
+one_kept_connection  One connection is kept between calls, whichever thread makes them; calls at the same time have one
+    each. A fork of the program closes its copy, and connects for itself.
 
 http.client is enough for JSON over one connection, and unlike urllib.request it reads no proxy from the environment: the
 cluster is on this machine, or on one that was named. This module imports nothing of Turnstile: the load driver uses it.
@@ -69,8 +71,8 @@ class _Kept(NamedTuple):
 
 
 class AdminClient:
-    """Calls of one cluster's admin API, for several threads (A3). `close()`, or the end of a `with` block, drops its connection;
-    the next call makes another."""
+    """Calls of one cluster's admin API, for several threads (one_kept_connection). `close()`, or the end of a `with`
+    block, drops its connection; the next call makes another."""
 
     def __init__(self, url: str, token: str | None = None, *, who: str = "", timeout_s: float = 15.0) -> None:
         """`url`: http://HOST:PORT, or HOST:PORT. `who` is what the history of changes names the caller. `timeout_s`: of
@@ -236,7 +238,7 @@ def _close(kept: list[_Kept]) -> None:
 
 
 def _close_copies() -> None:
-    """In a fork: what it has inherited is the program's (A3)."""
+    """In a fork: what it has inherited is the program's (one_kept_connection)."""
     for client in list(_clients):
         client.close()
 

@@ -1,9 +1,10 @@
 """A cluster for a Python program: started by `with`, asked and changed while it runs, gone at the end.
 
-C1  When `start` returns, every shard accepts connections; when a change returns, it is enforced on every shard.
-C2  When `stop` returns, or `start` raises, no process of the cluster is left, and no file unless `data_dir` was given. If
-    this process is killed, the cluster ends too.
-C3  `refusals` and `throttled` count from the last `reset` on, or from the start.
+in_force_when_returned  When `start` returns, every shard accepts connections; when a change returns, it is enforced on
+    every shard.
+nothing_left_after_stop  When `stop` returns, or `start` raises, no process of the cluster is left, and no file unless
+    `data_dir` was given. If this process is killed, the cluster ends too.
+counts_since_reset  `refusals` and `throttled` count from the last `reset` on, or from the start.
 
 The cluster is the one that `turnstile up` starts, in processes of its own; nothing of it runs in this one.
 """

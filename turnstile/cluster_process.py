@@ -1,10 +1,13 @@
 """The processes of a `turnstile.Cluster`: `turnstile up` as a child of the program, from its first word to its end.
 
-P1  When the constructor has raised, and when `stop` returns, no process of the cluster is left, and no temporary folder.
-P2  The cluster ends with the program, however that ends and however many forks of it live: it watches the program's pid.
-    Ctrl-C in a terminal reaches the program alone: the cluster answers until the program stops it.
-P3  A cluster is what its options say: the variables of `turnstile up` (TURNSTILE_UP_*) do not count.
-P4  A fork of the program can ask the cluster, and neither ends it nor keeps it: it closes its copy of the pipe.
+no_process_left  When the constructor has raised, and when `stop` returns, no process of the cluster is left, and no
+    temporary folder.
+cluster_ends_with_program  The cluster ends with the program, however that ends and however many forks of it live: it
+    watches the program's pid. Ctrl-C in a terminal reaches the program alone: the cluster answers until the program stops
+    it.
+options_alone_count  A cluster is what its options say: the variables of `turnstile up` (TURNSTILE_UP_*) do not count.
+forks_do_not_keep_clusters  A fork of the program can ask the cluster, and neither ends it nor keeps it: it closes its copy
+    of the pipe.
 """
 
 from __future__ import annotations
@@ -87,7 +90,7 @@ class ClusterProcess:
             _remove(Path(self.told["data_dir"]))
 
     def close_copy(self) -> None:
-        """In a fork: closes its copy of the pipe by which the program tells that it lives (P4)."""
+        """In a fork: closes its copy of the pipe by which the program tells that it lives (forks_do_not_keep_clusters)."""
         assert self._popen.stdin is not None
         self._popen.stdin.close()
 

@@ -1,12 +1,12 @@
 """What Ctrl-C does to a command, from its first instant to its last: one line, and exit code 130.
 
-I1  Before a command has begun its work, Ctrl-C ends the process at once. Importing takes a tenth of a second and more; a
-    KeyboardInterrupt in the middle of that would be a traceback, or be swallowed by an import.
-I2  While a command works, Ctrl-C is a KeyboardInterrupt, so that the command undoes what it began; but never inside an import,
-    where it waits. Python ignores what is raised in a weak reference's callback. importlib has one that takes the lock of all
-    imports before its `try`: an interrupt there is gone, and the lock is never released.
-I3  Once it has done its work, while the interpreter ends, I1 holds again.
-I4  A SIGINT that was ignored, as of a background job of a script, stays ignored.
+interrupts_end_before_work  Before a command has begun its work, Ctrl-C ends the process at once. Importing takes a tenth of
+    a second and more; a KeyboardInterrupt in the middle of that would be a traceback, or be swallowed by an import.
+interrupts_undo_work  While a command works, Ctrl-C is a KeyboardInterrupt, so that the command undoes what it began; but
+    never inside an import, where it waits. Python ignores what is raised in a weak reference's callback. importlib has one
+    that takes the lock of all imports before its `try`: an interrupt there is gone, and the lock is never released.
+interrupts_end_after_work  Once it has done its work, while the interpreter ends, interrupts_end_before_work holds again.
+ignored_interrupts_stay_ignored  A SIGINT that was ignored, as of a background job of a script, stays ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IMPORTING = "<frozen importlib."
 
 
 def end_at_once() -> None:
-    """From here on Ctrl-C ends the process (I1, I3)."""
+    """From here on Ctrl-C ends the process (interrupts_end_before_work, interrupts_end_after_work)."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
     waiting_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
@@ -32,7 +32,7 @@ def end_at_once() -> None:
 
 
 def undo_first() -> None:
-    """From here on Ctrl-C is a KeyboardInterrupt (I2), where `end_at_once` was called before."""
+    """From here on Ctrl-C is a KeyboardInterrupt (interrupts_undo_work), where `end_at_once` was called before."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, raise_between_imports)
 

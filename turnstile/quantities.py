@@ -3,9 +3,9 @@
 Every display uses it: tables of the command, `turnstile top`, the pytest plugin. broker/admin/page/quantities.js is the
 same for the live page, and one table of cases holds both to it (tests/support/quantities.json).
 
-V1  Three significant digits, no trailing zeros; counts below 100,000 are exact.
-V2  Prefixes are decimal, as quotas and rates are: 1 kB/s is 1,000 bytes a second.
-V3  Percent of a limit are rounded down, so that 100 % is said only of a limit that is reached.
+three_significant_digits  Three significant digits, no trailing zeros; counts below 100,000 are exact.
+decimal_prefixes  Prefixes are decimal, as quotas and rates are: 1 kB/s is 1,000 bytes a second.
+percent_rounded_down  Percent of a limit are rounded down, so that 100 % is said only of a limit that is reached.
 """
 
 from __future__ import annotations

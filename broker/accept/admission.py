@@ -5,11 +5,12 @@ inside the callback that accepted it, mostly by comparing numbers (`arrived`); a
 descriptor. A refused connection is closed before anything is read from its socket or written to it.
 
 Invariants
-A1  Every accepted descriptor is handed over or closed exactly once (outcomes.py, O1).
-A2  A refused connection holds no token, and an admitted one a token of each of its pools.
-A3  While a connection waits under a rule that lets it wait (KIP-402), and only then, its listener accepts no other on
-    this shard.
-A4  After `close` nothing is admitted.
+descriptors_end_once  Every accepted descriptor is handed over or closed exactly once (outcomes.py,
+    decided_and_counted_once).
+admitted_hold_their_tokens  A refused connection holds no token, and an admitted one a token of each of its pools.
+listener_stops_while_one_waits  While a connection waits under a rule that lets it wait (KIP-402), and only then, its
+    listener accepts no other on this shard.
+nothing_admitted_after_close  After `close` nothing is admitted.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class Admission:
         self.advance(pending, Event.RECHECK if again else Event.REFUSE)
 
     def pace(self, pending: PendingConnection) -> None:
-        """The rule of the pool it waits for has changed: stops the listener, or lets it go on (A3)."""
+        """The rule of the pool it waits for has changed: stops the listener, or lets it go on (listener_stops_while_one_waits)."""
         waits = pending.rule.wait and pending.step is not Step.LATE_TOKENS
         if waits and pending.stopped is None:
             self._steps.stop(pending)

@@ -5,8 +5,8 @@ tokens are reclaimed, the home knows whether more connections are open than the 
 its idlest connection on another listener, and has the idlest of all closed. Source: KIP-402;
 SocketServer.ConnectionQuotas.maxConnectionsExceeded.
 
-R1  At most one connection is closed for each that was forced in, and none while the pool is within its cap: lowering a
-    cap closes no connection.
+one_eviction_per_forced_connection  At most one connection is closed for each that was forced in, and none while the pool is
+    within its cap: lowering a cap closes no connection.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Holding costs an entry here and one in a heap: no thread, no task, no read. A client that reconnects at once is slowed
 down; one that holds thousands of sockets meets the bound below.
 
-H1  At most `most` are held; for one more, the one held longest goes early. So it does when descriptors run out.
-H2  A connection is let go once: when its delay is over or early, and not at all after its permit was given back.
+held_connections_are_bounded  At most `most` are held; for one more, the one held longest goes early. So it does when
+    descriptors run out.
+let_go_once  A connection is let go once: when its delay is over or early, and not at all after its permit was given back.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
 
-P1  The listener is paused exactly while one of these holds: a rate blocks it (`block`); a connection waits in order for a
-    core's token or a slot (`stop`); the most connections that may wait for a rate do (`join`).
-P2  `blocked_ns` counts the time it was paused; AcceptorBlockedPercent is computed from it.
+paused_only_for_a_reason  The listener is paused exactly while one of these holds: a rate blocks it (`block`); a connection
+    waits in order for a core's token or a slot (`stop`); the most connections that may wait for a rate do (`join`).
+blocked_time_is_counted  `blocked_ns` counts the time it was paused; AcceptorBlockedPercent is computed from it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pacing:
         self._listener: Listener | None = None
 
     def start(self, listener: Listener) -> None:
-        """Accepts from now on, when P1 lets it."""
+        """Accepts from now on, when paused_only_for_a_reason lets it."""
         self._listener = listener
         listener.start()
         self.look()
@@ -82,7 +82,7 @@ class Pacing:
         self.look()
 
     def look(self) -> None:
-        """Pauses, or accepts again (P1). To be called when `most_waiting` may have changed."""
+        """Pauses, or accepts again (paused_only_for_a_reason). To be called when `most_waiting` may have changed."""
         if self._listener is None:
             return
         paused = bool(

@@ -1,9 +1,9 @@
 """A connection before its decision: its step, its permits and its tokens.
 
-P1  A place among the held, a stopped listener or a timer that a step needs is a permit. It is given back when the connection
-    leaves the step, whichever event ends it; so is its place among those that wait for tokens, `wanted`. Tokens are given
-    back when the connection is refused or held, and handed over when it is admitted.
-P2  An answer that arrives after the decision (the shard is ending) changes nothing.
+permits_end_with_their_step  A place among the held, a stopped listener or a timer that a step needs is a permit. It is
+    given back when the connection leaves the step, whichever event ends it; so is its place among those that wait for
+    tokens, `wanted`. Tokens are given back when the connection is refused or held, and handed over when it is admitted.
+late_answers_change_nothing  An answer that arrives after the decision (the shard is ending) changes nothing.
 """
 
 from __future__ import annotations

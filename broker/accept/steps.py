@@ -13,8 +13,9 @@
     ADMITTED       nothing: the connection is open
     REFUSED        nothing: the connection is closed
 
-S1  ADMITTED and REFUSED have no way out; from every other step REFUSED can be reached in one event.
-S2  Only SLOT and LISTENER_RATE come before tokens are held: an address over its rate gives them back before it is held.
+decisions_are_final  ADMITTED and REFUSED have no way out; from every other step REFUSED can be reached in one event.
+held_without_tokens  Only SLOT and LISTENER_RATE come before tokens are held: an address over its rate gives them back
+    before it is held.
 """
 
 from __future__ import annotations

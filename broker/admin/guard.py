@@ -1,10 +1,10 @@
 """Which requests the admin API takes: those with its token, and none from a web page of another site.
 
-G1  With a token, every request but /healthz carries it, as `Authorization: Bearer TOKEN` or as the password of Basic (so
-    that a browser can ask for it).
-G2  Without one the API listens on loopback only, and the Host of a request is an address or localhost: a page whose name
-    was made to resolve to this machine (DNS rebinding) is refused.
-G3  A request that a browser sends for a page (it has an Origin) comes from this API's own page.
+every_request_carries_the_token  With a token, every request but /healthz carries it, as `Authorization: Bearer TOKEN` or as
+    the password of Basic (so that a browser can ask for it).
+loopback_only_without_token  Without one the API listens on loopback only, and the Host of a request is an address or
+    localhost: a page whose name was made to resolve to this machine (DNS rebinding) is refused.
+pages_are_of_this_origin  A request that a browser sends for a page (it has an Origin) comes from this API's own page.
 """
 
 from __future__ import annotations

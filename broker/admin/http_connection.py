@@ -1,8 +1,9 @@
 """One HTTP/1.1 connection of the admin API: h11 reads and words it, an ASGI application answers. One task a connection.
 
-V1  The end of a client is the end of its connection: between requests nothing else is waited for.
-V2  Each wait for the client has a deadline, which a client that sends or reads slowly does not move.
-V3  Of a request no more is read than the application asks for, and of the next one nothing before the answer is sent.
+gone_clients_end_connections  The end of a client is the end of its connection: between requests nothing else is waited for.
+waits_have_deadlines  Each wait for the client has a deadline, which a client that sends or reads slowly does not move.
+read_no_further_than_asked  Of a request no more is read than the application asks for, and of the next one nothing before
+    the answer is sent.
 
 HTTP/2 is not spoken: a client that begins with it is told so (505). An upgrade is ignored, as RFC 9110 allows.
 """

@@ -1,10 +1,10 @@
 """The connections that the admin API keeps, and the order in which it closes them to make room. Pure: no I/O, no clock.
 
-C1  At most `most` connections are open, and what they hold of bodies and of answers that are not yet taken is at most
-    `most_bytes`, but for what one alone needs.
-C2  Room is made by the connection whose step began first: to be idle, to send a request, or to take an answer. A client
-    that sends or reads one byte at a time stays in its step.
-C3  A connection whose request is being worked on is not closed: a change that was begun is answered.
+admin_connections_are_bounded  At most `most` connections are open, and what they hold of bodies and of answers that are not
+    yet taken is at most `most_bytes`, but for what one alone needs.
+longest_in_a_step_makes_room  Room is made by the connection whose step began first: to be idle, to send a request, or to
+    take an answer. A client that sends or reads one byte at a time stays in its step.
+work_is_not_cut_off  A connection whose request is being worked on is not closed: a change that was begun is answered.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Places:
             self._places[connection] = place
 
     def waits(self, connection: Closable, waits: bool = True) -> None:
-        """The connection waits for its client, within its step; or, with False, its request is worked on (C3)."""
+        """The connection waits for its client, within its step; or, with False, its request is worked on (work_is_not_cut_off)."""
         place = self._places.get(connection)
         if place is not None:
             place.waits = waits

@@ -1,9 +1,10 @@
 """The HTTP server of the admin API: accepts connections, bounds them, and outlives every shortage.
 
-V4  At most MOST_CONNECTIONS are open, and no more than a quarter of the descriptors that this process may have. One more
-    takes the place of another (http_places.py), so that the API answers beside any number of idle and slow clients.
-V5  A shortage of descriptors or memory ends neither the server nor its process: connections are closed, and what waits in
-    the backlog is accepted when that has helped.
+listeners_share_the_bound  At most MOST_CONNECTIONS are open, and no more than a quarter of the descriptors that this
+    process may have. One more takes the place of another (http_places.py), so that the API answers beside any number of
+    idle and slow clients.
+shortage_ends_no_process  A shortage of descriptors or memory ends neither the server nor its process: connections are
+    closed, and what waits in the backlog is accepted when that has helped.
 
 HTTP's libraries for trio are h11, which has no I/O, and Hypercorn, which keeps a connection that its client has closed
 until a timeout (0.18), and which cannot be told to leave HTTP/2 out. So the I/O is here, and the protocol is h11's.

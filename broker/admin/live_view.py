@@ -1,7 +1,8 @@
 """`/v1/live`: everything that a display of a running cluster refreshes, in one answer.
 
-L1  All rates of one answer are over one window, the last second that was sampled; `window_s` is its length.
-L2  What is beside a limit is of one broker, as limits are.
+rates_over_one_window  All rates of one answer are over one window, the last second that was sampled; `window_s` is its
+    length.
+use_beside_limit_of_one_broker  What is beside a limit is of one broker, as limits are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Requests of the admin API: body, query and caller. A request that can't be read is answered with a 4xx.
 
-R1  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that an unfinished one holds nothing for long.
+bodies_are_bounded  A body has at most MAX_BODY bytes and arrives within BODY_WITHIN_S, so that an unfinished one holds
+    nothing for long.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ def connection_uses(
 
 
 def is_own(pool: str, setting: str) -> bool:
-    """Whether a limit is worth a row: a listener without a limit of its own has its broker's (connection_limits.L2), which the
-    broker reaches first."""
+    """Whether a limit is worth a row: a listener without a limit of its own has its broker's
+    (connection_limits.listeners_inherit_from_broker), which the broker reaches first."""
     return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
 
 

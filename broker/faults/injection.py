@@ -1,12 +1,13 @@
 """The faults of one shard: answers the requests that a fault matches as the fault says, and ends connections.
 
-J1  While no fault is set, the dispatcher's own function answers, and nothing of this module is on the path of a request.
-J2  All faults that match a request and fire act on it, in the order in which they were added, until one ends it; each that
-    does is counted and journaled once, by the shard that had the request.
-J3  Whether a fault with a trigger fires is asked of the coordinator, which counts the calls of all shards; while it can't be
-    reached, such a fault does not fire.
-J4  A fault that ends connections is decided once for each of them: when the fault is set or the connection is opened, or,
-    if it is for a client id, with the connection's first request.
+no_fault_no_cost  While no fault is set, the dispatcher's own function answers, and nothing of this module is on the path of
+    a request.
+faults_act_in_order  All faults that match a request and fire act on it, in the order in which they were added, until one
+    ends it; each that does is counted and journaled once, by the shard that had the request.
+coordinator_counts_calls  Whether a fault with a trigger fires is asked of the coordinator, which counts the calls of all
+    shards; while it can't be reached, such a fault does not fire.
+ends_decided_once_per_connection  A fault that ends connections is decided once for each of them: when the fault is set or
+    the connection is opened, or, if it is for a client id, with the connection's first request.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Faults:
         return {fault.name: self._fired[fault.name] for fault in self._faults}
 
     def _put_in_place(self) -> None:
-        """J1."""
+        """Puts the faults in force before the dispatcher's function, or takes them away (no_fault_no_cost)."""
         for serving in self._servings:
             serving.answer_by(
                 self._around(self.answer if self._faults else self._answer),

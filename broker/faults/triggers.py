@@ -1,8 +1,8 @@
 """At which calls a fault fires. The coordinator counts, so that `once` is once in the whole cluster. Pure: no clock.
 
-T1  The calls of a fault are decided in the order in which they reach the coordinator; the same calls and the same seed
-    give the same decisions.
-T2  A fault that was removed, and is added again, starts anew.
+triggers_are_deterministic  The calls of a fault are decided in the order in which they reach the coordinator; the same
+    calls and the same seed give the same decisions.
+readded_faults_start_anew  A fault that was removed, and is added again, starts anew.
 """
 
 from __future__ import annotations

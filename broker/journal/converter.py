@@ -8,9 +8,11 @@ Without the libraries for Parquet (`turnstile-kafka[pipeline]`), and with `turns
 spool, from which a job makes the parts where the libraries are installed.
 
 Invariants
-  C1  an event is in a segment or in a part of the same stem, at every instant; readers take one of the two
-  C2  parts, or segments that stay segments, take at most keep_bytes (and one file); the oldest go first
-  C3  a part whose converter was killed in the middle of it is made again, and what there is of it goes
+  events_in_segment_or_part  an event is in a segment or in a part of the same stem, at every instant; readers take one of
+      the two
+  journal_is_bounded  parts, or segments that stay segments, take at most keep_bytes (and one file); the oldest go first
+  torn_parts_are_made_again  a part whose converter was killed in the middle of it is made again, and what there is of it
+      goes
 """
 
 import contextlib

@@ -1,9 +1,10 @@
 """The segment that a process appends to: made when there is something to write, finished when it is old, long or cut short.
 
 Invariants
-  G1  a pass is in the file whole or not at all: a write that falls short is cut off again, and the segment ends there
-  G2  nothing raises OSError: the caller drops the events that could not be written, and a new segment is tried later.
-      `fault` says why the last attempt failed
+  passes_whole_or_not_at_all  a pass is in the file whole or not at all: a write that falls short is cut off again, and the
+      segment ends there
+  unwritten_events_are_dropped  nothing raises OSError: the caller drops the events that could not be written, and a new
+      segment is tried later. `fault` says why the last attempt failed
 """
 
 import contextlib
@@ -63,7 +64,8 @@ class LiveSegment:
         return True
 
     def append(self, data: memoryview) -> bool:
-        """Writes the rows of a pass with one os.write. False: they are not in the file, and the segment has to be finished (G1)."""
+        """Writes the rows of a pass with one os.write. False: they are not in the file, and the segment has to be finished
+        (passes_whole_or_not_at_all)."""
         try:
             written = os.write(self._descriptor, data)
         except OSError as fault:

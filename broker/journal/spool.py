@@ -13,8 +13,8 @@ twice gives the same part. The kernel drops a dead process's flock: a `.live` fi
 writer.
 
 Invariants
-  S1  the seq of an event is the header's first seq plus the number of events before it in the segment
-  S2  a file cut at any byte is a valid segment after cutting it to whole rows (and whole definitions)
+  sequence_by_position  the seq of an event is the header's first seq plus the number of events before it in the segment
+  cut_files_are_valid  a file cut at any byte is a valid segment after cutting it to whole rows (and whole definitions)
 """
 
 import fcntl

@@ -5,11 +5,12 @@ per pass of the owner's loop. Call it before the mesh writes what the same pass 
 elsewhere before its `closed` event is on its way to disk.
 
 Invariants
-  W1  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
-  W2  a row in the file only uses ids that an earlier row of the same file defines
-  W3  a failing disk never raises into the caller: events are dropped and counted until a write succeeds again
-      (live_segment.py); so are those of a segment that somebody removed. broker.runtime.journal_loss.py tells it
-  W4  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
+  dropped_events_leave_a_gap  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
+  ids_are_defined_before_use  a row in the file only uses ids that an earlier row of the same file defines
+  failing_disks_never_raise  a failing disk never raises into the caller: events are dropped and counted until a write
+      succeeds again (live_segment.py); so are those of a segment that somebody removed. broker.runtime.journal_loss.py
+      tells it
+  journal_memory_is_bounded  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
 """
 
 import json
@@ -370,7 +371,8 @@ class JournalWriter:
         self._ids = {None: 0}
 
     def _drop(self) -> None:
-        """Give up the buffered events: their numbers stay missing (W1), and so do the ids they defined (W2)."""
+        """Give up the buffered events: their numbers stay missing (dropped_events_leave_a_gap), and so do the ids they
+        defined (ids_are_defined_before_use)."""
         self.dropped += self._take_buffered()
         self._ids = {None: 0}
 

@@ -1,9 +1,11 @@
 """The outcomes of the connections of one listener: counted and journaled here, and nowhere else.
 
 Invariants
-O1  Every accepted connection is admitted or refused exactly once, and counted and journaled as what it was.
-O2  `admitted` is journaled after the connection's tokens are taken, `closed` before they are released: the interval
-    between the two lies within the time in which the tokens were held (journal/schema.py says what follows from it).
+decided_and_counted_once  Every accepted connection is admitted or refused exactly once, and counted and journaled as what
+    it was.
+journal_covers_token_use  `admitted` is journaled after the connection's tokens are taken, `closed` before they are
+    released: the interval between the two lies within the time in which the tokens were held (journal/schema.py says what
+    follows from it).
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ A shard's counters are 64-bit slots in a mapped file that the supervisor made: k
 of the requests of one pass, and the coordinator reads them all without asking. Only the shard writes; a slot is 8
 aligned bytes: no reader sees half of one.
 
-C1  Slots only rise, except GAUGES and `open`, which the next incarnation sets back (`take_over`).
-C2  For each listener, admitted == closed + lost + open.
-C3  The layout follows from the listeners' names alone, so every process of a cluster computes the same.
+counters_only_rise  Slots only rise, except GAUGES and `open`, which the next incarnation sets back (`take_over`).
+admitted_is_closed_lost_or_open  For each listener, admitted == closed + lost + open.
+layout_follows_from_names  The layout follows from the listeners' names alone, so every process of a cluster computes the
+    same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The keys counted most among any number of them, in bounded memory: the Space-Saving sketch.
 
-T1  At most `capacity` keys are kept.
-T2  A key's true count lies in [count - error, count].
-T3  Every key whose true count exceeds total / capacity is kept.
+top_talkers_are_bounded  At most `capacity` keys are kept.
+true_count_within_error  A key's true count lies in [count - error, count].
+heavy_keys_are_kept  Every key whose true count exceeds total / capacity is kept.
 
 Source: Metwally, Agrawal, El Abbadi, ICDT 2005. A cache of cachetools would not do: what it evicts takes its count along,
-and the newcomer would start at 1 instead of with that count as its possible error (T2).
+and the newcomer would start at 1 instead of with that count as its possible error (true_count_within_error).
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ class CoordinatorProcess:
     # The heartbeat
 
     def unresponsive(self) -> set[Member]:
-        """The shards that have not answered a ping in time (Heartbeat, H1)."""
+        """The shards that have not answered a ping in time (Heartbeat, unresponsive_until_answered)."""
         return self._heartbeat.unresponsive(now_s=trio.current_time())
 
     def _restarts_of(self, member: Member) -> tuple[int, float | None]:

@@ -1,9 +1,9 @@
 """What `turnstile up` asks for, put into the stored configuration; and what the user is told of it, where it was typed.
 
-F1  An earlier run's live changes are kept unless --override-stored is given; each that is in the way of the command line is told,
-    with when it was made, by whom, and the command that undoes it.
-F2  Quotas and users of a --config file replace what is stored; what they replace is told.
-F3  A coordinator that is started again within a run repeats none of this.
+earlier_changes_are_kept_and_told  An earlier run's live changes are kept unless --override-stored is given; each that is in
+    the way of the command line is told, with when it was made, by whom, and the command that undoes it.
+config_files_replace  Quotas and users of a --config file replace what is stored; what they replace is told.
+once_per_run  A coordinator that is started again within a run repeats none of this.
 """
 
 from __future__ import annotations

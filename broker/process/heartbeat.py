@@ -1,10 +1,11 @@
 """Which shards answer the coordinator: each is asked twice a second, and one that stays silent is ended.
 
-H1  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
-H2  It is ended once it has neither answered a question nor made progress for the timeout (`turnstile.shard.timeout.ms`).
-    Silence begins with a question. Progress counts only while it starts or applies a version, which may keep it busy for
-    long: a shard at rest answers, or hangs. It counts for MOST_BUSY_S after the last answer: a shard that spins is ended, too.
-H3  Time during which the coordinator itself did not run does not count.
+unresponsive_until_answered  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
+ended_without_progress  It is ended once it has neither answered a question nor made progress for the timeout
+    (`turnstile.shard.timeout.ms`). Silence begins with a question. Progress counts only while it starts or applies a
+    version, which may keep it busy for long: a shard at rest answers, or hangs. It counts for MOST_BUSY_S after the last
+    answer: a shard that spins is ended, too.
+coordinator_pauses_do_not_count  Time during which the coordinator itself did not run does not count.
 
 Pure: the coordinator's process asks, reads the clock, and ends processes.
 """
@@ -55,18 +56,19 @@ class Heartbeat:
         self._watches[member] = _Watch(now_s, now_s)
 
     def progressed(self, member: Member, *, now_s: float) -> None:
-        """It is starting or applying a version, and makes progress (H2)."""
+        """It is starting or applying a version, and makes progress (ended_without_progress)."""
         watch = self._watches[member]
         if now_s - watch.answered_s < MOST_BUSY_S:
             watch.alive_s = now_s
 
     def waited(self, member: Member, seconds: float, *, now_s: float) -> None:
-        """It was ready to run for so long, since the last look, and other processes had the CPUs (H3)."""
+        """It was ready to run for so long, since the last look, and other processes had the CPUs
+        (coordinator_pauses_do_not_count)."""
         watch = self._watches[member]
         watch.alive_s = min(now_s, watch.alive_s + seconds)
 
     def unresponsive(self, *, now_s: float) -> set[Member]:
-        """The shards that have not answered in time (H1)."""
+        """The shards that have not answered in time (unresponsive_until_answered)."""
         return {
             member
             for member, watch in self._watches.items()
@@ -74,7 +76,7 @@ class Heartbeat:
         }
 
     def overdue(self, timeout_s: float, *, now_s: float) -> list[Member]:
-        """The shards to end (H2); each gets the whole timeout again. To be called every EVERY_S."""
+        """The shards to end (ended_without_progress); each gets the whole timeout again. To be called every EVERY_S."""
         overslept_s = now_s - self._looked_s - EVERY_S
         self._looked_s = now_s
         if overslept_s > _OVERSLEPT_S:

@@ -1,9 +1,10 @@
 """Logs to stderr: lines for people on a terminal, JSON otherwise.
 
-L1  A storm is one line a second for each event text, with the count of the lines it stands for.
-L2  What clients chose (user names, client ids) reaches a terminal only with its escape codes made visible.
-L3  A reader of stderr that has gone ends nothing: the line is lost, and the process goes on.
-L4  A line below the level of its process (`set_level`) is not written.
+storms_are_one_line_a_second  A storm is one line a second for each event text, with the count of the lines it stands for.
+client_text_is_printable  What clients chose (user names, client ids) reaches a terminal only with its escape codes made
+    visible.
+lost_stderr_ends_nothing  A reader of stderr that has gone ends nothing: the line is lost, and the process goes on.
+lower_levels_are_not_written  A line below the level of its process (`set_level`) is not written.
 
 structlog is imported before the fork, so that the first line of a shard does not hold up its connections; but without rich,
 which takes nearly twice as long as structlog itself, and which lines never need: a traceback is text before its line is rendered.
@@ -76,7 +77,8 @@ def _configure() -> None:
 def escape_controls(
     logger: structlog.typing.WrappedLogger, level: str, fields: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """A processor of structlog for lines that a terminal shows (L2). JSON escapes control characters by itself."""
+    """A processor of structlog for lines that a terminal shows (client_text_is_printable). JSON escapes control characters
+    by itself."""
     return {
         name: printable(value, newlines=name == "exception") if isinstance(value, str) else value
         for name, value in fields.items()
@@ -116,7 +118,7 @@ class Logger:
 
 
 class RateLimitedLogger(Logger):
-    """A log in which a storm of warnings or errors is one line a second for each kind of event (L1).
+    """A log in which a storm of warnings or errors is one line a second for each kind of event (storms_are_one_line_a_second).
 
     Such a line has `count`, how many it stands for.
     """
@@ -134,7 +136,7 @@ class RateLimitedLogger(Logger):
         self._limited("error", event, fields)
 
     def call_mistaken(self, fault: Exception) -> None:
-        """An error for a call of another process that failed by a mistake here (shards/mesh/calls.py, M6)."""
+        """An error for a call of another process that failed by a mistake here (shards/mesh/calls.py, mistakes_fail_their_call)."""
         self.error("a mistake in serving a call", exc_info=fault)
 
     def _limited(self, level: str, event: str, fields: dict[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """The bytes of one connection: read into one buffer of the process, written at once or as the socket takes them.
 
-B1  Bytes leave in the order in which they were given to `send`.
-B2  What is sent while answers are gathered leaves as one piece, when `send_gathered` is called or the socket closes: each
-    write to a client costs a system call, and mostly wakes it.
-B3  Records that stay in their files go from there to the socket (sendfile), by TLS in pieces: a client that is slow to read
-    them takes no memory.
-B4  However fast a client reads, what is sent to it at a time fits a time slice (poller.py, P5).
+bytes_leave_in_order  Bytes leave in the order in which they were given to `send`.
+gathered_answers_leave_together  What is sent while answers are gathered leaves as one piece, when `send_gathered` is called
+    or the socket closes: each write to a client costs a system call, and mostly wakes it.
+records_go_by_sendfile  Records that stay in their files go from there to the socket (sendfile), by TLS in pieces: a client
+    that is slow to read them takes no memory.
+sends_fit_a_slice  However fast a client reads, what is sent to it at a time fits a time slice (poller.py,
+    one_call_per_watcher_and_pass).
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class ClientSocket:
             self.gathered = []
 
     def send_gathered(self) -> None:
-        """Writes what was sent since `gathered` became a list, and gathers no more (B2)."""
+        """Writes what was sent since `gathered` became a list, and gathers no more (gathered_answers_leave_together)."""
         gathered, self.gathered = self.gathered, None
         if gathered:
             self._send(gathered[0] if len(gathered) == 1 else joined(gathered))
@@ -246,5 +247,5 @@ class ClientSocket:
 
 
 def _first(data: bytes | memoryview) -> bytes | memoryview:
-    """So much of it as is sent at once (B4)."""
+    """So much of it as is sent at once (sends_fit_a_slice)."""
     return data if len(data) <= _AT_ONCE_BYTES else memoryview(data)[:_AT_ONCE_BYTES]

@@ -17,8 +17,9 @@ C6  A connection that ends cancels the answers it waits for.
 C7  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever else it had sent.
     Requests behind the one that waits are served for their effect (Produce without acknowledgement) and not answered.
 C8  However much a client sends or takes, its connection does so much of it at a time as fits a time slice, and is called again
-    in the next pass (poller.py, P5). Being called again it finds out itself what is to be done: it may have been muted since,
-    or its client may have left. Whole frames wait in `received` only while it is busy, muted, unsent or to be called again.
+    in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself what is to be done:
+    it may have been muted since, or its client may have left. Whole frames wait in `received` only while it is busy,
+    muted, unsent or to be called again.
 """
 
 from __future__ import annotations

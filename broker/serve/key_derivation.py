@@ -1,9 +1,9 @@
 """PBKDF2 for passwords that clients show (SASL PLAIN) and for tokens', away from the event loop: it takes milliseconds by design.
 
-K1  At most one derivation of a shard runs at a time, in a thread: hashlib lets other threads run meanwhile. The others
-    wait in the order in which they came, one for each connection at most.
-K2  What is kept is the derived key of a password that was right, or of a token's, under a keyed digest: not the password. The
-    latest MOST are kept; a wrong guess costs the full derivation each time.
+one_derivation_at_a_time  At most one derivation of a shard runs at a time, in a thread: hashlib lets other threads run
+    meanwhile. The others wait in the order in which they came, one for each connection at most.
+passwords_are_not_kept  What is kept is the derived key of a password that was right, or of a token's, under a keyed digest:
+    not the password. The latest MOST are kept; a wrong guess costs the full derivation each time.
 """
 
 from __future__ import annotations

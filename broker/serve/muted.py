@@ -3,7 +3,7 @@
 A muted channel costs an entry here and one in a heap: no thread, no task, no read. There are never more of them than
 open connections.
 
-M1  A connection is here once or not at all; one that closes leaves at once, however long its delay was.
+muted_once_or_not  A connection is here once or not at all; one that closes leaves at once, however long its delay was.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 On while `turnstile.observe` is true, and otherwise not on the path of a request.
 
-O1  A `request` is journaled when it is answered, with the time that this took; so the journal's events stay in order.
-    Of telemetry (KIP-714) also the error of its answer, as `reason`.
-O2  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ). What waited when the
-    throttle time was told had been sent before, and is not `early`.
+requests_journaled_when_answered  A `request` is journaled when it is answered, with the time that this took; so the
+    journal's events stay in order. Of telemetry (KIP-714) also the error of its answer, as `reason`.
+muted_are_not_read  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ).
+    What waited when the throttle time was told had been sent before, and is not `early`.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 Clients ask ApiVersions, Metadata and FindCoordinator over and over, in frames that are equal byte for byte. Copying an
 answer takes a tenth of the time of making it.
 
-Q1  An answer is kept only if it follows from the request, the listener and the version of the configuration alone
-    (call.Route.prepared); it is found by the same request, of the same listener, under the same version. None is kept for
-    listeners of which a client is told the address that it reached.
-Q2  At most MOST answers are kept, of at most MOST_BYTES with their request. When there are as many, all are dropped: a
-    client that sends ever new requests makes the others' answers be made anew at times, and nothing else.
+prepared_only_if_repeatable  An answer is kept only if it follows from the request, the listener and the version of the
+    configuration alone (call.Route.prepared); it is found by the same request, of the same listener, under the same
+    version. None is kept for listeners of which a client is told the address that it reached.
+prepared_answers_are_bounded  At most MOST answers are kept, of at most MOST_BYTES with their request. When there are as
+    many, all are dropped: a client that sends ever new requests makes the others' answers be made anew at times, and
+    nothing else.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 A request that arrives in pieces waits in memory for its end. Over the limit connections are not read any more, as Kafka's
 selector mutes channels when its memory pool is empty; what their clients send waits in the kernel.
 
-M1  Unfinished requests take no more than the limit, plus one request and one read: a limit must not stop a request for good,
-    so one connection at a time, the one that lacks fewest bytes, is read beyond it.
-M2  While connections wait for memory, one that holds some and sends nothing for STALLED_S is closed: it would keep it.
-M3  Requests of up to SMALL_BYTES are not counted and never wait.
+request_memory_is_bounded  Unfinished requests take no more than the limit, plus one request and one read: a limit must not
+    stop a request for good, so one connection at a time, the one that lacks fewest bytes, is read beyond it.
+stalled_holders_are_closed  While connections wait for memory, one that holds some and sends nothing for STALLED_S is
+    closed: it would keep it.
+small_requests_never_wait  Requests of up to SMALL_BYTES are not counted and never wait.
 Source: Kafka's SocketServer (KIP-72), which takes the whole size of a request when its first bytes have arrived.
 """
 
@@ -84,7 +85,7 @@ class RequestMemory:
             self._resume_soon()
 
     def tick(self) -> None:
-        """M2; to be called a few times a second."""
+        """stalled_holders_are_closed; to be called a few times a second."""
         if not self._waiting:
             return
         before_ns = self._now_ns() - int(STALLED_S * 1e9)
@@ -132,8 +133,9 @@ class Writer(Protocol):
 class AnswerMemory:
     """The memory of answers that clients of a shard have not read yet. What stays in a file takes none (answer_parts.py).
 
-    A1  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.
-    A2  Over twice the limit the connection with the most unread bytes is closed, until it is the limit's double again.
+    fetches_shrink_over_the_limit  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.
+    greediest_reader_is_closed  Over twice the limit the connection with the most unread bytes is closed, until it is the
+        limit's double again.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -147,7 +149,8 @@ class AnswerMemory:
         return wanted_bytes if self._limit is None else max(min(self._limit - self.unsent, wanted_bytes), 0)
 
     def waits(self, writer: Writer, size_bytes: int) -> None:
-        """So much of an answer is unsent now on this connection; 0: nothing. May close connections, this one too (A2)."""
+        """So much of an answer is unsent now on this connection; 0: nothing. May close connections, this one too
+        (greediest_reader_is_closed)."""
         self.unsent += size_bytes - self._waiting.pop(writer, 0)
         if size_bytes:
             self._waiting[writer] = size_bytes

@@ -6,9 +6,11 @@ same credential, by deriving from the password what SCRAM would; the caller does
 the token's id, and its password, of which a credential is derived, the token's HMAC.
 
 Invariants
-A1  An unknown user is answered as a known one with a wrong password: with the same messages, after the same work, and
-    with a salt that is the same each time and on every shard, as a stored one is, and of a stored one's shape.
-A2  A mechanism that has named a `user` was shown proof of that user's secret, or of a token's that is the user's.
+unknown_users_look_known  An unknown user is answered as a known one with a wrong password: with the same messages, after
+    the same work, and with a salt that is the same each time and on every shard, as a stored one is, and of a stored one's
+    shape.
+named_users_were_proven  A mechanism that has named a `user` was shown proof of that user's secret, or of a token's that is
+    the user's.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ by which it was begun, and is prolonged by proving again.
 A connection whose session ends has a server of its own, a copy of its listener's that looks at the time before each
 request; other connections pay nothing for it.
 
-R1  Once its session is over a connection is closed by its next request, unanswered, but for a SaslHandshake, which begins
-    to prove again. A request that waits for its answer then is answered.
-R2  A client begins to prove again at most once a second; a SaslHandshake before that is one of a wrong time.
+ended_sessions_close  Once its session is over a connection is closed by its next request, unanswered, but for a
+    SaslHandshake, which begins to prove again. A request that waits for its answer then is answered.
+reauthentication_once_a_second  A client begins to prove again at most once a second; a SaslHandshake before that is one of
+    a wrong time.
 
 Sources: SocketServer.Processor.processCompletedReceives, KafkaChannel.maybeBeginServerReauthentication.
 """
@@ -24,7 +25,7 @@ from shards.loop.deferred import MaybeDeferred
 _HANDSHAKE = (17).to_bytes(2, "big")
 _LEAST_INTERVAL_NS = 1_000_000_000
 EXPIRED = "expired"
-"""The reason for which a connection is closed (R1)."""
+"""The reason for which a connection is closed (ended_sessions_close)."""
 
 
 class SaslSession:
@@ -47,7 +48,7 @@ class SaslSession:
         self._expires_ns = now_ns + lifetime_ms * 1_000_000 if lifetime_ms else lifetime_ms
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
-        """As the listener's server answers it (R1, R2)."""
+        """As the listener's server answers it (ended_sessions_close, reauthentication_once_a_second)."""
         if channel.authentication is None and self._expires_ns is not None:
             now_ns = channel.serving.poller.now_ns
             if frame[:2] == _HANDSHAKE and (not self._has_begun or now_ns - self._began_ns >= _LEAST_INTERVAL_NS):

@@ -82,7 +82,7 @@ class Serving:
         self._log.error("bug in answering a request", ip=channel.ip, client_id=channel.client_id, exc_info=error)
 
     def closed(self, channel: Channel, why: str) -> None:
-        """A connection ended: journaled first, then its tokens are released (outcomes.py, O2)."""
+        """A connection ended: journaled first, then its tokens are released (outcomes.py, journal_covers_token_use)."""
         del self._open[channel.id]
         open_ms = (self.poller.now_ns - channel.opened_ns) / 1e6
         self._outcomes.closed(

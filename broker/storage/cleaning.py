@@ -1,15 +1,19 @@
 """One cleaning of one log, in small steps (record_filter.Steps), which need no lock but to put a segment in place.
 
-K1  Of each key the last record up to the end of the cleaning stays, with its offset, value and timestamp; a tombstone until its
-    horizon. No record behind that end is touched. What is removed was followed by a later record of its key, was a tombstone
-    behind its horizon, had no key, or belonged to an aborted transaction.
-K2  A cleaned segment holds every offset of its sources: where batches were removed there is an empty one. So offsets have no
-    gaps (segment.py, G1), and damage to a cleaned segment is found and mended as that of others is.
-K3  A cleaned segment is whole on disk, with its index and its aborted transactions, before it gets its name; and it gets it only
-    while all its sources are there as they were read. Whoever is killed: SharedLog, C7.
-K4  Only closed segments are read and replaced, none of which is behind the last stable offset. A log whose files change meanwhile,
-    by retention, DeleteRecords, a repair or a deletion, is left alone: another cleaning begins with what there is then.
-K5  Memory: the offset map, `most_keys` (KEY_BYTES each); a chunk of a file, and a batch with its records.
+last_record_of_each_key_stays  Of each key the last record up to the end of the cleaning stays, with its offset, value and
+    timestamp; a tombstone until its horizon. No record behind that end is touched. What is removed was followed by a later
+    record of its key, was a tombstone behind its horizon, had no key, or belonged to an aborted transaction.
+cleaned_segments_hold_every_offset  A cleaned segment holds every offset of its sources: where batches were removed there is
+    an empty one. So offsets have no gaps (segment.py, file_is_whole_batches), and damage to a cleaned segment is found and
+    mended as that of others is.
+cleaned_segments_whole_before_named  A cleaned segment is whole on disk, with its index and its aborted transactions, before
+    it gets its name; and it gets it only while all its sources are there as they were read. Whoever is killed: SharedLog,
+    cleaned_in_place_by_rename.
+only_closed_segments_are_cleaned  Only closed segments are read and replaced, none of which is behind the last stable
+    offset. A log whose files change meanwhile, by retention, DeleteRecords, a repair or a deletion, is left alone: another
+    cleaning begins with what there is then.
+cleaning_memory_is_bounded  Memory: the offset map, `most_keys` (KEY_BYTES each); a chunk of a file, and a batch with its
+    records.
 
 Source: Cleaner of Kafka 4.1.
 """
@@ -115,7 +119,7 @@ class Cleaning:
             yield group
 
     def _clean(self, group: list[LogSegment], transactions: CleanedTransactions) -> Steps:
-        """K2, K3."""
+        """Writes one cleaned segment (cleaned_segments_hold_every_offset, cleaned_segments_whole_before_named)."""
         log = self._log
         log.refresh()
         records = RecordFilter(

@@ -3,11 +3,12 @@
 Nothing is written while nobody reads. Before a read, `bring_up` appends what has become different since the last one: a record
 for each key with another value, a tombstone for each that is gone. What changed twice between two reads is seen once.
 
-V1  After `bring_up` the last record of each key in the log is what the state had, and there is no other key but with a tombstone.
-V2  A log of more than LEAST records holds at most MAX_WASTE times as many as the state has keys: then all are written once more,
-    and the log begins there.
-V3  A log that somebody else began, a process before this one, or of which retention has dropped something, is read first;
-    only what differs is appended.
+view_has_each_last_record  After `bring_up` the last record of each key in the log is what the state had, and there is no
+    other key but with a tombstone.
+view_waste_is_bounded  A log of more than LEAST records holds at most MAX_WASTE times as many as the state has keys: then
+    all are written once more, and the log begins there.
+foreign_views_are_read_first  A log that somebody else began, a process before this one, or of which retention has dropped
+    something, is read first; only what differs is appended.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class CompactedView:
                     self.log.append(batch_of(batch), now_ms)
 
     async def _compact(self, state: State, now_ms: int) -> None:
-        """V2."""
+        """Writes all last records once more, and deletes what lies before them (view_waste_is_bounded)."""
         base = self.log.next_offset
         await self._append((self._encode(key, value) for key, value in state.items()), now_ms)
         self.log.delete_before(base)

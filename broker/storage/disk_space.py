@@ -3,7 +3,8 @@
 Redpanda refuses producers below that, too; Kafka goes on until a write fails, and then takes the directory out of service.
 To a client both are KAFKA_STORAGE_ERROR, which it retries. What consumers read, and the offsets that they commit, go on.
 
-S1  `full` tells what the last `look` found: so many bytes more may be written as come in between two looks.
+full_as_last_looked  `full` tells what the last `look` found: so many bytes more may be written as come in between two
+    looks.
 """
 
 from __future__ import annotations

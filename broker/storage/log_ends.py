@@ -1,15 +1,19 @@
 """Where each partition's log ends, in memory that all shards of the cluster share, and a lock for each log.
 
-N1  Only who holds the lock of a log changes its words, but for WANTED. The kernel takes the lock from a process that dies.
-N2  DIRTY is set before anything of a log is changed, and cleared when its files and its words agree again. So who takes the
-    lock and finds it set knows that its last holder died in the middle, and reads the files anew.
-N3  GENERATION changes with all that reading on can't tell: a repair, a deletion, a cleaning, another topic. It never returns to
-    what it was, nor does a place when another log gets it; so a shard that knew the log before notices.
-N4  A shard that has not heard of the last deletion takes no log over that it does not know yet: `deleted_at`.
-N5  A shard that goes on appending leaves the lock to one that has waited for a millisecond: it does not take it again before that
-    one has had it, or 5 ms are over. The kernel has no queue for that: who takes the lock again at once nearly always gets it.
-N6  No freed place is followed by an empty one: to look a log up takes as many steps as there are logs whose keys collide, and
-    does not become slow by logs that were deleted.
+words_change_under_the_lock  Only who holds the lock of a log changes its words, but for WANTED. The kernel takes the lock
+    from a process that dies.
+dirty_until_files_agree  DIRTY is set before anything of a log is changed, and cleared when its files and its words agree
+    again. So who takes the lock and finds it set knows that its last holder died in the middle, and reads the files anew.
+generations_never_return  GENERATION changes with all that reading on can't tell: a repair, a deletion, a cleaning, another
+    topic. It never returns to what it was, nor does a place when another log gets it; so a shard that knew the log before
+    notices.
+deletions_are_heard_first  A shard that has not heard of the last deletion takes no log over that it does not know yet:
+    `deleted_at`.
+appenders_yield_the_lock  A shard that goes on appending leaves the lock to one that has waited for a millisecond: it does
+    not take it again before that one has had it, or 5 ms are over. The kernel has no queue for that: who takes the lock
+    again at once nearly always gets it.
+freed_places_end_in_empty_ones  No freed place is followed by an empty one: to look a log up takes as many steps as there
+    are logs whose keys collide, and does not become slow by logs that were deleted.
 
 A word is 8 bytes that are stored at once, so who reads without the lock finds the old value or the new one. The memory is
 made by the supervisor before it forks. It has no file that a full disk could keep from growing, and is empty when the
@@ -53,7 +57,7 @@ TOPIC_ID: Final = 9  # and the word behind it
 CLEANINGS: Final = 11
 """How many changes of GENERATION were but a cleaned segment that took the place of others."""
 WANTED: Final = 12
-"""1: a shard has waited for the lock for a while (N5). Written without the lock: it is a hint."""
+"""1: a shard has waited for the lock for a while (appenders_yield_the_lock). Written without the lock: it is a hint."""
 _WORDS: Final = 16
 FREED: Final = 1
 _TABLE: Final = 0  # the place whose lock is that of all keys; its first word is `deleted_at`
@@ -112,7 +116,7 @@ class LogEnds:
         words[DIRTY] = 0
 
     def _forget_freed(self, place: int) -> None:
-        """Empties a freed place that is followed by an empty one, and those before it (N6)."""
+        """Empties a freed place that is followed by an empty one, and those before it (freed_places_end_in_empty_ones)."""
         while self._key_at(place) == FREED:
             if place != _TABLE:
                 self._words[place * _WORDS + KEY] = 0

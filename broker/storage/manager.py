@@ -1,9 +1,10 @@
 """The logs that one shard of a broker has views of, and the files of deleted topics.
 
-H1  any shard of the broker opens the files of any of its partitions, in turn with the others (broker/storage/shared_log.py)
-H2  the log of a topic that was deleted, or created again under its name, is deleted by each shard that has a view of it, and
-    by its home, `home_of_partition(topic, n)`, in any case; its waiters are told. What a shard that has heard more has made
-    since then stays
+any_shard_opens_any_partition  any shard of the broker opens the files of any of its partitions, in turn with the others
+    (broker/storage/shared_log.py)
+deleted_topics_lose_their_logs  the log of a topic that was deleted, or created again under its name, is deleted by each
+    shard that has a view of it, and by its home, `home_of_partition(topic, n)`, in any case; its waiters are told. What a
+    shard that has heard more has made since then stays
 """
 
 import os
@@ -196,7 +197,7 @@ class LogManager:
         return found.id if found is not None and self._led_here(found, partition) else None
 
     def _delete(self, topic: str, partition: int) -> None:
-        """H2."""
+        """Deletes the directory of a log whose topic is gone (deleted_topics_lose_their_logs)."""
         try:
             end = self._ends.end_of(self.broker, topic, partition)
             with end:

@@ -2,7 +2,7 @@
 
 Many partitions of one request are answered a part at a time, in turns with other work (shards/loop/turns.py).
 
-P1  An operation answers with a Kafka error code first, and never raises.
+operations_answer_a_code  An operation answers with a Kafka error code first, and never raises.
 """
 
 import contextlib

@@ -1,13 +1,15 @@
 """The producers of one partition: the epoch of each, its last batches, the sequence number it may append next, and its
 transaction.
 
-P1  a batch that was appended and comes again gets its first offset again, and is not appended twice: the last
-    BATCHES_KEPT of each producer are known by their sequence numbers
-P2  a batch is taken only if it follows the one before without a gap, or if nothing is known of its producer
-P3  of more than MAX_PRODUCERS the one idle longest is forgotten, as Kafka forgets expired ones, but none in a transaction
-P4  a transaction is ongoing from its first batch to its marker; all of its batches are transactional
-P5  a batch begins a transaction only if the coordinator said that the transaction has this partition (KIP-890), and no
-    marker of the producer came since it was asked: what a marker has ended does not begin again
+repeated_batches_get_their_offset  a batch that was appended and comes again gets its first offset again, and is not
+    appended twice: the last BATCHES_KEPT of each producer are known by their sequence numbers
+sequences_without_gaps  a batch is taken only if it follows the one before without a gap, or if nothing is known of its
+    producer
+producers_are_bounded  of more than MAX_PRODUCERS the one idle longest is forgotten, as Kafka forgets expired ones, but none
+    in a transaction
+ongoing_until_the_marker  a transaction is ongoing from its first batch to its marker; all of its batches are transactional
+transactions_are_verified_first  a batch begins a transaction only if the coordinator said that the transaction has this
+    partition (KIP-890), and no marker of the producer came since it was asked: what a marker has ended does not begin again
 
 Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry.
 """
@@ -23,7 +25,8 @@ BATCHES_KEPT = 5
 MAX_PRODUCERS = 10_000
 SEQUENCE_MODULUS = 2**31
 UNVERIFIED = -1000
-"""Not a Kafka code: the append of a batch that would begin a transaction, until the coordinator knows of it (P5)."""
+"""Not a Kafka code: the append of a batch that would begin a transaction, until the coordinator knows of it
+(transactions_are_verified_first)."""
 NOT_ASKED = -2
 """In place of what a refusal as UNVERIFIED says: nothing was asked yet."""
 
@@ -112,7 +115,7 @@ class ProducerStateManager:
             self._forget_one()
 
     def _forget_one(self) -> None:
-        """P3."""
+        """Forgets the producer idle longest that has no transaction (producers_are_bounded)."""
         idle = next((producer_id for producer_id in self._states if producer_id not in self.ongoing), None)
         if idle is not None:
             del self._states[idle]
@@ -121,8 +124,8 @@ class ProducerStateManager:
     # Transactions
 
     def require_verified(self, batch: Batch, asked_at: int | None) -> None:
-        """P5. `asked_at` is what the refusal said before the coordinator was asked; NOT_ASKED: it was not; None: it can't be,
-        as the request has no transactional id. Raises Rejected."""
+        """transactions_are_verified_first. `asked_at` is what the refusal said before the coordinator was asked;
+        NOT_ASKED: it was not; None: it can't be, as the request has no transactional id. Raises Rejected."""
         begun = batch.producer_id in self.ongoing
         if asked_at is not None and begun and self._states[batch.producer_id][0] == batch.producer_epoch:
             return

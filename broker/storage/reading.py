@@ -3,8 +3,8 @@
 What is there and enough is answered at once. Otherwise the logs tell when they have grown by what is missing, altogether;
 then all are read again. So nothing polls, and a busy partition never hides another's records.
 
-F1  A Fetch reads no more than the room that is left for answers when it reads, but for one batch.
-F2  Many partitions are read, and watched, a part at a time, in turns with other work.
+reads_fit_the_room  A Fetch reads no more than the room that is left for answers when it reads, but for one batch.
+many_partitions_in_turns  Many partitions are read, and watched, a part at a time, in turns with other work.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -134,7 +134,7 @@ class Reader:
                 log.waiters.discard(growth)
 
     async def _in_turns(self, count: int, do: Callable[[int, int], None]) -> None:
-        """F2."""
+        """Reads a part of the partitions at a time (many_partitions_in_turns)."""
         if count <= MOST_AT_ONCE:
             do(0, count)
             return

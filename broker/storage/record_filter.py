@@ -1,14 +1,16 @@
 """What the cleaner leaves of one batch.
 
-B1  Offsets, sequence numbers, the producer and the timestamps of records never change; a batch keeps its base offset and its last.
-    The record of a marker has no time of its own: that is the largest of its batch.
-B2  What can't be read for certain, as its checksum does not hold or its records are malformed, is kept as it is.
-B3  The last batch of a producer stays, empty if it must: its sequence number is what the next one follows. So does the last marker
-    of a producer that has written nothing since.
-B4  A tombstone, or a marker whose transaction is empty, gets a horizon when it is met first: delete.retention.ms from then, in
-    place of the batch's base timestamp (KIP-534). Behind the horizon it goes.
+kept_records_do_not_change  Offsets, sequence numbers, the producer and the timestamps of records never change; a batch
+    keeps its base offset and its last. The record of a marker has no time of its own: that is the largest of its batch.
+unreadable_batches_are_kept  What can't be read for certain, as its checksum does not hold or its records are malformed, is
+    kept as it is.
+last_batch_of_a_producer_stays  The last batch of a producer stays, empty if it must: its sequence number is what the next
+    one follows. So does the last marker of a producer that has written nothing since.
+tombstones_get_a_horizon  A tombstone, or a marker whose transaction is empty, gets a horizon when it is met first:
+    delete.retention.ms from then, in place of the batch's base timestamp (KIP-534). Behind the horizon it goes.
 
-Source: Cleaner.cleanInto, MemoryRecords.filterTo of Kafka 4.1. Where Kafka keeps an empty control batch for B3, the marker stays.
+Source: Cleaner.cleanInto, MemoryRecords.filterTo of Kafka 4.1. Where Kafka keeps an empty control batch for
+last_batch_of_a_producer_stays, the marker stays.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def empty_batch(base_offset: int, end: int) -> bytes:
 
 
 def readable(data: bytes, batch: Batch) -> tuple[bytes, int] | None:
-    """The records of a batch and where they begin; None: B2."""
+    """The records of a batch and where they begin; None: unreadable_batches_are_kept."""
     try:
         if not checksum_holds(data, batch):
             return None
@@ -109,7 +111,7 @@ class RecordFilter:
             self.left = data
 
     def _is_last(self, batch: Batch) -> bool:
-        """B3."""
+        """Whether the batch is the last of its producer (last_batch_of_a_producer_stays)."""
         epoch, base_offset = self._last_batches.get(batch.producer_id, (_NONE, _NONE))
         if batch.attributes & CONTROL:
             return base_offset == _NONE and epoch == batch.producer_epoch

@@ -5,13 +5,15 @@ producers that was saved when it began; where that is missing the scan starts fu
 closed segments are not looked at: clients do that. A closed segment is scanned when its sidecar does not match it, and
 when a reader meets a header that can't be right.
 
-R1  A sound batch is never dropped: one behind damage goes into a segment of its own, which leaves a gap in the offsets.
-R2  Damaged bytes are set aside (runtime/set_aside.py). A torn end of the last segment, which a killed process leaves, is not.
-R3  A repair that is cut short is done again by the next one: the damaged file is replaced last.
-R4  Aborted transactions of closed segments come from their `.txnindex` files. Where one is damaged, its segment is scanned
-    with the producers as they were when it began.
-R5  A file that a cleaned one has replaced is deleted (segment_name.py, W1). What is made of a damaged cleaned segment are cleaned
-    segments of the next round, so that none of them covers another.
+sound_batches_are_kept  A sound batch is never dropped: one behind damage goes into a segment of its own, which leaves a gap
+    in the offsets.
+damaged_bytes_are_set_aside  Damaged bytes are set aside (runtime/set_aside.py). A torn end of the last segment, which a
+    killed process leaves, is not.
+repairs_can_be_repeated  A repair that is cut short is done again by the next one: the damaged file is replaced last.
+aborted_transactions_from_index_files  Aborted transactions of closed segments come from their `.txnindex` files. Where one
+    is damaged, its segment is scanned with the producers as they were when it began.
+replaced_files_are_deleted  A file that a cleaned one has replaced is deleted (segment_name.py, one_rename_replaces). What
+    is made of a damaged cleaned segment are cleaned segments of the next round, so that none of them covers another.
 """
 
 import contextlib
@@ -54,7 +56,9 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
     for index, segment in enumerate(found):
         closed = index + 1 < len(found)
         if segments and segment.base_offset < segments[-1].next_offset:
-            if all(segment.base_offset != other.base_offset for other in segments):  # else it was just made again (R3)
+            if all(
+                segment.base_offset != other.base_offset for other in segments
+            ):  # else it was just made again (repairs_can_be_repeated)
                 set_aside(segment.path, "its offsets are in the segment before it, too")
         elif closed and index < scan_from and (dumped := _load_aborted(segment)) is not None and segment.load_sidecar():
             aborted.load(dumped)
@@ -134,7 +138,8 @@ def rescan(
 
 
 def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> list[LogSegment]:
-    """Sets a damaged file aside, and writes a segment of each of its runs. The first has the old one's place (R3)."""
+    """Sets a damaged file aside, and writes a segment of each of its runs. The first has the old one's place
+    (repairs_can_be_repeated)."""
     directory = os.path.dirname(segment.path)
     at_start = bool(scan.runs) and scan.runs[0][0].batch.base_offset == segment.base_offset
     segments = [_segment_of(run, segment, directory, files) for run in scan.runs]
@@ -156,7 +161,7 @@ def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> l
 
 
 def _segment_of(run: list[Piece], damaged: LogSegment, directory: str, files: OpenFiles) -> LogSegment:
-    """The segment that a run of sound batches becomes: R3, R5."""
+    """The segment that a run of sound batches becomes: repairs_can_be_repeated, replaced_files_are_deleted."""
     first, cleaned = run[0].batch.base_offset, damaged.name.round
     if cleaned:
         return LogSegment(directory, first, files, SegmentName(first, run[-1].batch.last_offset + 1, cleaned + 1))

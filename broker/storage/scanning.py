@@ -3,8 +3,8 @@
 A batch's checksum covers it from its attributes on. The fields in front of it (base offset, length, leader epoch, magic)
 are known from elsewhere: offsets follow each other within a file, so they can be put right.
 
-S1  Every batch whose checksum holds is found, also behind damage.
-S2  Within a run offsets are without gaps. A new run begins only behind damage.
+every_sound_batch_is_found  Every batch whose checksum holds is found, also behind damage.
+runs_without_gaps  Within a run offsets are without gaps. A new run begins only behind damage.
 """
 
 import struct

@@ -1,12 +1,15 @@
 """One file of a partition's log, and the sparse index that is kept of it in memory.
 
-G1  the file is whole batches one behind the other, from 0 to `size`, their offsets without gaps from `base_offset` on. In a
-    segment that was cleaned a batch may have lost records, and an empty one stands where batches were removed
-G2  index entries point at batches; the first at position 0. There are at most MAX_ENTRIES: when they get too many,
-    every other one goes and new ones come half as often
-G3  `before[i]` is the largest timestamp of all batches in front of entry i, so it never falls from entry to entry
-G4  a sidecar file tells what a full scan would; it is only read if it matches the file, else the file is scanned
-G5  a header that breaks G1 raises DamagedSegment where it is met; it is never followed
+file_is_whole_batches  the file is whole batches one behind the other, from 0 to `size`, their offsets without gaps from
+    `base_offset` on. In a segment that was cleaned a batch may have lost records, and an empty one stands where batches
+    were removed
+index_points_at_batches  index entries point at batches; the first at position 0. There are at most MAX_ENTRIES: when they
+    get too many, every other one goes and new ones come half as often
+before_never_falls  `before[i]` is the largest timestamp of all batches in front of entry i, so it never falls from entry to
+    entry
+sidecars_match_their_file  a sidecar file tells what a full scan would; it is only read if it matches the file, else the
+    file is scanned
+broken_headers_raise  a header that breaks file_is_whole_batches raises DamagedSegment where it is met; it is never followed
 """
 
 import contextlib

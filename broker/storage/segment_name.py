@@ -3,9 +3,10 @@
 A segment as it was appended to is `<base offset>.log`. One that the cleaner made (broker/storage/cleaning.py) is
 `<base offset>-<end>-<round>.log`: it holds what is left of all records in [base offset, end).
 
-W1  A file is in force unless a file of a later round covers its base offset. So one rename puts a cleaned segment in the place
-    of all that it was made of, whichever of those are still there.
-W2  No name is ever used for other bytes, until the log is another one: who holds on to a name finds that file or none.
+one_rename_replaces  A file is in force unless a file of a later round covers its base offset. So one rename puts a cleaned
+    segment in the place of all that it was made of, whichever of those are still there.
+names_are_not_reused  No name is ever used for other bytes, until the log is another one: who holds on to a name finds that
+    file or none.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class SegmentName(NamedTuple):
 
 
 def in_force(files: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
-    """Of the files of a directory: the segments in force by their base offsets, and those that others have replaced (W1)."""
+    """Of the files of a directory: the segments in force by their base offsets, and those that others have replaced
+    (one_rename_replaces)."""
     names = [
         SegmentName(*(int(number or 0) for number in found.groups())) for found in map(_NAME.fullmatch, files) if found
     ]

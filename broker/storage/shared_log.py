@@ -4,21 +4,24 @@ Everything that a shard knows of a log follows from its files, so a shard that w
 the headers of the batches that others appended, 61 bytes each. Where a log ends is in shared memory (log_ends.py), so a shard
 whose view is current compares a few words.
 
-C1  A shard changes a log, its files and its words with the lock of the log, after it has read all that others appended. So
-    offsets, sequence numbers and transactions are checked against the whole log, whichever shards its producer is or was
-    connected to.
-C2  Other shards see a batch once its end is in the words, which is when all of it is in the file.
-C3  Who finds that the last holder of the lock died in the middle opens the log as one does after a killed process: a batch
-    that is whole in the file is kept, as its producer may send it again, and is known by its sequence number then; a torn one
-    is cut off (recovery.py). Neither was acknowledged.
-C4  A view is opened again, from the files, when its generation is over. A segment that others began, records that others
-    deleted, are met in passing; so are cleaned segments that took the place of others (C7).
-C5  A log belongs to the topic whose id is in the words. A shard that has not heard of that topic yet is refused until it has.
-C6  A shard that waits for a log to grow leaves its bit in the words with the lock. Who appends takes all bits, and tells those
-    shards once: a message that is lost costs that wait, and no record.
-C7  A cleaned segment takes the place of others by one rename, with the lock; their files go then. Who died before it has changed
-    nothing; behind it the others are no longer in force, and go when the log is opened (segment_name.py, W1). A view that reads
-    the old ones meanwhile reads them to their end, or finds no file of that name, and looks again.
+changed_under_the_lock  A shard changes a log, its files and its words with the lock of the log, after it has read all that
+    others appended. So offsets, sequence numbers and transactions are checked against the whole log, whichever shards its
+    producer is or was connected to.
+seen_once_whole  Other shards see a batch once its end is in the words, which is when all of it is in the file.
+dirty_logs_are_reopened  Who finds that the last holder of the lock died in the middle opens the log as one does after a
+    killed process: a batch that is whole in the file is kept, as its producer may send it again, and is known by its
+    sequence number then; a torn one is cut off (recovery.py). Neither was acknowledged.
+old_generations_are_reopened  A view is opened again, from the files, when its generation is over. A segment that others
+    began, records that others deleted, are met in passing; so are cleaned segments that took the place of others
+    (cleaned_in_place_by_rename).
+logs_belong_to_topic_ids  A log belongs to the topic whose id is in the words. A shard that has not heard of that topic yet
+    is refused until it has.
+waiting_shards_are_told_once  A shard that waits for a log to grow leaves its bit in the words with the lock. Who appends
+    takes all bits, and tells those shards once: a message that is lost costs that wait, and no record.
+cleaned_in_place_by_rename  A cleaned segment takes the place of others by one rename, with the lock; their files go then.
+    Who died before it has changed nothing; behind it the others are no longer in force, and go when the log is opened
+    (segment_name.py, one_rename_replaces). A view that reads the old ones meanwhile reads them to their end, or finds no
+    file of that name, and looks again.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ class SharedLog(PartitionLog):
     # Taking turns
 
     def __enter__(self) -> None:
-        """C1."""
+        """Takes the lock and catches up with the other shards (changed_under_the_lock)."""
         self._end.__enter__()
         try:
             words = self._words
@@ -94,7 +97,7 @@ class SharedLog(PartitionLog):
             raise
 
     def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
-        """C2. After what was not foreseen the words are left DIRTY."""
+        """seen_once_whole. After what was not foreseen the words are left DIRTY."""
         words = self._words
         waiting = 0
         try:
@@ -165,7 +168,7 @@ class SharedLog(PartitionLog):
             self._reload()
 
     def _reload(self) -> None:
-        """C3, C4, C5."""
+        """Opens the log anew from its files (dirty_logs_are_reopened, old_generations_are_reopened, logs_belong_to_topic_ids)."""
         words, end = self._words, self._end
         claimed, version = end.topic_id, self._version()
         if end.lost or (claimed != self.topic_id and version < max(words[CLAIMED_AT], end.ends.deleted_at)):
@@ -189,8 +192,8 @@ class SharedLog(PartitionLog):
     # Cleaning
 
     def replace_segments(self, sources: list[LogSegment], cleaned: LogSegment, made: str) -> bool:
-        """C7: the file at path `made` becomes `cleaned`, in the place of `sources`. False, and nothing is done, if the log has
-        changed meanwhile so that they are no longer there. Raises Rejected, and OSError."""
+        """cleaned_in_place_by_rename: the file at path `made` becomes `cleaned`, in the place of `sources`. False, and
+        nothing is done, if the log has changed meanwhile so that they are no longer there. Raises Rejected, and OSError."""
         with self:
             files = [(segment.path, segment.size) for segment in self.closed_segments]
             first, *_ = wanted = [(segment.path, segment.size) for segment in sources]
@@ -205,7 +208,8 @@ class SharedLog(PartitionLog):
         return True
 
     def _renew(self) -> None:
-        """C3, C4; C7: if nothing but cleaned segments and what was appended is new, no more than that is read."""
+        """dirty_logs_are_reopened, old_generations_are_reopened; cleaned_in_place_by_rename: if nothing but cleaned
+        segments and what was appended is new, no more than that is read."""
         words = self._words
         only_cleaned = words[GENERATION] - self._generation == words[CLEANINGS] - self._cleanings
         if words[DIRTY] or self._generation < 0 or not only_cleaned:

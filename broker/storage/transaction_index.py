@@ -1,9 +1,10 @@
 """The aborted transactions of one partition, in the order in which they ended.
 
-X1  An entry is there from the moment its marker is in the log until the log starts behind its last offset, or the cleaner
-    has removed that marker.
-X2  What ended in a segment is in that segment's `.txnindex` file before a later segment begins; a segment without such a
-    file has no aborted transaction. What ended in the last segment is known from a scan of it.
+aborted_until_log_start  An entry is there from the moment its marker is in the log until the log starts behind its last
+    offset, or the cleaner has removed that marker.
+index_files_end_before_next_segment  What ended in a segment is in that segment's `.txnindex` file before a later segment
+    begins; a segment without such a file has no aborted transaction. What ended in the last segment is known from a scan of
+    it.
 
 Memory: 32 bytes for each aborted transaction that the log still holds; its marker alone takes 78 bytes of the log.
 Source: TransactionIndex, AbortedTxn of Kafka 4.1.

@@ -4,9 +4,10 @@ Walking over 146 records of 100 bytes takes longer than writing them to the file
 number of records was uniform, its plan says at which places of every record which byte stands. In a batch with the same
 bytes there, the records are laid out the same; each comparison is of one column of all records, in C.
 
-U1  A plan compares every byte that delimits a record (its lengths, its offset delta, its number of headers), and takes a
-    timestamp delta of one byte that is not negative. So what passes would pass the walk of record_scan.py.
-U2  At most MOST_PLANS plans of MOST_RECORDS records are kept; when there are as many, all are dropped.
+plans_compare_delimiters  A plan compares every byte that delimits a record (its lengths, its offset delta, its number of
+    headers), and takes a timestamp delta of one byte that is not negative. So what passes would pass the walk of
+    record_scan.py.
+plans_are_bounded  At most MOST_PLANS plans of MOST_RECORDS records are kept; when there are as many, all are dropped.
 """
 
 from typing import Final, NamedTuple

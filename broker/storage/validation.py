@@ -1,10 +1,10 @@
 """The check of an appended batch: one sound batch of magic 2, checked as Kafka's LogValidator checks it.
 
-V1  The records are as many as the header says, follow each other without a gap in lengths or offset deltas, and fill the
-    batch; those of a compressed batch are unpacked for it. So every consumer can read what is stored.
-V2  With CreateTime each timestamp lies within message.timestamp.before.max.ms and .after.max.ms of now, and the header
-    says the largest. A producer may not say LogAppendTime itself.
-V3  A compacted topic takes no record without a key.
+records_fill_the_batch  The records are as many as the header says, follow each other without a gap in lengths or offset
+    deltas, and fill the batch; those of a compressed batch are unpacked for it. So every consumer can read what is stored.
+timestamps_within_bounds  With CreateTime each timestamp lies within message.timestamp.before.max.ms and .after.max.ms of
+    now, and the header says the largest. A producer may not say LogAppendTime itself.
+compacted_records_have_keys  A compacted topic takes no record without a key.
 
 Two bounds that Kafka does not have keep a batch from holding up the shard: a batch may unpack to MAX_UNPACKED_BYTES, and
 of more than MOST_CHECKED records the first so many are checked one by one; the others must fit into what is left.
@@ -101,7 +101,7 @@ def _check_attributes(batch: Batch) -> None:
 
 
 def _check_records(batch: Batch, batch_bytes: bytes) -> Summary:
-    """V1."""
+    """Raises Rejected unless the records are as the header says (records_fill_the_batch)."""
     try:
         buffer, start = compression.records_of(batch_bytes, batch.attributes & COMPRESSION)
         if batch.record_count * LEAST_RECORD_BYTES > len(buffer) - start:
@@ -112,7 +112,7 @@ def _check_records(batch: Batch, batch_bytes: bytes) -> Summary:
 
 
 def _check_timestamps(batch: Batch, batch_bytes: bytes, summary: Summary, config: LogConfig, now_ms: int) -> None:
-    """V2."""
+    """Raises Rejected for a timestamp out of its bounds (timestamps_within_bounds)."""
     earliest = now_ms - config.timestamp_before_max_ms
     latest = now_ms + config.timestamp_after_max_ms
     base = batch.base_timestamp

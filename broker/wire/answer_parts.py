@@ -1,7 +1,9 @@
 """An answer of which a part stands in a file: it goes from there to the client, as Kafka sends its FileRecords (sendfile).
 
-P1  A slice is bytes that don't change any more, of a file that stays open until they are sent, whatever becomes of its name.
-P2  The length of an answer is known before it is sent; a file that turns out to be shorter ends the connection.
+slices_do_not_change  A slice is bytes that don't change any more, of a file that stays open until they are sent, whatever
+    becomes of its name.
+answer_length_known_first  The length of an answer is known before it is sent; a file that turns out to be shorter ends the
+    connection.
 """
 
 from __future__ import annotations

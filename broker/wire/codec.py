@@ -4,10 +4,11 @@ Why not kio's own: its native reader allocates as much as an array's length asks
 process, and its writer takes 12 us for the smallest produce response. A compiled class reads and writes in about a
 third of that, and holds its own against any input:
 
-C1  a reader never allocates more than a small multiple of the bytes it was given: lengths are checked against them,
-    and of a long message it takes no more array items than it is allowed (primitives.ITEMS)
-C2  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or OverflowError
-C3  a written message is read back by kio as the same values; and the other way round
+readers_allocate_in_proportion  a reader never allocates more than a small multiple of the bytes it was given: lengths are
+    checked against them, and of a long message it takes no more array items than it is allowed (primitives.ITEMS)
+readers_raise_known_errors  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or
+    OverflowError
+written_reads_back_by_kio  a written message is read back by kio as the same values; and the other way round
 
 A compiled class has the fields of kio's, as ordinary attributes. Instances are made with keyword arguments. Durations
 are `timedelta` and times `datetime | None` as in kio; on writing, whole milliseconds will do as well.
@@ -88,7 +89,7 @@ class Message:
 
     @staticmethod
     def read(buffer: Buffer, at: int, end: int) -> tuple[Any, int]:
-        """The instance that begins at `at`, and where it ends (C2)."""
+        """The instance that begins at `at`, and where it ends (readers_raise_known_errors)."""
         raise NotImplementedError
 
     def write(self, out: Callable[[bytes], object]) -> None:

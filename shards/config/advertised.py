@@ -2,10 +2,10 @@
 
 Records are `BROKER/LISTENER` -> "host:port", or AUTO: the address that the client reached, its connection's local one.
 
-E1  At one version each broker has one address on a listener, the same in every answer that names it; with AUTO, the same for
-    all that reached the same address.
-E2  `is_guess` says of an address that it follows from where the cluster listens, and not from what was said of the clients'
-    way there: behind a mapped port or a proxy it is another one.
+one_address_at_a_version  At one version each broker has one address on a listener, the same in every answer that names it;
+    with AUTO, the same for all that reached the same address.
+guesses_are_marked  `is_guess` says of an address that it follows from where the cluster listens, and not from what was said
+    of the clients' way there: behind a mapped port or a proxy it is another one.
 
 PROXY protocol's destination, which AUTO would prefer, is not read by any listener yet.
 """

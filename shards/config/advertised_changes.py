@@ -2,7 +2,8 @@
 
 As in changes.py (G1 to G4), and:
 
-E3  After a change, no two brokers have the same address on a listener: a client would take them for one broker.
+no_two_brokers_at_one_address  After a change, no two brokers have the same address on a listener: a client would take them
+    for one broker.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _count_sentence(given: int, brokers: Sequence[int]) -> str:
 
 
 def _check_distinct(state: ConfigState, listener: str, live: Mapping[str, str]) -> None:
-    """E3."""
+    """Raises ConfigInvalid where two brokers would have one address (no_two_brokers_at_one_address)."""
     seen: dict[str, int] = {}
     for broker in range(state.brokers):
         address = advertised(state.static, live, broker, listener).address

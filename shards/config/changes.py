@@ -1,9 +1,12 @@
 """Requested changes -> the delta to store: validated whole, or refused whole. Pure: no clock, no I/O.
 
-G1  A function here returns the complete delta or raises; it never changes the ConfigState.
-G2  A delta holds only what really becomes different, in canonical spelling; an empty one needs no new version.
-G3  After `ConfigState.put(delta)` every broker's settings satisfy every rule, so shards need not check again.
-G4  Each value of a delta, written as JSON or msgpack and read again, is equal to itself; so is each setting's text, parsed.
+delta_whole_or_refused  A function here returns the complete delta or raises; it never changes the ConfigState.
+delta_holds_differences_only  A delta holds only what really becomes different, in canonical spelling; an empty one needs no
+    new version.
+stored_settings_satisfy_every_rule  After `ConfigState.put(delta)` every broker's settings satisfy every rule, so shards
+    need not check again.
+values_read_back_equal  Each value of a delta, written as JSON or msgpack and read again, is equal to itself; so is each
+    setting's text, parsed.
 """
 
 import json
@@ -98,7 +101,7 @@ def bounded(changes: Sequence[Any]) -> None:
 
 def storable(delta: list[Change]) -> list[Change]:
     """The delta, when each value survives being stored (JSON) and pushed (msgpack), and each new key is of bounded length.
-    Raises ConfigInvalid (G4)."""
+    Raises ConfigInvalid (values_read_back_equal)."""
     for kind, key, value in delta:
         size = len(key.encode("utf-8", "surrogatepass"))
         if size > MOST_KEY_BYTES and value is not None:

@@ -1,10 +1,12 @@
 """One versioned configuration for the whole cluster: changed in one place, in force everywhere before its caller is told.
 
-K1  Changes are serialised: each is validated against the state the one before left, and is stored before it is pushed.
-K2  A method that changes something returns only when every shard of the cluster has acknowledged the version, or has
-    been killed because it got nowhere with it (publisher.P2); one that comes back gets the whole state before it serves.
-K3  A change that a caller was told of is durable (store.D1), but for faults, which end with the coordinator's process; a
-    caller that goes away does not stop a push half way.
+changes_are_serialised  Changes are serialised: each is validated against the state the one before left, and is stored
+    before it is pushed.
+in_force_everywhere_on_return  A method that changes something returns only when every shard of the cluster has acknowledged
+    the version, or has been killed because it got nowhere with it (publisher.push_waits_for_progress); one that comes back
+    gets the whole state before it serves.
+answered_changes_are_durable  A change that a caller was told of is durable (store.commits_survive_kill), but for faults,
+    which end with the coordinator's process; a caller that goes away does not stop a push half way.
 """
 
 import json
@@ -171,7 +173,7 @@ class Coordinator:
                 nursery.start_soon(ask, member)
         return dict(sorted(answers.items()))
 
-    # ---- what may be asked of it; all return only when every shard has applied the change (K2)
+    # ---- what may be asked of it; all return only when every shard has applied the change (in_force_everywhere_on_return)
 
     async def alter_settings(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
@@ -337,7 +339,7 @@ class Coordinator:
             self.state.version = self._store.commit(self._wall_clock(), who, changes, told=shown)
             self.state.put(delta)
             self._stored(self.state.version, delta)
-        with trio.CancelScope(shield=True):  # K3; the deadlines bound it
+        with trio.CancelScope(shield=True):  # answered_changes_are_durable; the deadlines bound it
             await self._publisher.push(self.state.version, delta)
         if delta:
             self._acknowledged(self.state.version, delta)

@@ -3,9 +3,12 @@
 A record is found by the token's id. It names who may use, renew and describe the token, and until when; what the token's
 user proves to know is not in it (broker/serve/delegation_token_cache.py).
 
-D1  expires_ms <= max_ms, which never changes. The clock may be set back: a token may expire before it was issued.
-D2  A token is changed or deleted by its owner and its renewers alone. Who requested it for another owner may only see it.
-D3  There are at most `turnstile.delegation.tokens.max` tokens, and the names in one have at most MOST_CHARACTERS.
+expiry_within_max_lifetime  expires_ms <= max_ms, which never changes. The clock may be set back: a token may expire before
+    it was issued.
+owner_and_renewers_alone_change_tokens  A token is changed or deleted by its owner and its renewers alone. Who requested it
+    for another owner may only see it.
+delegation_tokens_are_bounded  There are at most `turnstile.delegation.tokens.max` tokens, and the names in one have at most
+    MOST_CHARACTERS.
 
 Sources: DelegationTokenControlManager, DelegationTokenCache, TokenInformation.
 """
@@ -70,11 +73,11 @@ class Token(NamedTuple):
         return not {self.owner, self.requester, *self.renewers}.isdisjoint(who)
 
     def has_expired(self, now_ms: int) -> bool:
-        return now_ms > self.expires_ms  # D1
+        return now_ms > self.expires_ms  # expiry_within_max_lifetime
 
 
 def fits(principals: Iterable[Sequence[str]]) -> bool:
-    """Whether a token may have all these names (D3)."""
+    """Whether a token may have all these names (delegation_tokens_are_bounded)."""
     return sum(len(kind) + 1 + len(name) for kind, name in principals) <= MOST_CHARACTERS
 
 
@@ -142,7 +145,9 @@ CHANGES: dict[str, Callable[..., Outcome]] = {"create": create, "renew": renew, 
 
 def expired(state: ConfigState, *, now_ms: int) -> list[Change]:
     """Deletes every token that has expired."""
-    return [(KIND, token_id, None) for token_id, record in state.tokens.items() if now_ms > record["expires_ms"]]  # D1
+    return [
+        (KIND, token_id, None) for token_id, record in state.tokens.items() if now_ms > record["expires_ms"]
+    ]  # expiry_within_max_lifetime
 
 
 def _of(state: ConfigState, token_id: str) -> tuple[Token | None, str]:

@@ -3,8 +3,10 @@
 The coordinator pushes version v as a delta; the image applies it and answers from plain dicts. It validates nothing: a
 delta was validated whole before it was stored. What a setting means for a pool is shards/limits/connection_limits.py.
 
-V1  An image is always exactly one version: `apply` swaps everything in before it returns, and nothing waits inside it.
-V2  `rule_of` depends on the version only, never on what was asked before: nothing is cached that a peer can grow.
+image_is_one_version  An image is always exactly one version: `apply` swaps everything in before it returns, and nothing
+    waits inside it.
+rules_depend_on_version_only  `rule_of` depends on the version only, never on what was asked before: nothing is cached that
+    a peer can grow.
 
 The name is Kafka's: MetadataImage, built from deltas by MetadataDelta.
 """

@@ -1,10 +1,11 @@
 """A version on its way to every shard: sent in parts, and acknowledged by every shard that makes progress with it.
 
-P1  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
-P2  `push` returns when every shard has acknowledged the version, or was ended because it made no progress: a deadline does
-    not run while a shard, or a peer that it waits for, starts, takes parts of the push or works, nor while this process does
-    not run, as on a machine that stalls.
-P3  A shard that is not connected is waited for like any other: it may be alive, and admitting by an older version.
+one_push_at_a_time  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
+push_waits_for_progress  `push` returns when every shard has acknowledged the version, or was ended because it made no
+    progress: a deadline does not run while a shard, or a peer that it waits for, starts, takes parts of the push or works,
+    nor while this process does not run, as on a machine that stalls.
+disconnected_shards_are_waited_for  A shard that is not connected is waited for like any other: it may be alive, and
+    admitting by an older version.
 """
 
 import json
@@ -79,7 +80,7 @@ class Publisher:
         return {m: self._links[m].version if m in self._links else None for m in self._members}
 
     async def push(self, version: int, delta: list[Change]) -> None:
-        """Until P2 holds. An empty delta still waits: the caller may rely on what an earlier change stored.
+        """Until push_waits_for_progress holds. An empty delta still waits: the caller may rely on what an earlier change stored.
 
         A shard enforces a version only together with its peers, so one that is stuck holds the others up: shards that do
         not even answer are ended first, and the others get the same time again.

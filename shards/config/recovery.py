@@ -1,9 +1,12 @@
 """Recovery of a damaged store: its usable records, one by one, and what a damaged file still gives.
 
-R1  A record that can't be read is left out and said; the others are used. It stays in the store until it is changed.
-R2  A file that SQLite can't use is set aside, not deleted; what it still gives is in the new one.
-R3  The new store's version and ids are above all that the damaged one can have given out: they follow the clock.
-R4  A lost store loses no partition: its topics are taken from their files, so that no shard deletes these as unknown.
+unreadable_records_are_left_out  A record that can't be read is left out and said; the others are used. It stays in the
+    store until it is changed.
+damaged_store_is_set_aside  A file that SQLite can't use is set aside, not deleted; what it still gives is in the new one.
+recovered_ids_are_above_all_given  The new store's version and ids are above all that the damaged one can have given out:
+    they follow the clock.
+lost_store_keeps_partitions  A lost store loses no partition: its topics are taken from their files, so that no shard
+    deletes these as unknown.
 """
 
 import json
@@ -31,7 +34,7 @@ _IDS_PER_S = 1_000_000  # more than a cluster allocates
 
 
 def usable(records: Iterable[Change]) -> tuple[list[Change], list[str]]:
-    """The records that can be used, and a sentence for each of the others (R1)."""
+    """The records that can be used, and a sentence for each of the others (unreadable_records_are_left_out)."""
     good: list[Change] = []
     faults: list[str] = []
     for kind, key, value in records:

@@ -1,11 +1,12 @@
 """The coordinator's memory: one SQLite file in the data directory.
 
-D1  `commit` returns after its transaction is in the write-ahead log: a committed change survives `kill -9` of the process
-    (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
-D2  The version only rises, also across restarts; an allocated number is never given out again.
-D3  To be opened again it needs no free space, and so no coordinator is away because of a full disk: the write-ahead log has its
-    index in this process's memory, not in a file (locking_mode=EXCLUSIVE, before the first access).
-D4  A file that is damaged is noticed when it is opened: then nothing is stored in it.
+commits_survive_kill  `commit` returns after its transaction is in the write-ahead log: a committed change survives `kill
+    -9` of the process (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
+versions_only_rise  The version only rises, also across restarts; an allocated number is never given out again.
+opening_needs_no_free_space  To be opened again it needs no free space, and so no coordinator is away because of a full
+    disk: the write-ahead log has its index in this process's memory, not in a file (locking_mode=EXCLUSIVE, before the
+    first access).
+damage_is_noticed_on_opening  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Store:
     """Records, the version they are at, its history, and counters that only rise. Not for several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the file. Raises StoreDamaged (D4), or CannotStart when it can't be used for another reason."""
+        """Opens or makes the file. Raises StoreDamaged (damage_is_noticed_on_opening), or CannotStart when it can't be
+        used for another reason."""
         is_old = path.exists()
         self._db = _open(path)
         self.unreadable: list[str] = []
@@ -71,7 +73,7 @@ class Store:
             raise
 
     def _check(self, path: Path) -> None:
-        """D4. What this process or another made of it has tables from its first instant on."""
+        """damage_is_noticed_on_opening. What this process or another made of it has tables from its first instant on."""
         if path.stat().st_size == 0:
             raise StoreDamaged(path, "it is empty")
         said = [row[0] for row in self._db.execute("PRAGMA quick_check(1)")]
@@ -90,7 +92,7 @@ class Store:
         return found
 
     def continue_at(self, version: int, allocated: Mapping[str, int]) -> None:
-        """Begin a new store where another one may have been: D2 holds for both."""
+        """Begin a new store where another one may have been: versions_only_rise holds for both."""
         with _Transaction(self._db):
             for name, first in {"version": version, **allocated}.items():
                 self._put_meta(name, str(first))

@@ -1,9 +1,10 @@
 """A shard's end of the push: puts the parts of a version together, swaps the image, and answers once it is enforced.
 
-F1  The image never shows part of a version.
-F2  `apply` answers its last part only after `enforce` has reported the version enforced here: then nothing on this
-    shard decides by an older one.
-F3  Each enforced version is reported with its own delta, also when the next one arrives meanwhile.
+no_part_of_a_version_shows  The image never shows part of a version.
+answered_when_enforced  `apply` answers its last part only after `enforce` has reported the version enforced here: then
+    nothing on this shard decides by an older one.
+each_version_reported_with_its_delta  Each enforced version is reported with its own delta, also when the next one arrives
+    meanwhile.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,11 @@
 """Client quotas: under which key a client is metered, and how long it is throttled. One manager per quota type.
 
-Q1  Before the first quota of a type is set, nothing of that type is recorded.
-Q2  After that every client is recorded under its key (`precedence.py`), with or without a quota of its own; a client
-    that comes under another key goes on with the history of that key. sensor_table.py bounds how many are kept.
-Q3  Whether a record violates is decided with the record in it; only strict mutations are decided before.
+nothing_recorded_before_a_quota  Before the first quota of a type is set, nothing of that type is recorded.
+every_client_recorded_under_its_key  After that every client is recorded under its key (`precedence.py`), with or without a
+    quota of its own; a client that comes under another key goes on with the history of that key. sensor_table.py bounds how
+    many are kept.
+violation_includes_the_record  Whether a record violates is decided with the record in it; only strict mutations are decided
+    before.
 
 Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager (Apache Kafka).
 """

@@ -2,11 +2,12 @@
 
 Used by the cluster (ClusterImage), by `turnstile replay` and `plan` (ConnectionQuotas), and by the audit (its timeline).
 
-L1  Inside one vocabulary an override replaces the general number; across vocabularies the tighter one rules.
-L2  A listener without a value of its own has the broker's.
-L3  The rule of a pool depends on the settings only; no address that was asked for is remembered, so no peer can make this
-    grow.
-L4  INT_MAX is Kafka's way to say unlimited.
+tighter_vocabulary_rules  Inside one vocabulary an override replaces the general number; across vocabularies the tighter one
+    rules.
+listeners_inherit_from_broker  A listener without a value of its own has the broker's.
+rules_remember_no_address  The rule of a pool depends on the settings only; no address that was asked for is remembered, so
+    no peer can make this grow.
+int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
 
 A pool is `broker`, `listener:NAME` or `ip:ADDRESS`. `broker:all` has the cap of `kafka_connections_max` where
 `max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). Source:
@@ -113,7 +114,7 @@ class ConnectionLimits:
         return [*self._redpanda[1].entries, *self._kafka[1].entries]
 
     def _of_ip(self, ip: str) -> CapRule:
-        """L1."""
+        """The cap of an address: the tighter of both vocabularies (tighter_vocabulary_rules)."""
         general, overrides = self._redpanda
         if overrides and (count := overrides.lookup(ip)) is not None:
             general = CapRule(count, CORE_IP_OVERRIDES)

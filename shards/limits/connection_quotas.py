@@ -2,22 +2,23 @@
 
 One acceptor per listener takes its connects one after the other, in the order they came:
 
-G1  Record in the broker's rate (not the inter-broker listener), then in the listener's. Wait for the larger delay, at
-    most one window; nothing shortens or lengthens it once it runs, and after it the rate is not asked again.
-G2  Then wait for a slot: of the listener's `max.connections`, then of the broker's (not the inter-broker listener).
-    A freed slot or a moved cap wakes the waiters at that instant, first come, first served. Nothing is counted
-    for a waiter: a full listener leaves the broker's slots to the other listeners.
-G3  Then the address's rate: if it is violated, take the record back from all three and refuse.
-G4  Then the address's cap: over it, refuse; the rates keep the record.
-G5  An inter-broker connection that takes the broker over its cap closes the oldest connection of another listener,
-    which here is the one idle longest.
-G6  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its close.
+rates_before_slots  Record in the broker's rate (not the inter-broker listener), then in the listener's. Wait for the larger
+    delay, at most one window; nothing shortens or lengthens it once it runs, and after it the rate is not asked again.
+slots_first_come_first_served  Then wait for a slot: of the listener's `max.connections`, then of the broker's (not the
+    inter-broker listener). A freed slot or a moved cap wakes the waiters at that instant, first come, first served. Nothing
+    is counted for a waiter: a full listener leaves the broker's slots to the other listeners.
+violated_ip_rate_is_taken_back  Then the address's rate: if it is violated, take the record back from all three and refuse.
+ip_cap_last  Then the address's cap: over it, refuse; the rates keep the record.
+inter_broker_evicts_the_idle  An inter-broker connection that takes the broker over its cap closes the oldest connection of
+    another listener, which here is the one idle longest.
+nothing_else_closes  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its
+    close.
 
 The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in
-docs/semantics.md: a token of the core's bucket before G1, the tighter cap in G4, and in G2 `kafka_connections_max`, which
-refuses once the listener has a slot; where it is the tighter one or equal, `max.connections` does not let wait for it.
-Things due at the same instant happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402,
-KIP-612. Time is whole milliseconds and never goes back.
+docs/semantics.md: a token of the core's bucket before rates_before_slots, the tighter cap in ip_cap_last, and in
+slots_first_come_first_served `kafka_connections_max`, which refuses once the listener has a slot; where it is the tighter
+one or equal, `max.connections` does not let wait for it. Things due at the same instant happen in the order they came to
+wait. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612. Time is whole milliseconds and never goes back.
 """
 
 from collections import deque
@@ -166,7 +167,7 @@ class ConnectionQuotas:
     def _wake(self, now_ms: int) -> None:
         """Every connection that waits for a slot looks again, longest waiting first; only then do the freed acceptors go on.
 
-        One pass is enough: a slot that a waiter takes and gives back in it (G4) was no use to the waiters before it.
+        One pass is enough: a slot that a waiter takes and gives back in it (ip_cap_last) was no use to the waiters before it.
         """
         woken = list(self._parked)
         self._parked.clear()
@@ -195,7 +196,7 @@ class ConnectionQuotas:
         return self._wait("core", connection, now_ms + wait_ms)
 
     def _record(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        """G1."""
+        """Records the connection in the rates of broker and listener (rates_before_slots)."""
         delay_ms = acceptor.rate.charge(1, acceptor.quota, now_ms=now_ms)
         if not acceptor.exempt:
             broker_ms = self._rate.charge(1, self._quota, now_ms=now_ms)
@@ -208,7 +209,7 @@ class ConnectionQuotas:
             self._enter(connection, acceptor, now_ms)
 
     def _enter(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        """G2 to G4, as far as they go now."""
+        """Goes on to slot, rate and cap of the address, as far as that needs no waiting (rates_before_slots and those after it)."""
         if self._full(acceptor):
             acceptor.busy = connection
             self._parked[connection] = None
@@ -220,7 +221,8 @@ class ConnectionQuotas:
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _within_ip_rate(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> bool:
-        """G3. Nothing is recorded for an address without a quota, but what was recorded before still counts."""
+        """violated_ip_rate_is_taken_back. Nothing is recorded for an address without a quota, but what was recorded before
+        still counts."""
         ip = connection.ip
         quota = self.ip_quotas.quota(ip)
         if quota is None:
@@ -260,7 +262,7 @@ class ConnectionQuotas:
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _admit_within_ip_cap(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        """G4, then admit, then G5."""
+        """ip_cap_last, then admit, then inter_broker_evicts_the_idle."""
         ip = connection.ip
         count = self.count_of.get(ip, 0)
         cap = self._ip_cap if self._same_ip_cap else self.limits.rule_of(f"ip:{ip}").cap
@@ -279,7 +281,8 @@ class ConnectionQuotas:
         return None
 
     def _keep_order(self, connection: IncomingConnection, acceptor: Acceptor) -> None:
-        """G5: remembers the order of admission on the other listeners, and closes the oldest connection of these if need be."""
+        """inter_broker_evicts_the_idle: remembers the order of admission on the other listeners, and closes the oldest
+        connection of these if need be."""
         oldest = self._oldest
         assert oldest is not None
         if not acceptor.exempt:

@@ -3,13 +3,13 @@
 The last `window.samples` windows count. Kafka keeps one sample more than that, for the window that overlaps the far
 end. What follows from its rules and is easy to get wrong:
 
-R1  A sample starts at a record, not on a grid. It is complete, and the next one starts, at the first record that is
-    `window.size_ms` or more after its start.
-R2  A sample is obsolete when its *last* record is `samples * size_ms` old. Measuring clears obsolete samples and starts
-    them anew at that instant, with nothing in them. So a measurement without a record changes later ones (`peek` is
-    for callers that only look).
-R3  The time divided by reaches back to the oldest start. Whole windows missing to `samples - 1` are added to it, and it
-    is at least 1 ms. So a burst of quota * (samples - 1) windows passes at once.
+samples_start_at_records  A sample starts at a record, not on a grid. It is complete, and the next one starts, at the first
+    record that is `window.size_ms` or more after its start.
+obsolete_by_last_record  A sample is obsolete when its *last* record is `samples * size_ms` old. Measuring clears obsolete
+    samples and starts them anew at that instant, with nothing in them. So a measurement without a record changes later ones
+    (`peek` is for callers that only look).
+missing_windows_are_added  The time divided by reaches back to the oldest start. Whole windows missing to `samples - 1` are
+    added to it, and it is at least 1 ms. So a burst of quota * (samples - 1) windows passes at once.
 
 Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of milliseconds that never goes back.
 """
@@ -29,7 +29,7 @@ class Window(NamedTuple):
     size_ms: int = 1000
 
     def stretched_ms(self, elapsed_ms: int) -> int:
-        """The time that a rate divides by, `elapsed_ms` after the oldest start (R3)."""
+        """The time that a rate divides by, `elapsed_ms` after the oldest start (missing_windows_are_added)."""
         missing = self.samples - 1 - elapsed_ms // self.size_ms
         if missing > 0:
             elapsed_ms += missing * self.size_ms
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
     @property
     def burst_s(self) -> float:
-        """How many seconds' worth of a quota pass in one instant after a pause (R3)."""
+        """How many seconds' worth of a quota pass in one instant after a pause (missing_windows_are_added)."""
         return self.stretched_ms(0) / 1000
 
 
@@ -177,12 +177,12 @@ class Rate:
         return twin
 
     def _kept(self, now_ms: int) -> list[int]:
-        """The samples that are not obsolete (R2)."""
+        """The samples that are not obsolete (obsolete_by_last_record)."""
         expire_ms = self.window.samples * self.window.size_ms
         return [i for i, last in enumerate(self._last) if now_ms - last < expire_ms]
 
     def _advance(self, now_ms: int) -> None:
-        """Start the next sample, over the oldest one once the ring is full (R1); `_derive` has to follow."""
+        """Start the next sample, over the oldest one once the ring is full (samples_start_at_records); `_derive` has to follow."""
         values = self._values
         if values:
             self._at = (self._at + 1) % (self.window.samples + 1)
@@ -210,7 +210,7 @@ class Rate:
         self._derive()
 
     def _clear(self, now_ms: int) -> None:
-        """R2, for every sample, the current one too."""
+        """obsolete_by_last_record, for every sample, the current one too."""
         obsolete_ms = now_ms - self.window.samples * self.window.size_ms
         if min(self._last) <= obsolete_ms:
             for i, last in enumerate(self._last):

@@ -4,8 +4,10 @@ An answer of another shard arrives in a callback, and mostly one more callback f
 task for that costs several times the work. A task that needs the value awaits it. Longer sequences are written as a
 coroutine, and `Spawn` makes a Deferred of it.
 
-D1  Every callback is called once, with a value or an error, unless the Deferred is cancelled first; then none is.
-D2  Cancelling a Deferred cancels the work that its value comes from. So one Deferred has one consumer, or is never cancelled.
+callbacks_called_once  Every callback is called once, with a value or an error, unless the Deferred is cancelled first; then
+    none is.
+cancelling_cancels_the_work  Cancelling a Deferred cancels the work that its value comes from. So one Deferred has one
+    consumer, or is never cancelled.
 """
 
 from __future__ import annotations

@@ -16,16 +16,19 @@ A peer that sends without end would keep its callback busy without end. So each 
 that is not done when that is over asks to be called `again`, in the next pass, where everything else that is ready comes first.
 
 Invariants
-P1  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug and ends the process.
-P2  A descriptor forgotten during a pass gets no further callback. Its number may be reused within the same pass, and the
-    new owner may then see an event meant for the old one: a callback believes only what reading or writing tells it.
-P3  The hooks of `at_end_of_pass` run after every pass, in the order they were added.
-P4  The poller does not wait by itself while a task is to run. One that becomes so meanwhile (a deadline, a thread's result)
-    runs after _BEFORE_YIELD_NS at most.
-P5  In a pass each watcher is called once at most: those that are ready, then those that asked to be called again, in the order
-    in which they asked, for ROUND_NS. What is left of these are the first to be called again in the next.
-P6  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is ready. A callback, the
-    hooks after a pass or a step of a task that takes longer than STALL_NS is a stall (stalls.py).
+callbacks_never_wait  A callback never waits and never raises for a peer's mistake; an exception out of a callback is a bug
+    and ends the process.
+forgotten_descriptors_get_nothing  A descriptor forgotten during a pass gets no further callback. Its number may be reused
+    within the same pass, and the new owner may then see an event meant for the old one: a callback believes only what
+    reading or writing tells it.
+hooks_end_every_pass_in_order  The hooks of `at_end_of_pass` run after every pass, in the order they were added.
+tasks_are_not_held_up  The poller does not wait by itself while a task is to run. One that becomes so meanwhile (a deadline,
+    a thread's result) runs after _BEFORE_YIELD_NS at most.
+one_call_per_watcher_and_pass  In a pass each watcher is called once at most: those that are ready, then those that asked to
+    be called again, in the order in which they asked, for ROUND_NS. What is left of these are the first to be called again
+    in the next.
+passes_are_bounded  While callbacks keep to their slices, a pass takes twice ROUND_NS and one step of each watcher that is
+    ready. A callback, the hooks after a pass or a step of a task that takes longer than STALL_NS is a stall (stalls.py).
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class Poller:
 
     `now_ns` is the monotonic time at which the current pass began (ns, one clock for all processes of the machine);
     `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited. `time_slice`: of the
-    callback that runs. `stalls`: what held up the loop (P6).
+    callback that runs. `stalls`: what held up the loop (passes_are_bounded).
     """
 
     def __init__(
@@ -130,7 +133,8 @@ class Poller:
             self._epoll.unregister(fd)
 
     def again(self, fd: int) -> None:
-        """Calls the watcher of `fd` in the next pass, with what is ready then, perhaps nothing: it is not done (P5)."""
+        """Calls the watcher of `fd` in the next pass, with what is ready then, perhaps nothing: it is not done
+        (one_call_per_watcher_and_pass)."""
         self._again[fd] = None
         if not self.in_pass:
             self._woken.set()

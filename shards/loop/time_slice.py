@@ -3,9 +3,9 @@
 What one peer sends may go on for ever: requests, messages, bytes that its socket takes. So whatever works through them counts
 each step here, and once the slice is over it asks the poller to be called again (`Poller.again`), behind all that is ready by then.
 
-S1  A slice is over after `most_ns`, MOST_STEPS steps or MOST_BYTES bytes, whichever comes first. The step that ends it is
-    done: whatever is called makes progress.
-S2  A slice belongs to a callback, not to a connection: what other connections do in it counts, too.
+slices_are_bounded  A slice is over after `most_ns`, MOST_STEPS steps or MOST_BYTES bytes, whichever comes first. The step
+    that ends it is done: whatever is called makes progress.
+slices_belong_to_callbacks  A slice belongs to a callback, not to a connection: what other connections do in it counts, too.
 """
 
 from __future__ import annotations

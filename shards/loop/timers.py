@@ -2,8 +2,10 @@
 
 A delay costs an entry in a heap: no thread, no task, no timer of its own.
 
-D1  A cancelled function is never called, and cancelled entries of the heap are at most as many as waiting ones, plus _FEW.
-D2  Calls that are due together take a time slice of the loop at most, and go on in the next (time_slice.py).
+cancelled_timers_never_run  A cancelled function is never called, and cancelled entries of the heap are at most as many as
+    waiting ones, plus _FEW.
+due_timers_share_a_slice  Calls that are due together take a time slice of the loop at most, and go on in the next
+    (time_slice.py).
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class Timers:
             self._cancelled = 0
 
     def check(self) -> None:
-        """Raises AssertionError when D1 does not hold."""
+        """Raises AssertionError when cancelled_timers_never_run does not hold."""
         assert self._cancelled == sum(timer.function is None for _, _, timer in self._heap)
         assert len(self._heap) <= 2 * len(self) + _FEW + 1
 
@@ -77,7 +79,8 @@ class Timers:
             self.call_due()
 
     def call_due(self) -> None:
-        """Calls the functions whose time has come by the beginning of the present pass, until the time slice is over (D2)."""
+        """Calls the functions whose time has come by the beginning of the present pass, until the time slice is over
+        (due_timers_share_a_slice)."""
         now_ns = self._poller.now_ns
         while self._heap and self._heap[0][0] <= now_ns:
             timer = heapq.heappop(self._heap)[2]

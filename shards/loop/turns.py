@@ -1,11 +1,13 @@
 """Large requests take turns, and tasks that are woken together, so that the loop serves everything else in between.
 
-T1  Between two rounds of the scheduler at most one piece of large work runs, however many requests are large.
-T2  After a piece the loop has as long for everything else as the piece took.
-T3  A piece takes a few milliseconds: as long as one item takes, at most PIECE_S longer.
-T4  The items of one large answer are made at a time: the answers that wait for theirs take no memory.
-T5  Of tasks that one event wakes, those go on at once that do within AT_ONCE_S; of the others a few between two rounds of the
-    scheduler, in the order in which they were woken.
+one_large_piece_a_round  Between two rounds of the scheduler at most one piece of large work runs, however many requests are
+    large.
+loop_rests_as_long_as_pieces  After a piece the loop has as long for everything else as the piece took.
+pieces_are_short  A piece takes a few milliseconds: as long as one item takes, at most PIECE_S longer.
+one_large_answer_at_a_time  The items of one large answer are made at a time: the answers that wait for theirs take no
+    memory.
+woken_tasks_go_on_in_order  Of tasks that one event wakes, those go on at once that do within AT_ONCE_S; of the others a few
+    between two rounds of the scheduler, in the order in which they were woken.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class Turns:
         self.spawn = spawn
         self._working = trio.Lock()
         self._collecting = trio.Lock()
-        self._woken: deque[trio.Event] = deque()  # of tasks that wait for their turn (T5)
+        self._woken: deque[trio.Event] = deque()  # of tasks that wait for their turn (woken_tasks_go_on_in_order)
         self._first_woken_s = self._last_woken_s = 0.0
 
     @asynccontextmanager
@@ -53,7 +55,8 @@ class Turns:
             return await trio.to_thread.run_sync(function, *args)
 
     async def woken(self) -> None:
-        """To be called by a task that an event has woken which wakes others, too, before its work: returns in its turn (T5)."""
+        """To be called by a task that an event has woken which wakes others, too, before its work: returns in its turn
+        (woken_tasks_go_on_in_order)."""
         now_s = time.perf_counter()
         if now_s - self._last_woken_s > AT_ONCE_S:
             self._first_woken_s = now_s

@@ -1,12 +1,14 @@
 """Calls between processes, in both directions, over the data link of a peer.
 
 Invariants
-M3  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
-M4  What waits for a peer is bounded by its links (link.py, K3): while a link has no room, calls wait in one queue, first in,
-    first out, and the bound is looked at after each. Answers do not wait, because the process that waits for an answer may
-    be the one that has to make room; a peer that reads none of them is lost.
-M5  A call or an answer that is too long for a frame fails that call alone.
-M6  A mistake in a served method is reported and fails that call, not the process: what a client sent may have led to it.
+every_call_ends  A call ends: with its result, its failure, PeerLost when the peer goes away, or DeadlineExceeded.
+waiting_calls_are_bounded  What waits for a peer is bounded by its links (link.py, unwritten_bytes_are_bounded): while a
+    link has no room, calls wait in one queue, first in, first out, and the bound is looked at after each. Answers do not
+    wait, because the process that waits for an answer may be the one that has to make room; a peer that reads none of them
+    is lost.
+long_calls_fail_alone  A call or an answer that is too long for a frame fails that call alone.
+mistakes_fail_their_call  A mistake in a served method is reported and fails that call, not the process: what a client sent
+    may have led to it.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class Calls:
         return answer
 
     def feed(self, peer: Peer, link: Link) -> None:
-        """A link has room again: the calls that waited for it go out, one by one, as long as it has (M4)."""
+        """A link has room again: the calls that waited for it go out, one by one, as long as it has (waiting_calls_are_bounded)."""
         while peer.waiting and link.room and not link.closed:
             message = peer.waiting.popleft()
             if message[1] in peer.calls:
@@ -80,7 +82,7 @@ class Calls:
                 link.flush()
 
     def too_long(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
-        """M5."""
+        """Fails the call whose message is too long for a frame (long_calls_fail_alone)."""
         code, sentence = "MessageTooLarge", f"more than the {MAX_FRAME} bytes of a frame"
         if message[0] == RESULT:
             self._queue(link, (FAILURE, message[1], code, f"the answer has {sentence}"))
@@ -145,7 +147,7 @@ class Calls:
             self._queue(link, (RESULT, call_id, value))
 
     def _failure(self, call_id: int, fault: Exception) -> tuple[int, int, str, str]:
-        """What tells an error to another process: named by its class, as it was first raised (M6)."""
+        """What tells an error to another process: named by its class, as it was first raised (mistakes_fail_their_call)."""
         if not isinstance(fault, TurnstileError):
             self._mistaken(fault)
         code = fault.code if isinstance(fault, RemoteError) else type(fault).__name__

@@ -3,7 +3,7 @@
 A message begins with the name of its receiver. Those of tokens, by far the most, have none: they begin with a number
 (shards/tokens/peers.py), and go to `tokens`.
 
-X1  A message of a name that has no receiver raises: shards of one broker run the same program.
+every_message_has_a_receiver  A message of a name that has no receiver raises: shards of one broker run the same program.
 """
 
 from __future__ import annotations

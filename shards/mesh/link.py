@@ -3,14 +3,14 @@
 A frame is a length (u32, big endian) and a msgpack array of everything that was queued during one pass of the loop.
 
 Invariants
-K1  Messages arrive in the order in which they were queued, or the link is lost, which is told once.
-K2  A frame has at most MAX_FRAME bytes, and ends with the message that brings it to FRAME_BYTES. A message that is too
-    long for any frame is not sent, and `on_too_long` is told; the others are, and the link lives.
-K3  What waits to be written is bounded. Beyond MAX_QUEUED bytes the link has no `room`: calls wait for it, and `on_room`
-    is told when all is written. A `one_way` link, for which nothing can wait, is lost instead. So is any link beyond
-    MAX_UNREAD: its other end does not read.
-K4  What arrives is handed over for a time slice, and the rest of it in the next passes; until then nothing more is read. A link
-    has the messages of many clients, so its slice is as long as SLICES of theirs.
+links_deliver_in_order  Messages arrive in the order in which they were queued, or the link is lost, which is told once.
+frames_are_bounded  A frame has at most MAX_FRAME bytes, and ends with the message that brings it to FRAME_BYTES. A message
+    that is too long for any frame is not sent, and `on_too_long` is told; the others are, and the link lives.
+unwritten_bytes_are_bounded  What waits to be written is bounded. Beyond MAX_QUEUED bytes the link has no `room`: calls wait
+    for it, and `on_room` is told when all is written. A `one_way` link, for which nothing can wait, is lost instead. So is
+    any link beyond MAX_UNREAD: its other end does not read.
+arrivals_take_slices  What arrives is handed over for a time slice, and the rest of it in the next passes; until then
+    nothing more is read. A link has the messages of many clients, so its slice is as long as SLICES of theirs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shards.loop.poller import EPOLLIN, EPOLLOUT, Poller
 
 MAX_FRAME = 256 << 20
 FRAME_BYTES = 256 << 10
-"""Unpacked in one piece (K4)."""
+"""Unpacked in one piece (arrivals_take_slices)."""
 SLICES = 4
 MAX_QUEUED = 64 << 20
 MAX_UNREAD = 1 << 30
@@ -39,8 +39,9 @@ _scratch = memoryview(bytearray(_READ_SIZE))
 class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
-    `room`: whether another call may be queued (K3). `one_way`: it has the messages of tokens and rates, for which accepting
-    waits, so their answers are waited for awake. `on_room` and `on_too_long` are of K2 and K3.
+    `room`: whether another call may be queued (unwritten_bytes_are_bounded). `one_way`: it has the messages of tokens and
+    rates, for which accepting waits, so their answers are waited for awake. `on_room` and `on_too_long` are of
+    frames_are_bounded and unwritten_bytes_are_bounded.
     """
 
     def __init__(
@@ -81,7 +82,8 @@ class Link:
         self._queued.append(message)
 
     def flush(self) -> None:
-        """Writes everything queued, as far as the socket takes it: as one frame, unless that would be too long (K2)."""
+        """Writes everything queued, as far as the socket takes it: as one frame, unless that would be too long
+        (frames_are_bounded)."""
         if not self._queued or self.closed:
             return
         queued, self._queued = self._queued, []
@@ -98,7 +100,7 @@ class Link:
                 self.room = False
 
     def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[bytes]:
-        """The bodies of several frames (K2)."""
+        """The bodies of several frames (frames_are_bounded)."""
         packed: list[bytes] = []
         size = _HEADER
         for message in queued:
@@ -204,7 +206,7 @@ class Link:
                 received += _scratch[at:size]
 
     def _deliver(self, data: memoryview) -> int:
-        """Hands over whole frames until the time slice is over (K4); returns where the rest begins."""
+        """Hands over whole frames until the time slice is over (arrivals_take_slices); returns where the rest begins."""
         at = 0
         end = len(data)
         time_slice = self._poller.time_slice

@@ -5,13 +5,14 @@ messages (tokens, rates), `data` carries calls. The coordinator needs only one, 
 opens with the Hello of both sides; then it carries
 
     [ONE_WAY, message]               no answer
-    [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]: calls.py, M3 to M5
+    [CALL, id, method, args]         answered by [RESULT, id, value] or [FAILURE, id, code, sentence]: calls.py
 
 Invariants
-M1  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported down.
-M2  `on_down` follows every `on_up`; nothing of an incarnation is delivered before its `on_up` or after its `on_down`. Links
-    may break while both processes live: then the same incarnation comes up again, on new links. `on_dead` follows
-    `on_down` when the process has ended, unless a later incarnation came up before that was noticed.
+channels_deliver_in_order  Messages to one peer on one channel arrive in the order they were sent, or the peer is reported
+    down.
+downs_follow_ups  `on_down` follows every `on_up`; nothing of an incarnation is delivered before its `on_up` or after its
+    `on_down`. Links may break while both processes live: then the same incarnation comes up again, on new links. `on_dead`
+    follows `on_down` when the process has ended, unless a later incarnation came up before that was noticed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The meters of client quotas on one shard: the quotas in force, a sensor for each key, and what is shown of them.
 
-Q1  While no quota of a kind was ever set, a request costs one look at a flag.
-Q2  A changed quota holds for the first request charged after the change has returned.
-Q3  A sensor that was not used for an hour is dropped at the next turn over all sensors; one of a key at home elsewhere as soon
-    as nothing in it counts. A turn looks at EXPIRED_AT_ONCE of them at a time, so that it never stops the loop for long.
-Q4  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py, what is told of a
-    client with its sensor, look-ups by MOST_KNOWN. A name in a call to a home is at most LONGEST_KNOWN characters long.
+unset_quotas_cost_a_flag  While no quota of a kind was ever set, a request costs one look at a flag.
+changed_quotas_hold_on_return  A changed quota holds for the first request charged after the change has returned.
+unused_sensors_are_dropped  A sensor that was not used for an hour is dropped at the next turn over all sensors; one of a
+    key at home elsewhere as soon as nothing in it counts. A turn looks at EXPIRED_AT_ONCE of them at a time, so that it
+    never stops the loop for long.
+meters_are_bounded  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py,
+    what is told of a client with its sensor, look-ups by MOST_KNOWN. A name in a call to a home is at most LONGEST_KNOWN
+    characters long.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ class Meters:
         self.read_quotas()
 
     def read_quotas(self) -> None:
-        """Takes over the quotas of the image's version (Q2); the first time, the windows too, which never change."""
+        """Takes over the quotas of the image's version (changed_quotas_hold_on_return); the first time, the windows too,
+        which never change."""
         if not self._began:
             self._began = True
             windows = [
@@ -197,7 +200,7 @@ class Meters:
         self._managers[place.kind].insert(place[1:], amount, at_ms=at_ms, now_ms=now_ms)
 
     def expire(self, most: int = EXPIRED_AT_ONCE) -> None:
-        """Drops sensors of which nothing counts, as Kafka does; looks at `most` of them, in turn (Q3)."""
+        """Drops sensors of which nothing counts, as Kafka does; looks at `most` of them, in turn (unused_sensors_are_dropped)."""
         now_ms, looked = self._now_ms(), 0
         for kind, key in itertools.islice(self._turn, most):
             looked += 1

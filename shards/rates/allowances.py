@@ -1,10 +1,10 @@
 """A holder's side of rates that are at home elsewhere: connections that wait for a unit, and spare units.
 
-S1  The answers still to come for a key are `orphaned`, then `waiters`, oldest first. An orphaned answer is one whose
-    waiter timed out; its unit is given back to the home.
-S2  A spare unit is used within GRANT_MS of being recorded, or given back. A holder asks for spare units in proportion to
-    the units it used lately.
-S3  An allowance without waiters and without recent use is forgotten.
+answers_in_order_of_asks  The answers still to come for a key are `orphaned`, then `waiters`, oldest first. An orphaned
+    answer is one whose waiter timed out; its unit is given back to the home.
+spare_units_are_short_lived  A spare unit is used within GRANT_MS of being recorded, or given back. A holder asks for spare
+    units in proportion to the units it used lately.
+unused_allowances_are_forgotten  An allowance without waiters and without recent use is forgotten.
 """
 
 from collections import deque
@@ -115,7 +115,8 @@ class Allowances:
         return self._due[0][0] if self._due else None
 
     def expire(self, now_ms: int) -> None:
-        """Gives back spare units whose time is over (S2) and forgets unused allowances (S3)."""
+        """Gives back spare units whose time is over (spare_units_are_short_lived) and forgets unused allowances
+        (unused_allowances_are_forgotten)."""
         due = self._due
         while due and due[0][0] <= now_ms:
             _, key = heappop(due)

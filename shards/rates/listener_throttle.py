@@ -5,12 +5,14 @@ next connection. Here every shard accepts on every listener, so the home does th
 shards into one queue per listener and works through it in that order. The rates of the broker and of its listeners have
 one home because one connection is recorded in both.
 
-A1  A connection is recorded in the broker's rate (not on the inter-broker listener beside another one), then in the
-    listener's. The larger delay, at most one window, holds that connection and blocks the listener. A delay is computed
-    once: no change of a quota moves it.
-A2  A blocked listener records nothing; asks wait, first come, first served.
-A3  Asks that became due between two calls are recorded at the time at which they were due, in that order.
-A4  Spare units are granted only when the ask met no delay and both rates stay within half of their quotas.
+delays_are_computed_once  A connection is recorded in the broker's rate (not on the inter-broker listener beside another
+    one), then in the listener's. The larger delay, at most one window, holds that connection and blocks the listener. A
+    delay is computed once: no change of a quota moves it.
+blocked_listeners_record_nothing  A blocked listener records nothing; asks wait, first come, first served.
+due_asks_recorded_at_their_time  Asks that became due between two calls are recorded at the time at which they were due, in
+    that order.
+spare_units_below_half  Spare units are granted only when the ask met no delay and both rates stay within half of their
+    quotas.
 Source: SocketServer.ConnectionQuotas.recordConnectionAndGetThrottleTimeMs, Acceptor (KIP-612).
 """
 
@@ -108,7 +110,8 @@ class ListenerThrottle:
         return 0
 
     def advance(self, *, now_ms: int) -> None:
-        """Works off the asks that have become due by now, each at the time at which it was due (A3)."""
+        """Works off the asks that have become due by now, each at the time at which it was due
+        (due_asks_recorded_at_their_time)."""
         while (listener := self._next()) is not None and listener.blocked_until_ms <= now_ms:
             self._work(listener, listener.blocked_until_ms)
 
@@ -168,7 +171,7 @@ class ListenerThrottle:
             return
 
     def _charge(self, listener: ListenerRate, at_ms: int) -> int:
-        """Records one connection (A1); returns its delay in ms."""
+        """Records one connection (delays_are_computed_once); returns its delay in ms."""
         size_ms = self.window.size_ms
         broker_ms = 0
         if not listener.exempt:
@@ -176,7 +179,7 @@ class ListenerThrottle:
         return max(broker_ms, listener.rate.charge(1, listener.quota, now_ms=at_ms, max_ms=size_ms))
 
     def _spare(self, listener: ListenerRate, more: int, at_ms: int) -> int:
-        """A4: as many units as both rates leave to each holder; they are recorded now."""
+        """spare_units_below_half: as many units as both rates leave to each holder; they are recorded now."""
         if not more:
             return 0
         if listener.quota is not None:

@@ -1,10 +1,10 @@
 """The rates that are at home on this shard: those of addresses, and at one shard of a broker those of its listeners.
 
-H1  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then asks wait in
-    `_parked`.
-H2  Every answer carries the version it was given under, and when its units were recorded.
-H3  Each change of a window is journaled, in order. So the arithmetic can be done again from the journal, which shows that
-    no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
+earlier_use_known_first  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then
+    asks wait in `_parked`.
+answers_carry_their_version  Every answer carries the version it was given under, and when its units were recorded.
+window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
+    journal, which shows that no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
       grant    ... violated                  an address asked for more than its quota; the excess was taken back at once
       grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
@@ -30,7 +30,7 @@ _REMEMBERED_PER_EVENT = 2048
 
 class RateHome:
     """The rate home of shard `me`. `post(peer, item)` queues an answer; `block(listener, until_ms)` tells every shard that a
-    listener must not accept until then; `journal` gets each event (H3)."""
+    listener must not accept until then; `journal` gets each event (window_changes_are_journaled)."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RateHome:
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
     def reset(self, now_ms: int) -> None:
-        """Every window starts empty, which the journal says (H3)."""
+        """Every window starts empty, which the journal says (window_changes_are_journaled)."""
         self.windows = Windows(self.window)
         self._started("", [])
         self.listeners.reset(now_ms=now_ms)
@@ -122,7 +122,8 @@ class RateHome:
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 
     def resume(self, remembered: list[tuple[int, str, int]], now_ms: int) -> None:
-        """All shards have told their use: counts it, oldest first, then answers the asks that waited for it (H1)."""
+        """All shards have told their use: counts it, oldest first, then answers the asks that waited for it
+        (earlier_use_known_first)."""
         self._started(self._anew, remembered)
         self._anew = ""
         for at_ms, key, units in remembered:
@@ -156,7 +157,7 @@ class RateHome:
         if until_ms:
             self._block(listener, until_ms)
 
-    # H3
+    # window_changes_are_journaled
 
     def _granted(self, peer: int, key: str, units: int, at_ms: int) -> None:
         self._journal("grant", {"pool": f"rate:{key}", "to": peer, "tokens": units, "at_ms": at_ms}, self.version)

@@ -1,12 +1,13 @@
 """The units that a shard used of each rate over the last windows, so that a home which starts knows its predecessor's.
 
-M1  A home that starts, or on which the rates of listeners are switched on, decides nothing before it knows its
-    configuration and every other shard has told its use (`awaited` is empty), is known to be dead, or did not tell
-    within TELL_MS.
-M2  A home's own use is told to another shard, its stand-in, at the end of the pass; the stand-in remembers it. So when
-    one shard dies, only the memory of its last pass is lost; when two die at once, their own use is lost, as it is when
-    a Kafka broker restarts.
-M3  Use counts at the end of the period it is told for: a little longer than the truth, never shorter.
+told_use_before_decisions  A home that starts, or on which the rates of listeners are switched on, decides nothing before it
+    knows its configuration and every other shard has told its use (`awaited` is empty), is known to be dead, or did not
+    tell within TELL_MS.
+use_survives_one_death  A home's own use is told to another shard, its stand-in, at the end of the pass; the stand-in
+    remembers it. So when one shard dies, only the memory of its last pass is lost; when two die at once, their own use is
+    lost, as it is when a Kafka broker restarts.
+told_use_is_never_shorter  Use counts at the end of the period it is told for: a little longer than the truth, never
+    shorter.
 """
 
 from collections import deque
@@ -39,7 +40,7 @@ class Recent:
         self._slot[key] = self._slot.get(key, 0) + units
 
     def entries(self, *, now_ms: int) -> list[Entry]:
-        """The units of the last windows, oldest first (M3)."""
+        """The units of the last windows, oldest first (told_use_is_never_shorter)."""
         return [
             (min(end_ms, now_ms), key, units)
             for end_ms, slot in self._slots
@@ -80,7 +81,9 @@ class RateMemory:
     def start(self, window: Window) -> None:
         """Starts with nothing remembered."""
         self._recent = Recent(window)
-        self._for_others = Recent(window)  # the use of homes for which this shard is the stand-in (M2)
+        self._for_others = Recent(
+            window
+        )  # the use of homes for which this shard is the stand-in (use_survives_one_death)
 
     def configured(self, *, now_ms: int) -> None:
         """The shape of the windows is known for good: the entries told so far can be counted."""
@@ -120,7 +123,8 @@ class RateMemory:
             self._post(peer, ("tell", self._round, self._what))
 
     def peer_lost(self, peer: int) -> None:
-        """Its links broke. What it has not told is waited for: it lives, and is asked again when they are up (M1)."""
+        """Its links broke. What it has not told is waited for: it lives, and is asked again when they are up
+        (told_use_before_decisions)."""
         self._up.discard(peer)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
@@ -137,7 +141,7 @@ class RateMemory:
                     self._heard_all(peer, now_ms)
 
     def flush(self) -> None:
-        """Tells the stand-in what this home used itself in this pass (M2)."""
+        """Tells the stand-in what this home used itself in this pass (use_survives_one_death)."""
         if self._spent:
             spent, self._spent = self._spent, {}
             stand_in = self._stand_in if self._stand_in in self._up else min(self._up, default=self._me)
@@ -148,7 +152,7 @@ class RateMemory:
     # Messages
 
     def spent(self, peer: int, now_ms: int, key: str, units: int) -> None:
-        """A home, for which this shard is the stand-in, used these units itself (M2)."""
+        """A home, for which this shard is the stand-in, used these units itself (use_survives_one_death)."""
         self._for_others.add(key, units, now_ms=now_ms)
 
     def tell(self, peer: int, now_ms: int, number: int, what: str) -> None:

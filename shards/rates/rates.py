@@ -9,16 +9,19 @@ per connection, once per pass and key, and may hold spare units that are already
                      blocked listener until
     rate_memory.py   spent key units | tell round what | recent round last [when key units]...
 
-R1  A unit is recorded at the home before its connection goes on: so no number of shards admits more than
-    one Kafka broker would.
-R2  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the version they were granted under.
-R3  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick` only.
-R4  When the links between a home and a holder break, its unanswered asks are asked again when they are up, and its spare
-    units are void; units that are recorded for the holder stay so until their sample is obsolete. Both err on the strict
-    side, also where both processes live: a unit is recorded before it is used, so what is on its way may be lost. Only the
-    memory of a home that starts makes a difference between a peer that is lost and one that is dead (rate_memory.py, M1).
+recorded_before_going_on  A unit is recorded at the home before its connection goes on: so no number of shards admits more
+    than one Kafka broker would.
+spare_units_stay_in_their_version  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the
+    version they were granted under.
+waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick`
+    only.
+losses_err_on_the_strict_side  When the links between a home and a holder break, its unanswered asks are asked again when
+    they are up, and its spare units are void; units that are recorded for the holder stay so until their sample is
+    obsolete. Both err on the strict side, also where both processes live: a unit is recorded before it is used, so what is
+    on its way may be lost. Only the memory of a home that starts makes a difference between a peer that is lost and one
+    that is dead (rate_memory.py, told_use_before_decisions).
 Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
-and deliver nothing of an earlier incarnation (mesh.py, M1 and M2).
+and deliver nothing of an earlier incarnation (mesh.py, channels_deliver_in_order and downs_follow_ups).
 """
 
 from collections.abc import Callable
@@ -55,7 +58,8 @@ class RatesSnapshot(NamedTuple):
 
 class Rates:
     """The rates of one shard, `me` of `shards`. `send(peer, message)` hands over a message; `blocked(listener, until_ms)` is
-    called when a listener must not accept until then, and must not call back; `journal`: rate_home.py, H3.
+    called when a listener must not accept until then, and must not call back; `journal`: rate_home.py,
+    window_changes_are_journaled.
 
     `limits_listeners`: whether connections have to ask for a unit of their listener. `limits_ips`: whether some address
     has a quota.
@@ -143,7 +147,8 @@ class Rates:
     # Configuration, peers, time
 
     def apply(self, version: int, *, now_ms: int) -> None:
-        """The image has become `version`: its quotas hold from here on, and no unit granted under another is left (R2)."""
+        """The image has become `version`: its quotas hold from here on, and no unit granted under another is left
+        (spare_units_stay_in_their_version)."""
         image, here = self._image, self._here
         here.listeners.advance(now_ms=now_ms)  # what was due is due under the version that ends
         here.version = version
@@ -181,7 +186,7 @@ class Rates:
         self._allowances.home_up(peer)
 
     def peer_lost(self, peer: int, *, now_ms: int) -> None:
-        """The links to a peer broke, whether its process lives or not (R4)."""
+        """The links to a peer broke, whether its process lives or not (losses_err_on_the_strict_side)."""
         self._outbox.pop(peer, None)
         self._here.forget(peer)
         self._allowances.home_lost(peer, now_ms)

@@ -1,9 +1,11 @@
 """Connection rates of addresses, at their home.
 
-W1  A unit is recorded here before its connection goes on, and a violating one is taken back at once, as Kafka does.
-W2  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead of its use never pushes a
-    rate over its quota. An unused one is taken back out of the sample that it was recorded in.
-W3  Memory: an address is forgotten one or two spans after its last record, when no sample of it counts any more.
+violations_taken_back_at_once  A unit is recorded here before its connection goes on, and a violating one is taken back at
+    once, as Kafka does.
+spare_units_never_exceed_quota  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead
+    of its use never pushes a rate over its quota. An unused one is taken back out of the sample that it was recorded in.
+windows_are_forgotten  Memory: an address is forgotten one or two spans after its last record, when no sample of it counts
+    any more.
 """
 
 from typing import Final
@@ -90,7 +92,8 @@ class Windows:
         return rate
 
     def _turn(self, now_ms: int) -> None:
-        """W3: a sample counts until `samples` sizes after its last record; after a whole span without one, none does."""
+        """windows_are_forgotten: a sample counts until `samples` sizes after its last record; after a whole span without
+        one, none does."""
         span_ms = (self.window.samples + 1) * self.window.size_ms
         if now_ms >= self._turn_ms + span_ms:
             self._rates = {}

@@ -1,9 +1,12 @@
 """The epochs of a data directory: one number for each process that is forked, above all earlier ones.
 
-E1  The file holds a number that no epoch given out is above. It is RESERVED ahead of them, so that a fork needs neither space
-    nor a descriptor: a full disk, a damaged file or one that is gone keeps no process from starting again.
-E2  Half of the reserve is left when the file is written anew. While that fails, the other half is given out.
-E3  A cluster that ends in order leaves the last epoch in the file; of one that was killed, numbers may be left out.
+file_is_above_every_epoch  The file holds a number that no epoch given out is above. It is RESERVED ahead of them, so that a
+    fork needs neither space nor a descriptor: a full disk, a damaged file or one that is gone keeps no process from
+    starting again.
+half_the_reserve_is_left  Half of the reserve is left when the file is written anew. While that fails, the other half is
+    given out.
+orderly_end_keeps_the_last_epoch  A cluster that ends in order leaves the last epoch in the file; of one that was killed,
+    numbers may be left out.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Epochs:
         return self._last
 
     def end(self) -> None:
-        """No more is asked for (E3)."""
+        """No more is asked for (orderly_end_keeps_the_last_epoch)."""
         with contextlib.suppress(OSError):
             self._write(self._last)
 

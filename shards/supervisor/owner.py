@@ -1,8 +1,8 @@
 """The program that a cluster ends with, if it was started by one: watched by its pid and by our standard input.
 
-O1  A program that ends ends its cluster, however many forks of it live: its pidfd tells.
-O2  So does a program that closes our standard input. A fork that holds a copy of that pipe does not keep the cluster alive,
-    by O1, nor does it end it.
+cluster_ends_with_its_owner  A program that ends ends its cluster, however many forks of it live: its pidfd tells.
+closed_stdin_ends_the_cluster  So does a program that closes our standard input. A fork that holds a copy of that pipe does
+    not keep the cluster alive, by cluster_ends_with_its_owner, nor does it end it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How often each process of a cluster was started again, and when the next start is due: shared with all of them.
 
-B1  A process that dies is started again at once; one that keeps dying after a delay that doubles from FIRST_S to MOST_S.
-    Having lived for LIVED_S makes it a process that does not keep dying.
-B2  Only the supervisor writes. The board is anonymous memory that children inherit: a full disk does not stop it.
+restart_delays_double  A process that dies is started again at once; one that keeps dying after a delay that doubles from
+    FIRST_S to MOST_S. Having lived for LIVED_S makes it a process that does not keep dying.
+only_the_supervisor_writes_the_board  Only the supervisor writes. The board is anonymous memory that children inherit: a
+    full disk does not stop it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _SLOTS = 3  # times started again; when the next start is due, in ms of time.mon
 
 
 class Backoff:
-    """The delays of one process (B1). Times are of one clock, in seconds."""
+    """The delays of one process (restart_delays_double). Times are of one clock, in seconds."""
 
     def __init__(self) -> None:
         self._failures = 0

@@ -2,19 +2,21 @@
 
 No event loop and no threads: everything the children need is imported before the first fork, so starting one costs a
 few milliseconds, and forking is safe. All sockets are bound here and stay open here, so a connection that arrives
-while a shard restarts waits in its backlog instead of being refused; not for longer than S5 says.
+while a shard restarts waits in its backlog instead of being refused; not for longer than away_processes_do_not_listen says.
 
 Invariants
-S1  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
-S2  Every fork gets an epoch above all earlier ones of this data directory (epochs.py), by which a dead incarnation's messages
-    are known.
-S3  A process that keeps dying is started again after longer and longer delays (restarts.B1); the others go on.
-S4  The process that watches the others is watched itself (watchdog.py).
-S5  A process that is to start again only in AWAY_S or later, or that can't be started, does not listen until then: its clients
-    go to the other shards.
-S6  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its owner (owner.py).
-    Processes that are stopped are continued for it, and those that do not end are killed, within _STOP_S and _LEAST_S a stage.
-S7  As process 1 of a container it also reaps what others have started there and left: no zombie stays.
+no_child_outlives_the_supervisor  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).
+epochs_rise_with_every_fork  Every fork gets an epoch above all earlier ones of this data directory (epochs.py), by which a
+    dead incarnation's messages are known.
+dying_processes_are_delayed  A process that keeps dying is started again after longer and longer delays
+    (restarts.restart_delays_double); the others go on.
+the_watcher_is_watched  The process that watches the others is watched itself (watchdog.py).
+away_processes_do_not_listen  A process that is to start again only in AWAY_S or later, or that can't be started, does not
+    listen until then: its clients go to the other shards.
+signals_end_in_order  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its
+    owner (owner.py). Processes that are stopped are continued for it, and those that do not end are killed, within _STOP_S
+    and _LEAST_S a stage.
+zombies_are_reaped  As process 1 of a container it also reaps what others have started there and left: no zombie stays.
 """
 
 from __future__ import annotations
@@ -212,7 +214,7 @@ class Supervisor:
             self._tell(f"{child.name} (pid {pid}) {how}; starting it again{when}")
 
     def _reap_strangers(self) -> None:
-        """S7. One of the children that has ended meanwhile stands in the way; its SIGCHLD has us called again."""
+        """zombies_are_reaped. One of the children that has ended meanwhile stands in the way; its SIGCHLD has us called again."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

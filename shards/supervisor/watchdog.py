@@ -1,9 +1,10 @@
 """Whether the process that watches the others still runs: it says so in shared memory, and the supervisor looks.
 
-W1  The watched process beats several times within its timeout. It is hung once it has neither beaten nor made progress for
-    that long: time in which it uses CPU does not count, as reading a large store may keep it from beating.
-W2  Progress counts for MOST_BUSY_S after a beat: a process that spins is hung, too.
-W3  Time during which the supervisor itself did not run is not held against it.
+hung_without_beat_or_progress  The watched process beats several times within its timeout. It is hung once it has neither
+    beaten nor made progress for that long: time in which it uses CPU does not count, as reading a large store may keep it
+    from beating.
+spinning_is_hung  Progress counts for MOST_BUSY_S after a beat: a process that spins is hung, too.
+own_pauses_do_not_count  Time during which the supervisor itself did not run is not held against it.
 """
 
 from __future__ import annotations

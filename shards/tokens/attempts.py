@@ -1,9 +1,9 @@
 """Connections that wait for a token: in which pool, in which order, and whether the pool's home knows of them.
 
-A1  An attempt waits in one pool at a time, the first of its pools of which it holds no token, and is in that pool's
-    queue just as long. Tickets rise along a queue.
-A2  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them known as one borrow, or as
-    more where some of them do not wait for others to close.
+one_queue_per_attempt  An attempt waits in one pool at a time, the first of its pools of which it holds no token, and is in
+    that pool's queue just as long. Tickets rise along a queue.
+unasked_attempts_at_the_end  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them
+    known as one borrow, or as more where some of them do not wait for others to close.
 """
 
 from collections import deque

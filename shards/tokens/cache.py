@@ -2,13 +2,14 @@
 
 Messages in, messages out (`post`); no sockets, no clock.
 
-C1  held = tokens granted by the home and not given back: what the home has in its ledger, but for messages on the way.
-    cached = max(0, held - in_use) is derived. While the pool has a cap, nothing is taken beyond held.
-C2  Without a cap in_use is counted here and the home is not told, so in_use may exceed held. When a cap appears, exactly
-    the excess is reported, once; so the home knows of every connection, however often the cap came and went.
-C3  A tight pool caches nothing: what is not in use has been given back. A pool is made tight by the home's reclaim,
-    by a grant that says so, and by a report; a grant makes it loose again, and so does holding nothing.
-C4  A token that was not needed for one turn of the sweep is given back to the home.
+cached_is_derived  held = tokens granted by the home and not given back: what the home has in its ledger, but for messages
+    on the way. cached = max(0, held - in_use) is derived. While the pool has a cap, nothing is taken beyond held.
+uncapped_use_is_counted  Without a cap in_use is counted here and the home is not told, so in_use may exceed held. When a
+    cap appears, exactly the excess is reported, once; so the home knows of every connection, however often the cap came and
+    went.
+tight_pools_cache_nothing  A tight pool caches nothing: what is not in use has been given back. A pool is made tight by the
+    home's reclaim, by a grant that says so, and by a report; a grant makes it loose again, and so does holding nothing.
+idle_tokens_go_home  A token that was not needed for one turn of the sweep is given back to the home.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class HolderPool(Pool):
 
     @property
     def tight(self) -> bool:
-        """Whether what is not in use is given back (C3)."""
+        """Whether what is not in use is given back (tight_pools_cache_nothing)."""
         return self.terms.tight
 
     @tight.setter

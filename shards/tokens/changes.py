@@ -1,10 +1,12 @@
 """A change of the rules, carried to the pools of one shard: to those that are waited for at once, to the others in pieces.
 
-V1  Whatever is decided about a pool is decided by the rule of the newest version: PoolTable.changing brings it up to date
-    when it is asked for by its key, and the pools that are waited for have their rules at once. Only what needs no
-    decision, a token at hand or one that is given back, may go on under an earlier rule.
-V2  One piece is PIECE pools, so the loop serves everything else in between, however many addresses are tracked.
-V3  A version is over here, and peers hear of it (tokens.py, T3), when every pool has its rule or that of a later version.
+newest_rule_decides  Whatever is decided about a pool is decided by the rule of the newest version: PoolTable.changing
+    brings it up to date when it is asked for by its key, and the pools that are waited for have their rules at once. Only
+    what needs no decision, a token at hand or one that is given back, may go on under an earlier rule.
+changes_go_in_pieces  One piece is PIECE pools, so the loop serves everything else in between, however many addresses are
+    tracked.
+change_over_when_all_pools_have_it  A version is over here, and peers hear of it (tokens.py, done_when_all_peers_confirm),
+    when every pool has its rule or that of a later version.
 """
 
 from collections import deque
@@ -26,8 +28,8 @@ Change = tuple[int, Callable[[], None], bool]
 
 
 class Changes:
-    """The versions on their way to the pools of one shard. `over(version, done)` is told each version that is over (V3), in
-    order; `version` is the last of them."""
+    """The versions on their way to the pools of one shard. `over(version, done)` is told each version that is over
+    (change_over_when_all_pools_have_it), in order; `version` is the last of them."""
 
     def __init__(
         self,

@@ -3,9 +3,10 @@
 An address mostly has its connections on one other shard. So a pool notes its only holder itself, and the tables by shard are
 for pools that several have tokens of: a million addresses have no entry in them.
 
-G1  pool.granted is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL, what the tables say.
-G2  A pool has one holder from the first grant while none was out, until another shard gets some, or the links to the holder
-    are lost.
+granted_is_the_sum  pool.granted is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL,
+    what the tables say.
+one_holder_until_another  A pool has one holder from the first grant while none was out, until another shard gets some, or
+    the links to the holder are lost.
 """
 
 from collections.abc import Iterable, Mapping
@@ -123,7 +124,7 @@ class Grants:
             pool.holder = SEVERAL
 
     def check(self) -> None:
-        """Raises AssertionError unless G1 holds, and every share is of a known pool."""
+        """Raises AssertionError unless granted_is_the_sum holds, and every share is of a known pool."""
         shares: dict[str, int] = {}
         for of in (*self._of.values(), *self._unsure.values()):
             for key, n in of.items():

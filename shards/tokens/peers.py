@@ -7,15 +7,18 @@ A message is (session, items); an item is (kind, arguments...). All items of a p
     home -> holder   grant key n loose last | refuse key last cap name version wait | reclaim key revoke | probe number
     both             sync version | synced version
 
-E1  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair are the same,
-    and a message of another session (sent by, or meant for, an earlier incarnation) is dropped. Two incarnations that
-    lose their links and meet again have the same session: links deliver nothing of an earlier link (mesh.py, M2).
-E2  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown, and only an end of
-    its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
-E3  `sync version` follows every report that version made necessary, on the same link. So a shard that heard `sync` of
-    every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has told all.
-E4  `unheard` are the older incarnations that have not told this one what they use: the pools at home here may be in use
-    there by grants of this shard's predecessor. A younger incarnation has nothing that this one did not grant.
+sessions_are_unique  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair
+    are the same, and a message of another session (sent by, or meant for, an earlier incarnation) is dropped. Two
+    incarnations that lose their links and meet again have the same session: links deliver nothing of an earlier link
+    (mesh.py, downs_follow_ups).
+only_an_end_makes_dead  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown,
+    and only an end of its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
+sync_follows_reports  `sync version` follows every report that version made necessary, on the same link. So a shard that
+    heard `sync` of every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has
+    told all.
+unheard_peers_may_use_tokens  `unheard` are the older incarnations that have not told this one what they use: the pools at
+    home here may be in use there by grants of this shard's predecessor. A younger incarnation has nothing that this one did
+    not grant.
 """
 
 from collections import defaultdict, deque

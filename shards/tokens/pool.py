@@ -2,8 +2,9 @@
 
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 
-P1  A connection may take a token of a pool here at once, if and only if in_use < limit.
-P2  A token released to a pool whose terms are `tight` is not kept here: the caller reports it to the home (Waiting.settle).
+taken_below_limit_only  A connection may take a token of a pool here at once, if and only if in_use < limit.
+tight_pools_keep_nothing  A token released to a pool whose terms are `tight` is not kept here: the caller reports it to the
+    home (Waiting.settle).
 
 All pools of a shard are in one PoolTable, so that a decision costs one look-up per pool.
 """
@@ -172,7 +173,7 @@ class PoolTable:
         self.away_in_use += n * pool.terms.away
 
     def vacate(self, pool: Pool, n: int = 1) -> None:
-        """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (P2)."""
+        """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (tight_pools_keep_nothing)."""
         pool.in_use -= n
         self.in_use -= n
         self.away_in_use -= n * pool.terms.away

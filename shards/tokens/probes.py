@@ -1,7 +1,8 @@
 """Probes: one question to many holders; an answer proves that all the holder had sent before it has arrived.
 
-F1  One probe is under way at a time, so however many refusals wait, they cost one question per holder and round trip.
-F2  Pools that need a probe while one is under way get the next.
+one_probe_at_a_time  One probe is under way at a time, so however many refusals wait, they cost one question per holder and
+    round trip.
+late_pools_get_the_next_probe  Pools that need a probe while one is under way get the next.
 """
 
 from collections.abc import Callable

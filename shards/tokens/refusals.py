@@ -1,18 +1,20 @@
 """Refusing connections that wait for a pool at home here, once it is proven that all of its cap is in use.
 
-R1  A connection is refused only after a probe: every holder with tokens was tight before the probe was sent, and it and
-    every shard of which connections wait have answered it since. Take the instant the probe was sent: a token not in
-    use then was on its way home, has arrived before the answers, and went to a connection that had arrived before that
-    instant and had not left when its shard answered; and still no token is free. So all of the cap was in use then, by
-    open connections or by connections granted a token ahead. One of these that leaves after its shard has answered
+refused_after_a_probe_only  A connection is refused only after a probe: every holder with tokens was tight before the probe
+    was sent, and it and every shard of which connections wait have answered it since. Take the instant the probe was sent:
+    a token not in use then was on its way home, has arrived before the answers, and went to a connection that had arrived
+    before that instant and had not left when its shard answered; and still no token is free. So all of the cap was in use
+    then, by open connections or by connections granted a token ahead. One of these that leaves after its shard has answered
     (its client goes away, or its deadline passes) used its token until it left. A connection that arrived later is not
-    covered by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a
-    refusal is cheap in a storm.
-R2  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own connections that
-    leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
-R4  Under a rule that lets connections wait (KIP-402) those that asked at once (`PendingBorrow.at_once`) are refused by the
-    same proof, and nobody else. The others keep their places: they had used nothing, so they prove nothing.
-R3  Nothing is refused while a shard whose links were lost may have tokens of the pool: they may be idle.
+    covered by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a refusal is
+    cheap in a storm.
+refusals_end_a_pass  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own
+    connections that leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
+at_once_refused_by_the_same_proof  Under a rule that lets connections wait (KIP-402) those that asked at once
+    (`PendingBorrow.at_once`) are refused by the same proof, and nobody else. The others keep their places: they had used
+    nothing, so they prove nothing.
+no_refusal_while_links_are_lost  Nothing is refused while a shard whose links were lost may have tokens of the pool: they
+    may be idle.
 """
 
 from collections.abc import Callable, Container, MutableMapping
@@ -43,7 +45,7 @@ class Refusals:
     ) -> None:
         self.version = version
         self.probes = Probes(peers)
-        self._alone: dict[str, None] = {}  # pools that need no probe (R2)
+        self._alone: dict[str, None] = {}  # pools that need no probe (refusals_end_a_pass)
         self._peers = peers
         self._grants = grants
         self._contended = contended
@@ -78,7 +80,7 @@ class Refusals:
 
     def _cover(self, key: str) -> list[int]:
         """Covers all waiting connections of a pool by the probe that begins now; returns the shards to be asked. Where
-        there is no holder, the connections are refused at once (R2)."""
+        there is no holder, the connections are refused at once (refusals_end_a_pass)."""
         contention = self._contended.get(key)
         if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key), contention):
             return []

@@ -1,6 +1,6 @@
 """What many pools have in common, kept once: a million addresses have one rule, a few homes and three modes between them.
 
-T1  Terms never change: a pool that gets another rule or mode gets other terms.
+terms_never_change  Terms never change: a pool that gets another rule or mode gets other terms.
 """
 
 from enum import StrEnum

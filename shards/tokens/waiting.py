@@ -1,16 +1,17 @@
 """Connections in flight, which could not be decided at once: their way through their pools, one answer after the other.
 
-W1  A connection takes its pools in the order given. It holds a token of each pool before the one it waits for, and
-    nothing else; refused, withdrawn or restarted, it gives all of them back.
-W2  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a ticket, and the answer names
-    the last ticket it covers. Tokens held here are handed out first; the home is told of each ticket that was served by
-    a token not granted for it, or that no longer waits.
-W3  When a cap was cut, the home also revokes tokens of connections in flight: a connection that waits for another pool
-    starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is admitted after a
-    change was done has all its tokens under that change.
-W4  A connection waits at most the deadline for one home's answer, in each of its pools anew.
-W5  A connection that asked `at_once` is answered as if no rule let it wait: refused by the home as soon as that has proven
-    that all of the cap is in use (R1), or as unavailable after the deadline. Those that wait keep their places.
+pools_taken_in_order  A connection takes its pools in the order given. It holds a token of each pool before the one it waits
+    for, and nothing else; refused, withdrawn or restarted, it gives all of them back.
+refused_by_a_later_borrow_only  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a
+    ticket, and the answer names the last ticket it covers. Tokens held here are handed out first; the home is told of each
+    ticket that was served by a token not granted for it, or that no longer waits.
+cuts_revoke_in_flight  When a cap was cut, the home also revokes tokens of connections in flight: a connection that waits
+    for another pool starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is
+    admitted after a change was done has all its tokens under that change.
+one_deadline_per_home  A connection waits at most the deadline for one home's answer, in each of its pools anew.
+at_once_never_waits  A connection that asked `at_once` is answered as if no rule let it wait: refused by the home as soon as
+    that has proven that all of the cap is in use (refused_after_a_probe_only), or as unavailable after the deadline. Those
+    that wait keep their places.
 """
 
 from collections import deque
@@ -218,7 +219,8 @@ class Waiting:
                     self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last, at_once))
 
     def revoke(self) -> None:
-        """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew (W3)."""
+        """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew
+        (cuts_revoke_in_flight)."""
         revoked, self.revoked = self.revoked, []
         keys = {key for key, _, _ in revoked}
         for waiter, (pools, held) in self._suspended.items():

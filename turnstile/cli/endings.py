@@ -1,7 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP as one KeyboardInterrupt: what a command has begun is undone, however it is told to end.
 
-E1  While a KeyboardInterrupt unwinds, another signal does nothing: Ctrl-C pressed twice does not end what undoes.
-E2  A signal that was ignored, as by nohup or of a background job, stays ignored.
+undoing_is_not_interrupted  While a KeyboardInterrupt unwinds, another signal does nothing: Ctrl-C pressed twice does not
+    end what undoes.
+ignored_signals_stay_ignored  A signal that was ignored, as by nohup or of a background job, stays ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The output of commands: tables for people, one JSON document for programs, and errors of one sentence.
 
-O1  Text that clients chose (user names, client ids, topics, listeners) reaches a terminal only through `printable`.
-O2  With --json, stdout is one JSON document also when the command fails: {"error": sentence}.
+terminals_get_printable_text  Text that clients chose (user names, client ids, topics, listeners) reaches a terminal only
+    through `printable`.
+json_also_on_failure  With --json, stdout is one JSON document also when the command fails: {"error": sentence}.
 """
 
 from __future__ import annotations

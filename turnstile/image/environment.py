@@ -1,8 +1,10 @@
 """The environment of a container -> the command line of `turnstile up`, and sentences about what is left out. Pure.
 
-V1  What the command line of the container says goes before a variable, a variable before the mounted file, that before DEFAULTS.
-V2  A variable that is no setting is named; none is dropped in silence, but those that are other programs' (names.py).
-V3  Beyond the container the admin API listens only with a token.
+command_line_before_variables  What the command line of the container says goes before a variable, a variable before the
+    mounted file, that before DEFAULTS.
+unknown_variables_are_named  A variable that is no setting is named; none is dropped in silence, but those that are other
+    programs' (names.py).
+token_beyond_the_container  Beyond the container the admin API listens only with a token.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The schedule of a group: which client connects when. No sockets and no clock: `now_s` is seconds since the run began.
 
-L1  a client is in exactly one place: not started yet, waiting in `_later`, with the engine (storm.py), or done
-L2  without a rate and without a log, never more than `concurrency` connections are without an answer
+clients_in_one_place  a client is in exactly one place: not started yet, waiting in `_later`, with the engine (storm.py), or
+    done
+at_most_concurrency_unanswered  without a rate and without a log, never more than `concurrency` connections are without an
+    answer
 """
 
 from __future__ import annotations

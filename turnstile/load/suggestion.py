@@ -1,7 +1,8 @@
 """The limits that a scenario suggests: what its file says, the commands that set them, a cluster under them.
 
-S1  Within `in_force` every shard enforces the suggested limits.
-S2  After `in_force` the cluster has the settings and quotas that it had before, whatever happened within.
+suggested_limits_enforced  Within `in_force` every shard enforces the suggested limits.
+limits_restored_after  After `in_force` the cluster has the settings and quotas that it had before, whatever happened
+    within.
 """
 
 from __future__ import annotations

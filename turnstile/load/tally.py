@@ -1,7 +1,8 @@
 """The driver's counts of one group; snapshots of them travel from the worker processes to the parent.
 
-T1  attempted == admitted + refused + connect_errors + unanswered + in flight
-T2  closed_by_broker <= admitted: a connection cut off later was admitted first, and stays counted as that
+attempts_add_up  attempted == admitted + refused + connect_errors + unanswered + in flight
+cut_off_were_admitted  closed_by_broker <= admitted: a connection cut off later was admitted first, and stays counted as
+    that
 """
 
 from __future__ import annotations

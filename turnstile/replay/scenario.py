@@ -1,14 +1,17 @@
 """A replay's scenario: what each event does to the broker being replayed.
 
-S1  A delay that ends at or before an event's `at` ends before the event.
-S2  A change that a cluster would refuse (`max.connections` of 0, a quota of 0) is not made: the old value stays, and
-    ChangeRefused says why. Settings are read, checked and interpreted by ConnectionLimits, quotas by quota_entities, as in
-    a cluster. `quota.window.*` can't change once there was a connect or a record.
-S3  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where there is only one.
-S4  A connection closed by its client before it was decided is decided all the same, and closed in that instant. Closing
-    one that was refused, or that the broker closed (`connection_quotas.py`, G5), does nothing.
-S5  After the last line time runs on. A connect that still waits is `waiting`, with the cap its listener waits for.
-S6  A `mutation` without `strict` is strict. An absent user or client_id is an empty one.
+delays_end_before_events  A delay that ends at or before an event's `at` ends before the event.
+refused_changes_are_not_made  A change that a cluster would refuse (`max.connections` of 0, a quota of 0) is not made: the
+    old value stays, and ChangeRefused says why. Settings are read, checked and interpreted by ConnectionLimits, quotas by
+    quota_entities, as in a cluster. `quota.window.*` can't change once there was a connect or a record.
+one_listener_without_setup  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where
+    there is only one.
+closed_undecided_are_decided  A connection closed by its client before it was decided is decided all the same, and closed in
+    that instant. Closing one that was refused, or that the broker closed (`connection_quotas.py`,
+    inter_broker_evicts_the_idle), does nothing.
+time_runs_on  After the last line time runs on. A connect that still waits is `waiting`, with the cap its listener waits
+    for.
+mutations_are_strict  A `mutation` without `strict` is strict. An absent user or client_id is an empty one.
 """
 
 from collections.abc import Callable
@@ -47,7 +50,7 @@ Event = dict[str, Any]
 
 
 class ChangeRefused(Exception):
-    """A change that a cluster would refuse (S2)."""
+    """A change that a cluster would refuse (refused_changes_are_not_made)."""
 
 
 class Pending:
@@ -94,7 +97,8 @@ class ReplayScenario:
         return self._limits
 
     def take(self, event: Event) -> "str | Pending | None":
-        """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as S2 says."""
+        """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as
+        refused_changes_are_not_made says."""
         if event.__class__ is not dict:
             raise ValueError("it is not a JSON object")
         now_ms = event.get("at")
@@ -113,7 +117,7 @@ class ReplayScenario:
         return do(event, now_ms)
 
     def finish(self) -> None:
-        """Let time run on (S5)."""
+        """Let time run on (time_runs_on)."""
         if self._gate is not None:
             self._gate.finish()
 

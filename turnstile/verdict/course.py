@@ -1,6 +1,6 @@
 """The course: what the cluster does to the client, step by step, and what it saw meanwhile.
 
-V2  A step of which the client would see nothing is left out, and the timeline says why.
+unseen_steps_are_left_out  A step of which the client would see nothing is left out, and the timeline says why.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The client under test: a command of the user's, its copies, and the CPU time that it asks for.
 
-R1  After `end_all(mark)` nothing is left of the programs that had the mark, nor of what these have started, in whatever
-    session: the mark is a variable of the environment, which a process inherits.
-R2  A program does not outlive the thread that started it, even if that is killed (PR_SET_PDEATHSIG).
+nothing_left_of_a_mark  After `end_all(mark)` nothing is left of the programs that had the mark, nor of what these have
+    started, in whatever session: the mark is a variable of the environment, which a process inherits.
+programs_end_with_their_thread  A program does not outlive the thread that started it, even if that is killed
+    (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What the steps of the course have in common: the cluster, the client, what was seen, and the ways to do harm for a while.
 
-V1  Whatever ends a step, what the step did to the cluster is undone: a fault ends, a setting or quota is what it was before.
+steps_are_undone  Whatever ends a step, what the step did to the cluster is undone: a fault ends, a setting or quota is what
+    it was before.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ A cache belongs to a shard, as a connection does: Kafka cuts its cache into shar
 that connects again may meet another shard; that one answers FETCH_SESSION_ID_NOT_FOUND, and the client begins a new session,
 as it does when its session was evicted. Pure: time is an argument.
 
-F1  There are at most `slots` sessions, and `partitions` is the sum of their sizes.
-F2  An incremental answer has a partition if it has records or an error, or if its high watermark or log start differs from
-    what the client was told last. After an error the partition is told again, with or without a change.
-F3  Partitions with records go to the end of their session's order, so that the next fetch fills the others first.
+fetch_sessions_are_bounded  There are at most `slots` sessions, and `partitions` is the sum of their sizes.
+incremental_answers_hold_changes  An incremental answer has a partition if it has records or an error, or if its high
+    watermark or log start differs from what the client was told last. After an error the partition is told again, with or
+    without a change.
+full_partitions_go_last  Partitions with records go to the end of their session's order, so that the next fetch fills the
+    others first.
 
 Sources: FetchSession.scala (FetchManager, FetchSessionCacheShard, CachedPartition), FetchMetadata.nextEpoch.
 """
@@ -51,7 +53,7 @@ class CachedPartition:
         self.start_offset = _UNTOLD
 
     def tell(self, answer: Answer) -> bool:
-        """Whether the client has to hear this (F2); it counts as told then."""
+        """Whether the client has to hear this (incremental_answers_hold_changes); it counts as told then."""
         code, high_watermark, start_offset = answer[:3]
         changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
         self.high_watermark = _UNTOLD if code else high_watermark
@@ -124,7 +126,7 @@ class FetchSession:
     def tell(
         self, partitions: Sequence[CachedPartition], answers: Sequence[Answer]
     ) -> list[tuple[PartitionKey, Answer]]:
-        """The part of these answers that the client hears (F2, F3)."""
+        """The part of these answers that the client hears (incremental_answers_hold_changes, full_partitions_go_last)."""
         told = []
         for partition, answer in zip(partitions, answers, strict=True):
             if not partition.tell(answer):

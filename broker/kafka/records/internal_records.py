@@ -4,8 +4,9 @@ Groups and transactions are kept in files of their own (committed_offsets.py, tr
 Fetch or a ListOffsets of a partition the shard that is home to it brings its log up to date (broker/storage/compacted_view.py), so
 who does not read pays nothing. What a log lacks when a shard dies comes with the next read.
 
-R1  A read that begins after a commit was acknowledged finds it, or something later of the same key.
-R2  One task at a time brings a partition up: that of the home of its groups or transactional ids.
+acknowledged_commits_are_read  A read that begins after a commit was acknowledged finds it, or something later of the same
+    key.
+one_task_brings_up  One task at a time brings a partition up: that of the home of its groups or transactional ids.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A batch is appended by the shard that it came to and stays as it came. acks=0 is not answered, and closes the connection if
 something failed, so that the producer asks for metadata again. acks=1 and acks=-1 are one thing: there is one replica.
-A batch that begins a transaction in its partition is refused there first (broker/storage/producer_state.py, P5), and appended
-once the transaction's coordinator knows of it: transactional_produce.py. Not emulated: KIP-951's hints about the new leader.
+A batch that begins a transaction in its partition is refused there first (broker/storage/producer_state.py,
+transactions_are_verified_first), and appended once the transaction's coordinator knows of it: transactional_produce.py.
+Not emulated: KIP-951's hints about the new leader.
 """
 
 from __future__ import annotations

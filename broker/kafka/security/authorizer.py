@@ -1,10 +1,12 @@
 """Kafka's StandardAuthorizer: which principal may do what from where, by the ACLs of a version. Pure.
 
-Z1  A super user may do everything. For the others a DENY that matches rules, then an ALLOW; else nothing is allowed, but for
-    a resource that no ACL names, of whatever operation and principal, where `allow.everyone.if.no.acl.found` rules.
-Z2  An ALLOW of READ, WRITE, DELETE or ALTER allows DESCRIBE, too; one of ALTER_CONFIGS allows DESCRIBE_CONFIGS. A DENY denies
-    what it names. ALL is every operation.
-Z3  What a decision costs depends on the ACLs of that resource and on how long prefixes are, not on how many ACLs there are.
+deny_before_allow  A super user may do everything. For the others a DENY that matches rules, then an ALLOW; else nothing is
+    allowed, but for a resource that no ACL names, of whatever operation and principal, where
+    `allow.everyone.if.no.acl.found` rules.
+allows_imply_describe  An ALLOW of READ, WRITE, DELETE or ALTER allows DESCRIBE, too; one of ALTER_CONFIGS allows
+    DESCRIBE_CONFIGS. A DENY denies what it names. ALL is every operation.
+decisions_cost_by_resource  What a decision costs depends on the ACLs of that resource and on how long prefixes are, not on
+    how many ACLs there are.
 
 Sources: StandardAuthorizerData.authorize, findResult; Authorizer.authorizeByResourceType; StandardAuthorizer.configure.
 """
@@ -54,7 +56,7 @@ class Authorizer:
             self._lengths[resource] = tuple(sorted(prefixes))
 
     def allows(self, user: str, host: str, operation: int, resource: int, name: str) -> bool:
-        """Whether this user may do that from this address (Z1)."""
+        """Whether this user may do that from this address (deny_before_allow)."""
         principal = f"User:{user}"
         if principal in self._super_users:
             return True

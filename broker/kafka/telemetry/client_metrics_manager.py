@@ -1,13 +1,14 @@
 """The client instances of one shard: what is asked of each, when it may ask and push again, and what it pushed last. Pure.
 
-T1  Between two pushes of an instance lies its push interval, but for the first after it has asked for its subscriptions and
-    for its last (terminating); between anything and the next time it asks for them, too, unless these have changed. After a
-    push for another subscription or of an unknown codec it may ask at once; as in Kafka, that does not let it push sooner.
-T2  An instance belongs to the connection on which it was heard of first, and is forgotten with it, or when it is silent for
-    three intervals and at least a minute.
-T3  There are never more than `turnstile.telemetry.instances.max` instances, and of pushes never more than
-    `turnstile.telemetry.kept.bytes`, the last of each instance: those heard of least recently go first. What an instance
-    pushed is kept when it is gone.
+pushes_keep_their_interval  Between two pushes of an instance lies its push interval, but for the first after it has asked
+    for its subscriptions and for its last (terminating); between anything and the next time it asks for them, too, unless
+    these have changed. After a push for another subscription or of an unknown codec it may ask at once; as in Kafka, that
+    does not let it push sooner.
+instances_end_with_connections  An instance belongs to the connection on which it was heard of first, and is forgotten with
+    it, or when it is silent for three intervals and at least a minute.
+instances_are_bounded  There are never more than `turnstile.telemetry.instances.max` instances, and of pushes never more
+    than `turnstile.telemetry.kept.bytes`, the last of each instance: those heard of least recently go first. What an
+    instance pushed is kept when it is gone.
 
 Times are milliseconds of any one clock that has run for longer than the longest interval. Source: ClientMetricsManager,
 ClientMetricsInstance of Kafka 4.1, which keep instances by broker; here each shard keeps those of its connections.
@@ -76,7 +77,7 @@ class Instance:
         self.expires_ms = 0
 
     def may_get(self, now_ms: int) -> bool:
-        """T1."""
+        """Whether its interval is over (pushes_keep_their_interval)."""
         if now_ms - max(self.got_ms, self.pushed_ms) >= self.asked.push_interval_ms:
             self.got_ms = now_ms
         elif self.error not in _TO_ASK_AGAIN:
@@ -85,7 +86,7 @@ class Instance:
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """T1."""
+        """Whether its interval is over (pushes_keep_their_interval)."""
         if self.got_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.asked.push_interval_ms:
             return False
         self.pushed_ms = now_ms
@@ -190,7 +191,7 @@ class ClientMetricsManager:
         return instance
 
     def count(self, *, now_ms: int) -> int:
-        """How many instances there are; forgets those that are gone (T2)."""
+        """How many instances there are; forgets those that are gone (instances_end_with_connections)."""
         for instance_id in [each.id for each in self._instances.values() if _is_gone(each, now_ms)]:
             del self._instances[instance_id]
         return len(self._instances)
@@ -198,7 +199,7 @@ class ClientMetricsManager:
     # ---- what was pushed
 
     def _keep(self, instance: Instance, push: Push, code: int, wall_ms: int) -> None:
-        """T3. A push without metrics counts, and leaves what was pushed before."""
+        """instances_are_bounded. A push without metrics counts, and leaves what was pushed before."""
         kept = self._pushed.pop(instance.id, None) or Pushed()
         self._pushed[instance.id] = kept
         kept.client = instance.client
@@ -245,7 +246,7 @@ class ClientMetricsManager:
 
 
 def _is_gone(instance: Instance, now_ms: int) -> bool:
-    """T2."""
+    """Whether its connection is closed, or it was silent for too long (instances_end_with_connections)."""
     return instance.connection.closed or now_ms > instance.expires_ms
 
 

@@ -6,7 +6,7 @@ M1  A marker is asked for until its home has answered that it is written, or the
 M2  `done` is called once, when every home has answered.
 
 Markers of one transaction may be written twice, when an answer was lost: the second one ends nothing, since a transaction
-of the same producer begins only after `done`. Calls to one home stay in order (shards/mesh/mesh.py, M1).
+of the same producer begins only after `done`. Calls to one home stay in order (shards/mesh/mesh.py, channels_deliver_in_order).
 
 Source: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler of Kafka 4.1.
 """

@@ -1,4 +1,4 @@
-"""The table of steps: every way ends, and refusing is possible from everywhere (S1)."""
+"""The table of steps: every way ends, and refusing is possible from everywhere (decisions_are_final)."""
 
 import pytest
 

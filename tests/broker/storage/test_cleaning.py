@@ -363,7 +363,7 @@ def test_the_last_value_of_each_key_and_every_order_stay(
 
 
 def holds(logs: Logs) -> None:
-    """K1, and what a reader of any view finds."""
+    """last_record_of_each_key_stays, and what a reader of any view finds."""
     start = logs.log.start_offset
     left = read_all(logs.log)
     sent = {record.offset: record for record in logs.sent}

@@ -283,7 +283,7 @@ def test_whatever_happens_counts_are_right_and_no_cap_is_passed(
 
 
 def check(broker: Broker, made: list[IncomingConnection], before: int) -> None:
-    """G6, the caps, and that an acceptor stands still only while something holds it up."""
+    """nothing_else_closes, the caps, and that an acceptor stands still only while something holds it up."""
     gate, limits = broker.gate, broker.limits
     opened = [connection for connection in made if connection.open]
     assert gate.count == len(opened)

@@ -152,7 +152,7 @@ def test_undoing_what_counts_no_more_does_nothing() -> None:
 
 
 def test_measuring_changes_what_comes_later_and_peeking_does_not() -> None:
-    """R2: the first sample, cleared at 11 s, starts there, and at 21.5 s it is the oldest."""
+    """obsolete_by_last_record: the first sample, cleared at 11 s, starts there, and at 21.5 s it is the oldest."""
 
     def story(looked: bool) -> float:
         rate = Rate()

@@ -34,7 +34,7 @@ class Watched:
 
 @pytest.mark.parametrize("pollers", [1, 2])
 async def test_it_does_not_wait_while_a_task_is_to_run(pollers):
-    """P4, for tasks of trio's current batch, too; nor do two pollers wait for each other."""
+    """tasks_are_not_held_up, for tasks of trio's current batch, too; nor do two pollers wait for each other."""
     busy = False
     waits = []
     ended = trio.Event()

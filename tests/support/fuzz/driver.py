@@ -1,10 +1,12 @@
 """Sends the frames of a seed to a running cluster, and watches that nothing comes to harm.
 
-F1  No process of the cluster ends, and none says that it found a mistake of its own.
-F2  A request is answered within ANSWER_S, or its connection is closed; but for those that may wait.
-F3  A bystander on every shard is answered within BYSTANDER_S all the time.
-F4  No shard grows above MOST_MB.
-F5  Answers come in the order of their requests, also when several are sent before the first is answered.
+fuzzing_ends_no_process  No process of the cluster ends, and none says that it found a mistake of its own.
+fuzzed_requests_are_answered  A request is answered within ANSWER_S, or its connection is closed; but for those that may
+    wait.
+bystanders_are_answered  A bystander on every shard is answered within BYSTANDER_S all the time.
+fuzzed_memory_is_bounded  No shard grows above MOST_MB.
+fuzzed_answers_in_order  Answers come in the order of their requests, also when several are sent before the first is
+    answered.
 """
 
 from __future__ import annotations

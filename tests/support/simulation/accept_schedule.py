@@ -189,7 +189,9 @@ class AcceptSchedule:
         for peer in range(world.shards):
             link = world.links.get((shard, peer))
             if link is not None and len(link.events) > self.most_queued and world.linked(shard, peer):
-                world.cut(shard, peer, keep=self.most_queued // 2)  # a one-way link that is full is lost: link.py, K3
+                world.cut(
+                    shard, peer, keep=self.most_queued // 2
+                )  # a one-way link that is full is lost: link.py, unwritten_bytes_are_bounded
 
     def _read(self, shard: int) -> None:
         for _ in range(self.draw.randrange(self.haste + 1)):

@@ -4,10 +4,10 @@ Each shard has the classes that run: Acceptors with Admission, Pacing, Listener,
 Rates, Timers and ClusterImage; simulated are sockets, the poller, the journal and the links. A configuration is a dict of
 records as the coordinator stores them; which pools it changes is told by the image.
 
-W1  No unit of a rate is recorded that one Kafka broker would not have recorded (shards/limits/rate_replay.py), and an
-    address gets no more connections in than units were recorded for it.
-W2  A listener accepts nothing while a connection waits for its slot under a rule that lets it wait (KIP-402), and without
-    rates is paused for no other reason.
+recorded_as_one_broker_would  No unit of a rate is recorded that one Kafka broker would not have recorded
+    (shards/limits/rate_replay.py), and an address gets no more connections in than units were recorded for it.
+accepts_nothing_while_one_waits  A listener accepts nothing while a connection waits for its slot under a rule that lets it
+    wait (KIP-402), and without rates is paused for no other reason.
 """
 
 from __future__ import annotations
@@ -416,7 +416,7 @@ class AcceptWorld(World):
     # Rates
 
     def recorded(self, node: Node, kind: str, detail: dict[str, Any], version: int) -> None:
-        """What a home writes down is done again at once, under the configuration of that version (W1)."""
+        """What a home writes down is done again at once, under the configuration of that version (recorded_as_one_broker_would)."""
         replay = self._replays.setdefault((node.shard, node.epoch), RateReplay(Window()))
         beyond = replay.event(detail, lambda key: quotas_of(self.images[version], key), Window())
         require(not beyond, "W1", f"{beyond} units that one broker would not have recorded:", detail)
@@ -469,10 +469,10 @@ class AcceptWorld(World):
             desk.acceptors.flush()
         node.seen = None
 
-    # W2
+    # accepts_nothing_while_one_waits
 
     def look(self, shard: int, *, rates: bool) -> None:
-        """W2, of the shard that ended its pass; `rates`: whether any rate is set."""
+        """accepts_nothing_while_one_waits, of the shard that ended its pass; `rates`: whether any rate is set."""
         node, desk = self.nodes[shard], self.desks[shard]
         if not desk.listens:
             return

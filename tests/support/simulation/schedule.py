@@ -212,7 +212,7 @@ class Schedule:
 
     def _start_late(self) -> None:
         """No cap is set, and a connection in flight holds tokens. A shard has died and starts again. Those who hear late of
-        that come to a version with a cap before; it comes to that after its first, as publisher.P1 says."""
+        that come to a version with a cap before; it comes to that after its first, as publisher.one_push_at_a_time says."""
         world, draw = self.world, self.draw
         for connection in [each for each in world.everybody if each.state == "open"]:
             world.close(connection)

@@ -122,7 +122,7 @@ class Node:
         self.epoch = 0
         self.version = 0
         self.done = -1
-        self.listens = False  # it accepts connections (tokens.py, T5)
+        self.listens = False  # it accepts connections (tokens.py, no_asking_behind_a_peer)
         self.known: dict[int, tuple[int, int]] = {}  # epoch and link number of each peer that is up, as told
         self.met: dict[int, int] = {}  # the epoch of each peer that was ever up
         self.changed_s: dict[int, float] = {}  # when each peer last came up, was lost or died, as told before this pass

@@ -1,4 +1,4 @@
-"""What a scenario's events do (S1 to S6), and which of them make no sense."""
+"""What a scenario's events do (its invariants), and which of them make no sense."""
 
 import json
 from typing import Any

@@ -1,6 +1,7 @@
 """Refusals of several kinds, a rate of new connections, and a shard that dies; and after each, what the client does then.
 
-V3  The order of the variants follows from the seed. A failed login comes last of all, as Kafka's own clients take it for final.
+variants_follow_the_seed  The order of the variants follows from the seed. A failed login comes last of all, as Kafka's own
+    clients take it for final.
 """
 
 from __future__ import annotations
