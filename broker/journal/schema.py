@@ -36,13 +36,13 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "reason",
         "string",
-        "refused: one of REASONS; closed: which side ended it; throttled: stand_in; fault: its kind; request: its error",
+        "refused: one of REASONS; closed: which side ended it; throttled, charge: stand_in; fault: its kind; request: its error",
     ),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
     Column("api", "string", "throttled, fault: name of the request, e.g. Produce"),
-    Column("bytes", "long", "closed: bytes read and written; throttled: bytes or units recorded"),
-    Column("throttle_ms", "int", "throttled: milliseconds the channel is muted"),
+    Column("bytes", "long", "closed: bytes read and written; throttled, charge: bytes or units recorded"),
+    Column("throttle_ms", "int", "throttled, charge: milliseconds the channel is muted"),
     Column("held_ms", "double", "admitted: accept to decision; refused: accept to close; closed: how long it was open"),
     Column("limit", "string", "name of the setting, quota or fault that decided"),
     Column("limit_value", "double", "its value at that moment"),
@@ -64,8 +64,14 @@ KINDS: tuple[str, ...] = (
     "fault",
     "request",
     "early",
+    "charge",
+    "meter",
 )
-"""`ended`: the process ends in order; no event of it follows."""
+"""`ended`: the process ends in order; no event of it follows. A spool has their places as numbers, so new ones come last."""
+
+TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter")
+"""Kinds whose `mono_ns` is the instant at which a meter recorded, in whole milliseconds: it may be before that of the event
+before."""
 
 REASONS: tuple[str, ...] = (
     "broker_cap",
@@ -78,7 +84,7 @@ REASONS: tuple[str, ...] = (
 )
 
 STAND_IN = "stand_in"
-"""The reason of a `throttled` event that a stand-in of the quota's home decided."""
+"""The reason of a `throttled` or `charge` event that a stand-in of the quota's home decided."""
 
 CODE_OF_KIND: dict[str, int] = {kind: code for code, kind in enumerate(KINDS, start=1)}
 """The byte a kind is in a spool record. 0 is no kind, so that a file's tail of zeros is never an event."""

@@ -46,9 +46,10 @@ _ADMITTED = struct.Struct("<BBHHH12x4xqq8x8xfI").pack_into
 _REFUSED = struct.Struct("<BBHHHH6xH2x4xqq8xdfI").pack_into
 _CLOSED = struct.Struct("<BBHHHHHH6x4xqqq8xf4x").pack_into
 _THROTTLED = struct.Struct("<BBHHHHHHHH2xiqqqd4xI").pack_into
+_CHARGE = struct.Struct("<BB6xHHH2xHHiq8xqd4xI").pack_into
 _MOVED = struct.Struct("<BB16xH4xq24x4xI").pack_into
-_K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED = (
-    CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled")
+_K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED, _K_CHARGE = (
+    CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled", "charge")
 )
 _F_HELD = spool.FLAG_HELD
 _F_REFUSED = spool.FLAG_HELD | spool.FLAG_LIMIT_VALUE
@@ -172,8 +173,8 @@ class JournalWriter:
         at_ms: int,
         stand_in: bool = False,
     ) -> None:
-        """A quota of the kind `limit` recorded `amount` for a request at `at_ms` (0: now), and delays the client for
-        `throttle_ms`, which may be 0; `stand_in`: a stand-in of its home did."""
+        """A client is delayed for `throttle_ms`: a quota of the kind `limit` recorded `amount` for a request at `at_ms` (0: now);
+        `stand_in`: a stand-in of its home did."""
         end = self._end
         if end >= self._capacity:
             self.flush()
@@ -191,6 +192,39 @@ class JournalWriter:
                 conn, ip, port, listener, user, client_id, api, amount, throttle_ms, limit, limit_value, version, at_ms,
                 stand_in,
             )  # fmt: skip
+        self._end = end + ROW
+        return None
+
+    def charge(
+        self,
+        user: str | None,
+        client_id: str | None,
+        amount: int,
+        throttle_ms: int,
+        limit: str,
+        limit_value: float,
+        version: int,
+        at_ms: int,
+        detail: str,
+        stand_in: bool,
+    ) -> None:
+        """A meter decided a charge: `amount` (bytes, nanoseconds of handler time, partitions) was recorded at `at_ms` under a quota
+        of the kind `limit`. `detail`: JSON, one of few texts."""
+        end = self._end
+        if end >= self._capacity:
+            self.flush()
+            end = self._end
+        ids = self._ids
+        try:
+            _CHARGE(
+                self._buffer, end, _K_CHARGE, _F_THROTTLED, ids[STAND_IN] if stand_in else 0, ids[user], ids[client_id],
+                ids[limit], ids[detail], min(throttle_ms, _MAX_THROTTLE_MS), at_ms * 1_000_000, amount, limit_value, version,
+            )  # fmt: skip
+        except KeyError:
+            self._learn(STAND_IN, user, client_id, limit, detail)
+            return self.charge(
+                user, client_id, amount, throttle_ms, limit, limit_value, version, at_ms, detail, stand_in
+            )
         self._end = end + ROW
         return None
 

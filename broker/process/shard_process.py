@@ -19,6 +19,7 @@ import trio
 
 from broker.accept.acceptors import Acceptors
 from broker.kafka.transactions.homes import Shard
+from broker.metrics.quota_events import QuotaEvents
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
 from broker.process.context import make_context
@@ -100,6 +101,7 @@ class ShardProcess:
             touch=context.poller.touch,
             after=context.timers.after,
             mistaken=context.log.call_mistaken,
+            notes=QuotaEvents(context.journal, lambda: context.image.version),
         )
         self.throttling = Throttling(self.meters, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)

@@ -121,7 +121,7 @@ class Throttling:
             self._tell(channel, call, kind, amount, charged)
             if charged.throttle_ms > worst_ms:
                 worst_kind, worst_ms = kind, charged.throttle_ms
-        if call.mutations or call.throttle_ms:
+        if call.throttle_ms:
             self._tell(
                 channel, call, MUTATION, call.mutations, RecordedCharge(True, call.throttle_ms, 0, call.stand_in)
             )
@@ -169,15 +169,14 @@ class Throttling:
         return (fixed_us + per_kib_us * moved / 1024) / 1000
 
     def _tell(self, channel: Channel, call: Call, kind: str, amount: float, charged: RecordedCharge) -> None:
-        """Journals the amount that a client's quota recorded: also without a delay, so that its windows can be checked."""
+        """Journals a delay that the client is told. What was recorded without one is in its meter's own notes (quota_events.py)."""
         throttle_ms = charged.throttle_ms
-        if not throttle_ms and (kind == REQUEST or not amount):
+        if not throttle_ms:
             return
         limit = self._meters.limit(kind, call.user, call.client_id or "")
         if limit is None:
             return
-        if throttle_ms:
-            self._counters.throttled(kind, throttle_ms)
+        self._counters.throttled(kind, throttle_ms)
         self._journal.throttled(
             channel.id, channel.ip, channel.port, channel.listener, call.user, call.client_id, apis.api_name(call.api_key),
             int(amount), throttle_ms, kind, limit, self._image.version, charged.at_ms, charged.stand_in,

@@ -2,6 +2,8 @@
 
 import copy
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from shards.limits.rate import DEFAULT_WINDOW, Window
 from shards.limits.throttle import bucket_throttle_ms
@@ -62,6 +64,17 @@ class TokenBucket:
             self.peek(quota_per_s, now_ms=now_ms) >= self.burst(self.window, quota_per_s)
             and now_ms - self._now_ms >= window_ms
         )
+
+    def state(self) -> dict[str, Any] | None:
+        """All that later answers depend on, as plain data; None for a bucket that was never used, and so is full."""
+        return None if math.isinf(self._tokens) else {"tokens": self._tokens, "refilled_ms": self._now_ms}
+
+    @classmethod
+    def of_state(cls, window: Window, state: Mapping[str, Any]) -> "TokenBucket":
+        """The bucket that told its state. ValueError, TypeError or KeyError for what is none."""
+        bucket = cls(window)
+        bucket._tokens, bucket._now_ms = float(state["tokens"]), int(state["refilled_ms"])
+        return bucket
 
     def copy(self) -> "TokenBucket":
         """Another bucket with as many tokens."""

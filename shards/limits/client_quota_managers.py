@@ -29,7 +29,7 @@ MUTATION = "controller_mutation_rate"
 IDLE_MS = 3_600_000  # Kafka drops a sensor that was not used for an hour
 MOST_KNOWN = MOST_SENSORS
 """The look-ups of so many clients are remembered, of ids of at most LONGEST_KNOWN characters: clients choose them."""
-_PERCENT_PER_NANO = 100.0 / 1e9
+PERCENT_PER_NANO = 100.0 / 1e9
 
 
 class Charged(NamedTuple):
@@ -178,7 +178,7 @@ class ClientRequestQuotaManager(ProduceQuotaManager):
 
     def units(self, amount: float) -> float:
         """Milliseconds in percent of one thread for a second."""
-        return java_round(amount * 1e6) * _PERCENT_PER_NANO
+        return java_round(amount * 1e6) * PERCENT_PER_NANO
 
 
 class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
@@ -194,7 +194,7 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
         if not self.table.in_use:
             return WITHIN
         bucket, limit = self._resolve(user, client_id, now_ms)
-        quota = _refill_per_s(limit)
+        quota = refill_per_s(limit)
         if not strict:
             throttle = bucket.charge(amount, quota, now_ms=now_ms)
             return Charged(True, throttle) if throttle else WITHIN
@@ -207,7 +207,7 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
     def insert(self, key: Key, amount: float, *, at_ms: int, now_ms: int) -> None:
         """Take the tokens that another shard took under a key at `at_ms`; now, if this bucket was refilled since."""
         bucket = self.places.take(key, now_ms=now_ms)
-        bucket.record(amount, _refill_per_s(self.table.limit(key)), now_ms=max(at_ms, bucket.idle_since_ms()))
+        bucket.record(amount, refill_per_s(self.table.limit(key)), now_ms=max(at_ms, bucket.idle_since_ms()))
 
     def tokens(self, user: str, client_id: str, *, now_ms: int) -> float | None:
         """Tokens left for this client's key; None without a quota."""
@@ -218,6 +218,6 @@ class ControllerMutationQuotaManager(_ClientQuotaManager[TokenBucket]):
         return (TokenBucket(self.window) if bucket is None else bucket).peek(match.limit, now_ms=now_ms)
 
 
-def _refill_per_s(limit: float | None) -> float:
+def refill_per_s(limit: float | None) -> float:
     """The tokens a second of a bucket: Kafka refills that of an unlimited client, too."""
     return float(LONG_MAX) if limit is None else limit

@@ -14,7 +14,8 @@ missing_windows_are_added  The time divided by reaches back to the oldest start.
 Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of milliseconds that never goes back.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from shards.limits.throttle import throttle_ms
 from shards.settings.ranges import INT_MAX
@@ -166,6 +167,27 @@ class Rate:
 
     def forgive(self, quota_per_s: float | None, *, now_ms: int) -> None:
         """Nothing: what was recorded is forgotten after a window, however much it is."""
+
+    def state(self) -> dict[str, Any] | None:
+        """All that later answers depend on, as plain data; None before anything is recorded."""
+        if not self._values:
+            return None
+        samples = [list(each) for each in zip(self._values, self._starts, self._last, strict=True)]
+        return {"current": self._at, "samples": samples}
+
+    @classmethod
+    def of_state(cls, window: Window, state: Mapping[str, Any]) -> "Rate":
+        """The rate that told its state. ValueError, TypeError or KeyError for what is none."""
+        rate = cls(window)
+        values, starts, last = zip(*state["samples"], strict=True)
+        if not (0 <= state["current"] < len(values) <= window.samples + 1):
+            raise ValueError("a rate has no such current sample")
+        rate._values, rate._starts, rate._last = list(values), list(map(int, starts)), list(map(int, last))
+        rate._whole = all(value.__class__ is int for value in values)
+        rate._at = state["current"]
+        rate._rest = 0
+        rate._derive()
+        return rate
 
     def copy(self) -> "Rate":
         """Another rate with the same history."""

@@ -37,11 +37,13 @@ from typing import Any, Final, NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
+from shards.limits.client_quota_managers import MUTATION
 from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.quotas.attendance import Asked, Attendance
+from shards.quotas.charge_notes import Charge, ChargeNotes
 from shards.quotas.history import History, Place
 from shards.quotas.meters import EXPIRED_AT_ONCE, Meters
 from shards.quotas.publications import TELL, Call, Publications
@@ -69,26 +71,17 @@ class RecordedCharge(NamedTuple):
 NOTHING_RECORDED: Final = RecordedCharge(True, 0, 0)
 
 
-class _Charge(NamedTuple):
-    """What a client is charged: bytes, handler ms or partitions, in the unit of its kind."""
-
-    kind: str
-    user: str
-    client_id: str
-    amount: float
-    strict: bool
-
-
 class _Waiting(NamedTuple):
     """A charge that is not decided yet."""
 
     answer: Deferred[RecordedCharge]
-    charge: _Charge
+    charge: Charge
 
 
 class ShardedQuotas(Meters):
     """The sensors at home here, calls to the homes of the others, and stand-ins for them. `touch()` has flush() called soon, at
-    the end of a pass; `after(ms, function)` calls it later; `mistaken(error)` is told of mistakes in deciding a charge."""
+    the end of a pass; `after(ms, function)` calls it later; `mistaken(error)` is told of mistakes in deciding a charge; `notes`
+    have all that is recorded under a quota."""
 
     def __init__(
         self,
@@ -101,7 +94,10 @@ class ShardedQuotas(Meters):
         touch: Callable[[], None],
         after: Callable[[float, Callable[[], None]], object],
         mistaken: Callable[[Exception], None],
+        notes: ChargeNotes | None = None,
     ) -> None:
+        self._notes = notes
+        self._noted: set[Place] = set()  # keys of whose sensors the notes have all that counts
         self._peers = [shard for shard in range(shards) if shard != me]
         self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
         self._history = History(me, {})
@@ -121,10 +117,14 @@ class ShardedQuotas(Meters):
     def _build(self, window: Window, mutations: Window) -> None:
         super()._build(window, mutations)
         self._history.start(self.keep_ms)
+        self._noted.clear()
 
     def _dropped(self, kind: str, key: Key) -> None:
         super()._dropped(kind, key)
         self._history.forget(Place(kind, *key))
+        if kind == MUTATION and self._notes is not None and Place(kind, *key) in self._noted:
+            self._notes.began(Place(kind, *key), {}, at_ms=self._now_ms())  # what it owed after an hour is forgotten, as in Kafka
+        self._noted.discard(Place(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         """Offers the sensors at home here to the other shards, and hears what they recorded."""
@@ -135,6 +135,8 @@ class ShardedQuotas(Meters):
         """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
         self.publications.reset(now_ms=self._now_ms())
         super().reset()
+        if self._notes is not None:
+            self._notes.reset(at_ms=self._now_ms())
 
     # Charges
 
@@ -145,30 +147,50 @@ class ShardedQuotas(Meters):
         table: QuotaTable = self._managers[kind].table
         if not table.in_use:
             return NOTHING_RECORDED
-        charge = _Charge(kind, user, short_name(client_id), amount, strict)
+        charge = Charge(kind, user, short_name(client_id), amount, strict)
         home = self._metered(kind, user, client_id).home
         if home != self._me and home not in self._attendance.away:
             return self._charge_there(home, charge)
         if not self._unheard:
-            return self._decide(charge)
+            return self._decide(charge, self._me)
         held = _Waiting(Deferred(), charge)
         self._held.append(held)
         return held.answer
 
-    def _decide(self, charge: _Charge) -> RecordedCharge:
-        """Decides a charge here, at its home or as a stand-in, and has the others told when it is time."""
+    def _decide(self, charge: Charge, asker: int) -> RecordedCharge:
+        """Decides a charge of a shard here, at its home or as a stand-in, and has the others told when it is time."""
         kind, user, client_id, amount, strict = charge
         now_ms = self._now_ms()
-        accepted, throttle_ms, recorded = self.decide(kind, user, client_id, amount, strict=strict, now_ms=now_ms)
         home, limit, place = self._metered(kind, user, client_id)
-        if limit is not None and self._peers and self.is_kept(place):
-            for units in recorded:
+        if limit is not None and place not in self._noted and self._notes is not None:
+            self._begin_notes(self._notes, place, now_ms)
+        decision = self.decide(kind, user, client_id, amount, strict=strict, now_ms=now_ms)
+        accepted, throttle_ms, recorded = decision
+        if limit is None:
+            self._noted.discard(place)
+        else:
+            is_kept = self.is_kept(place)
+            if self._notes is not None:
+                stand_in = home != self._me
+                self._notes.charged(
+                    charge, decision, limit, asker=asker, at_ms=now_ms, stand_in=stand_in, shares=not is_kept
+                )
+            for units in recorded if self._peers and is_kept else ():
                 untold = self._history.record(place, units, now_ms=now_ms)
                 if home != self._me or untold >= limit * self.window_s[kind] / UNTOLD_SHARE:
                     self.publications.publish(place, now_ms=now_ms)
         return RecordedCharge(accepted, throttle_ms, now_ms, home != self._me)
 
-    def _charge_there(self, home: int, charge: _Charge) -> Deferred[RecordedCharge]:
+    def _begin_notes(self, notes: ChargeNotes, place: Place, now_ms: int) -> None:
+        """Notes what a sensor holds already; from then on each charge is noted, and what others tell."""
+        sensor = self._managers[place.kind].places.take(place[1:], now_ms=now_ms)
+        if self.is_kept(place):
+            state = sensor.state()
+            if state is not None:
+                notes.began(place, state, at_ms=now_ms)
+            self._noted.add(place)
+
+    def _charge_there(self, home: int, charge: Charge) -> Deferred[RecordedCharge]:
         answer: Deferred[RecordedCharge] = Deferred()
         waiting = self._to_ask.setdefault(home, [])
         waiting.append(_Waiting(answer, charge))
@@ -219,7 +241,7 @@ class ShardedQuotas(Meters):
             return
         for answer, charge in charges:
             try:
-                recorded = self._decide(charge)
+                recorded = self._decide(charge, self._me)
             except Exception as error:
                 answer.fail(error)
             else:
@@ -232,7 +254,7 @@ class ShardedQuotas(Meters):
         answers: list[RecordedCharge | None] = []
         for charge in charges:
             try:
-                answers.append(self._decide(_Charge(*charge)))
+                answers.append(self._decide(Charge(*charge), peer))
             except Exception as error:
                 self._mistaken(error)
                 answers.append(None)
@@ -280,6 +302,8 @@ class ShardedQuotas(Meters):
         now_ms = self._now_ms()
         for place, at_ms, amount in self.publications.hear(rows):
             self.insert(place, amount, at_ms=at_ms, now_ms=now_ms)
+            if self._notes is not None and place in self._noted:
+                self._notes.told(place, amount, recorded_ms=at_ms, at_ms=now_ms)
             if not self.is_kept(place):  # it shares a sensor, which keeps that (sensor_table.py)
                 self._history.forget(place)
         if complete and self._unheard == {peer}:

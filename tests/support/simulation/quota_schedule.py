@@ -62,16 +62,18 @@ class Client:
 
 
 class QuotaSchedule:
-    """All of one seed. `log` is told each fault."""
+    """All of one seed. `log` is told each fault; `make` makes the world."""
 
-    def __init__(self, seed: int, log: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, seed: int, log: Callable[[str], None] | None = None, make: Callable[..., QuotaWorld] = QuotaWorld
+    ) -> None:
         self.random = random.Random(seed)
         self._log = log or (lambda text: None)
         chance = self.random
         self.quotas: dict[str, dict[str, float | None]] = {
             name: {kind: chance.choice([5.0, 100.0, 1000.0, 100_000.0]) for kind in KINDS} for name in NAMES
         }
-        self.world = QuotaWorld(seed, chance.choice([1, 2, 2, 3, 3, 4, 5]), self.quotas)  # type: ignore[arg-type]
+        self.world = make(seed, chance.choice([1, 2, 2, 3, 3, 4, 5]), self.quotas)  # type: ignore[arg-type]
         self.answers = self.stand_ins = 0
         self.end_ms = END_MS + QUIET_MS
         self._faults = chance.choice(

@@ -19,6 +19,7 @@ from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import key_of_entity
 from shards.loop.deferred import Deferred
+from shards.quotas.charge_notes import ChargeNotes
 from shards.quotas.meters import Decision
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 
@@ -58,6 +59,7 @@ class SimulatedShard:
             touch=lambda: world.touch(self),
             after=lambda ms, function: world.at(world.now_ms + ms, self.do, function),
             mistaken=world.mistaken,
+            notes=world.notes_of(self),
         )
         self._decide, self.meters.decide = self.meters.decide, self.decide  # type: ignore[method-assign]
         self.meters.serve_on(self.served.__setitem__)
@@ -153,6 +155,10 @@ class QuotaWorld:
     def meters_of(self, process: Process) -> ShardedQuotas:
         """Of a living process."""
         return self.shards[process.shard].meters
+
+    def notes_of(self, shard: SimulatedShard) -> ChargeNotes | None:
+        """What a shard's meters note; here nothing."""
+        return None
 
     def mistaken(self, error: Exception) -> None:
         self.mistakes.append(error)

@@ -12,6 +12,7 @@ from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit import (
     cap_checks,
     journal_checks,
+    quota_checks,
     rate_checks,
     rate_unit_checks,
     refusal_checks,
@@ -53,7 +54,9 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
     moved.forget()
     held.forget()
-    checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals]
+    say("quotas")
+    quotas = quota_checks.checks(events, timeline, seen, incomplete)
+    checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals, *quotas]
     doubted = [_doubted(check, seen) for check in checks]
     return AuditResult(doubted, seen.events, seen.wall, timeline.limits_over_time(), seen.set_ns)
 

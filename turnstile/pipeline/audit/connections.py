@@ -133,7 +133,7 @@ class Admissions:
     """What the connections of a journal show by themselves. `connections`: how many there are."""
 
     def __init__(self, connections: Rows, timeline: Timeline, seen: Survey) -> None:
-        self._floor = _floor(timeline)
+        self._floor = timeline.floor
         first_ns = {place: gap.before_ns for place, gap in first_gaps(seen.gaps).items()}
         ended = seen.ended.keys() - first_ns.keys()
         found = connections.each(partial(_judge, self._floor, first_ns, ended), _FOUND).table().to_pylist()
@@ -179,16 +179,6 @@ class Admissions:
             self._found[what], key=lambda row: (row["at_ns"], *(row[name] for name in (*INCARNATION, "conn")))
         )
         return [{name: row[name] for name in columns} for row in rows[:SHOWN]], counts
-
-
-def _floor(timeline: Timeline) -> list[tuple[int, int]]:
-    """(when, version) of each acknowledgement that is of a higher version than all before it."""
-    highest, floor = 0, []
-    for at_ns, version in sorted(timeline.acknowledged):
-        if version > highest:
-            highest = version
-            floor.append((at_ns, version))
-    return floor
 
 
 def _judge(

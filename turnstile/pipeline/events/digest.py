@@ -14,7 +14,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from broker.journal.schema import KINDS
+from broker.journal.schema import KINDS, TOLD_LATE
 from turnstile.pipeline.events import arrays
 
 KEYS = ("broker", "shard", "epoch", "seq", "mono_ns", "kind")
@@ -26,9 +26,11 @@ NEEDED = {
     "reclaim": ("detail",),
     "config": ("version", "detail"),
     "shard_lost": ("detail",),
+    "charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
+    "meter": ("version", "detail"),
 }
 """Kind -> columns without which an event of it can't be judged."""
-READ = (*KEYS, "ts_us", "conn", "ip", "listener", "reason", "version", "detail")
+READ = (*KEYS, "ts_us", *dict.fromkeys((*(name for names in NEEDED.values() for name in names), "reason")))
 TOLD = ("config", "shard_up", "shard_lost", "ended")
 """Kinds whose events are all told, with their `detail`. There are few."""
 DIGEST = pyarrow.schema(
@@ -128,14 +130,14 @@ def _runs(
     kind: arrays.Array,
     kinds: Sequence[str | None],
 ) -> list[dict[str, Any]]:
-    """A row per run, and one where mono_ns goes back. `throttled` is told at its home's time, which may be before.
+    """A row per run, and one where mono_ns goes back. What meters recorded (TOLD_LATE) is told at their time, which may be before.
 
-    first_ns: of its first event; timed_ns: of its first that is not `throttled`; last_ns: the latest of any.
+    first_ns: of its first event; timed_ns: of its first that is not of TOLD_LATE; last_ns: the latest of any.
     """
     steps = numpy.concatenate(([0], numpy.cumsum(seq[1:] != seq[:-1] + 1)))
     starts = arrays.begins(*place, steps)
     ends = numpy.append(starts[1:], len(seq)) - 1
-    timed = numpy.flatnonzero(kind != (kinds.index("throttled") if "throttled" in kinds else -1))
+    timed = numpy.flatnonzero(~numpy.isin(kind, [number for number, name in enumerate(kinds) if name in TOLD_LATE]))
     run_of = arrays.group_of(starts, len(seq))[timed]
     goes_back = timed[1:][(run_of[1:] == run_of[:-1]) & (mono_ns[timed][1:] < mono_ns[timed][:-1])]
     first_timed = dict(zip(run_of[::-1].tolist(), mono_ns[timed][::-1].tolist(), strict=True))

@@ -8,7 +8,7 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 
-from broker.journal.schema import COLUMNS
+from broker.journal.schema import COLUMNS, TOLD_LATE as QUOTA_KINDS
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
@@ -16,7 +16,9 @@ from turnstile.pipeline.events.rows import HERE_EVENTS, Rows, RowsHere
 from turnstile.pipeline.events.sweep import NEVER
 
 _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
-_NOT_READ = ("ts", "user", "client_id", "api", "bytes", "throttle_ms")
+_NOT_READ = ("ts", "api")
+OF_QUOTAS = ("user", "client_id", "bytes", "throttle_ms")
+"""Columns that only checks of client quotas read: nulls where a file has no event of QUOTA_KINDS."""
 EVENTS = pyarrow.schema(
     [
         ("ts_us", pyarrow.int64()),
@@ -24,6 +26,7 @@ EVENTS = pyarrow.schema(
     ]
 )
 """What checks read of an event. `ts_us`: `ts` in epoch microseconds."""
+_KIND_OF = {name: EVENTS.field(name).type for name in OF_QUOTAS}
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 IN_FILES = {"ts_us": "ts"}
 """Columns that have another name, and type, in a journal's files."""
@@ -82,7 +85,22 @@ def _read(path: str, columns: pyarrow.Schema) -> pyarrow.Table:
     names = [IN_FILES.get(name, name) for name in columns.names]
     # Not `read_table`, which imports pandas: that takes longer than to judge ten thousand events.
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        return file.read(columns=names).select(names).rename_columns(columns.names).cast(_coded(columns))
+        read = [name for name in names if name not in OF_QUOTAS]
+        table = file.read(columns=read)
+        if len(read) < len(names):
+            table = _with_quotas(file, table, [name for name in names if name in OF_QUOTAS])
+        return table.select(names).rename_columns(columns.names).cast(_coded(columns))
+
+
+def _with_quotas(file: pyarrow.parquet.ParquetFile, table: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """The same with these columns of OF_QUOTAS."""
+    if "kind" in table.column_names and arrays.is_one_of(table, "kind", QUOTA_KINDS).any():
+        for name, column in zip(names, file.read(columns=list(names)).select(names).columns, strict=True):
+            table = table.append_column(name, column)
+        return table
+    for name in names:
+        table = table.append_column(name, pyarrow.nulls(table.num_rows, _KIND_OF[name]))
+    return table
 
 
 def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from shards.limits.connection_limits import READ, ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.quota_entities import entity_of_key
+from shards.limits.quota_entities import CLIENT_KEYS, Entity, entity_of_key
 from shards.limits.rate import DEFAULT_WINDOW
 from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
@@ -223,6 +223,30 @@ class Timeline:
             return any(not one.limits.same_for_all_ips or one.limits.ip_default.cap is not None for one in each)
         keys = self._listeners if kind == "listener" else ("",)
         return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
+
+    @property
+    def floor(self) -> list[tuple[int, int]]:
+        """(when, version) of each acknowledgement that is of a higher version than all before it, in order."""
+        highest, found = 0, []
+        for at_ns, version in sorted(self.acknowledged):
+            if version > highest:
+                highest = version
+                found.append((at_ns, version))
+        return found
+
+    def client_quotas(self, version: int) -> dict[str, dict[Entity, float]] | None:
+        """The quotas of users and client ids that a version sets, by kind of quota; None where it is not in the journal."""
+        state = self._states.get(version)
+        if not state:
+            return None
+        found: dict[str, dict[Entity, float]] = {kind: {} for kind in CLIENT_KEYS}
+        for (record, key), values in state.items():
+            entity = entity_of_key(key) if record == QUOTA and isinstance(values, Mapping) else ()
+            if entity and entity[0][0] != "ip":
+                for kind in CLIENT_KEYS:
+                    if kind in values:
+                        found[kind][entity] = values[kind]
+        return found
 
     @property
     def windows(self) -> list[tuple[int, int]]:

@@ -19,14 +19,7 @@ from turnstile.pipeline.report.report_tables import TABLES, Source
 from turnstile.pipeline.report.time_steps import TimeSteps
 
 MARKS = 200
-REPORTED = pyarrow.schema(
-    [
-        *EVENTS,
-        ("user", pyarrow.string()),
-        ("client_id", pyarrow.string()),
-        ("throttle_ms", pyarrow.int32()),
-    ]
-)
+REPORTED = EVENTS
 """What a report reads of an event."""
 _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_us", "last_us", "offset_ns")])
 

@@ -1,0 +1,54 @@
+"""What a shard notes of its meters, so that their arithmetic can be done again elsewhere (shards/limits/quota_replay.py).
+
+all_of_it   between two `began` of a key at one shard, or from its first charge on, its sensor holds what the notes say and
+            nothing else: each charge, and what other shards told. A sensor that may hold more, as a client's that had no quota
+            before, is noted whole before the next charge. Sensors that clients share are not followed: their charges say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from shards.quotas.history import Place
+from shards.quotas.meters import Decision
+
+
+class Charge(NamedTuple):
+    """What a client is charged: bytes, handler ms or partitions, in the unit of its kind."""
+
+    kind: str
+    user: str
+    client_id: str
+    amount: float
+    strict: bool
+
+
+class ChargeNotes(Protocol):
+    """Hears of every change of the sensors from which charges under a quota are decided, in their order. Times are ms."""
+
+    def charged(
+        self,
+        charge: Charge,
+        decision: Decision,
+        limit: float,
+        *,
+        asker: int,
+        at_ms: int,
+        stand_in: bool,
+        shares: bool,
+    ) -> None:
+        """A charge of a client of shard `asker` was decided; `shares`: by a sensor that clients share."""
+        ...
+
+    def began(self, place: Place, state: Mapping[str, Any], *, at_ms: int) -> None:
+        """The sensor of a key holds this (`state` of rate.py or bucket.py) before its next charge; empty: nothing."""
+        ...
+
+    def told(self, place: Place, amount: float, *, recorded_ms: int, at_ms: int) -> None:
+        """Another shard told what it had recorded of a key, in its sensor's own unit."""
+        ...
+
+    def reset(self, *, at_ms: int) -> None:
+        """All sensors begin anew, and no quota was ever set before those that are."""
+        ...

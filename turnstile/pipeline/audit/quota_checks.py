@@ -1,0 +1,49 @@
+"""The checks of client quotas over a journal: quota_meters.py judges meters, quota_throttles.py what clients were told."""
+
+from collections.abc import Collection
+from functools import partial
+
+from turnstile.pipeline.audit import quota_meters, quota_throttles
+from turnstile.pipeline.audit.quota_findings import FOUND, check_of
+from turnstile.pipeline.audit.quota_rows import noted, resets
+from turnstile.pipeline.audit.quota_tables import QuotaTables, resets_of
+from turnstile.pipeline.audit.verdict import Check
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.sequence import first_gaps
+from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.events.timeline import Timeline
+
+HELD_TEXT = {
+    quota_meters.CHARGES: "{charges} charges, each throttled as Kafka's arithmetic says, to the millisecond",
+    quota_meters.IN_FORCE: "{charges} charges, each by the quota in force for its client",
+    quota_meters.ONE_METER: "no client had two meters; {stand_ins} charges by stand-ins of a home that was away",
+    quota_meters.CARRIED_ON: "{meters} meters went on from what was recorded before",
+    quota_throttles.THROTTLES: "{throttles} throttles, each decided by a meter and told to its client",
+}
+
+
+def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
+    """The checks, if any version sets a client quota or anything was charged. `unsure`: brokers of which events are missing."""
+    tables = QuotaTables(seen, timeline, resets_of(resets(events)) if seen.kinds["meter"] else {})
+    if not tables.any and not any(seen.kinds[kind] for kind in ("charge", "meter")):
+        return []
+    until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
+    known = quota_meters.Known(tables, until, timeline.floor, timeline.stored)
+    meters = noted(events, tables).by(
+        ("broker", "quota", "meter_user", "meter_client"), partial(quota_meters.beyond, known), FOUND
+    )
+    ends: dict[tuple[int, int], list[int]] = {}
+    for each in seen.processes:
+        ends.setdefault(each[:2], []).append(each.last_ns)
+    context = quota_throttles.Context(ends, sorted(timeline.stored.values()), frozenset(unsure))
+    throttles = quota_throttles.throttling(events).by(
+        ("broker", "user", "client_id"), partial(quota_throttles.told, context), FOUND
+    )
+    found = [*meters.table().to_pylist(), *throttles.table().to_pylist()]
+    made = [check_of(name, found, held) for name, held in HELD_TEXT.items()]
+    shared = sum(row["count"] for row in found if row["why"] == "shared")
+    if shared and not made[0].brokers:
+        made[0] = made[0]._replace(detail=f"{made[0].detail}; {shared:,} by meters that clients shared, which are not judged")
+    return made
+
+

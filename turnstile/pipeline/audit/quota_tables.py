@@ -1,0 +1,124 @@
+"""Which client quotas each process of a journal had in force: what a version sets, and which levels were ever set before.
+
+Which clients share a meter depends on the levels (shapes of entity) that a process has ever known a quota of
+(shards/limits/precedence.py), and a process knows the versions from its first on, or those since a reset of the cluster.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shards.limits.precedence import CLIENT_ID, USER, QuotaTable
+from shards.limits.quota_entities import Entity
+from shards.limits.rate import Window
+from shards.tokens.homes import home_of
+from turnstile.pipeline.events.survey import Incarnation, Survey
+from turnstile.pipeline.events.timeline import Timeline
+
+_SHAPES = ((USER,), (CLIENT_ID,), (CLIENT_ID, USER))
+_NOBODY = "\0"  # no client is called so
+
+
+class QuotaTables:
+    """Look-ups for the checks of client quotas. `resets`: incarnation -> (seq, version) of each reset, in order."""
+
+    def __init__(self, seen: Survey, timeline: Timeline, resets: Mapping[Incarnation, list[tuple[int, int]]]) -> None:
+        self._resets = {place: [seq for seq, _ in each] for place, each in resets.items()}
+        self._shards = {place: span.shards for place, span in seen.spans().items()}
+        self._timeline = timeline
+        self._quotas = {version: timeline.client_quotas(version) for version in timeline.versions}
+        self._known = _versions_of_eras(seen, resets)
+        self._tables: dict[tuple[Incarnation, int, int, str], QuotaTable | None] = {}
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether any process began its meters anew."""
+        return bool(self._resets)
+
+    @property
+    def any(self) -> bool:
+        """Whether any version sets a quota of users or client ids."""
+        return any(any(kinds.values()) for kinds in self._quotas.values() if kinds)
+
+    def is_known(self, version: int) -> bool:
+        """Whether what a version sets is known."""
+        return self._quotas.get(version) is not None
+
+    def era(self, place: Incarnation, seq: int) -> int:
+        """How many resets of its meters a process had noted before one of its numbers."""
+        return bisect_right(self._resets.get(place, ()), seq)
+
+    def table(self, place: Incarnation, era: int, version: int, kind: str) -> QuotaTable | None:
+        """The quotas of a kind as that process had them; None where what the version sets is not known."""
+        key = place, era, version, kind
+        if key not in self._tables:
+            self._tables[key] = self._made(*key)
+        return self._tables[key]
+
+    def always_limits(self, place: Incarnation, era: int, version: int, kind: str, key: tuple[str, str]) -> bool:
+        """Whether every version up to this one gave the key a quota: else what it used before need not be in the journal."""
+        for each in self._quotas:
+            table = self.table(place, era, each, kind) if each <= version else None
+            if each <= version and (table is None or table.limit(key) is None):
+                return False
+        return True
+
+    def home(self, place: Incarnation, kind: str, key: tuple[str, str]) -> int | None:
+        """The shard that is home to a key while this process runs; None where the number of shards is not told."""
+        shards = self._shards.get(place, 0)
+        return home_of("\0".join((kind, *key)), shards) if shards else None
+
+    def shards(self, place: Incarnation) -> int:
+        """How many shards its broker has while this process runs; 0 where that is not told."""
+        return self._shards.get(place, 0)
+
+    def window(self, place: Incarnation, version: int, *, mutations: bool) -> Window:
+        """The window of its meters."""
+        limits = self._timeline.limits(version, place[0]).limits
+        return limits.mutation_window if mutations else limits.window
+
+    def _made(self, place: Incarnation, era: int, version: int, kind: str) -> QuotaTable | None:
+        quotas = self._quotas.get(version)
+        if quotas is None:
+            return None
+        table = QuotaTable()
+        known = [each for each in self._known.get((place, era), ()) if each <= version]
+        for shape in _shapes(kind, (self._quotas.get(each) for each in (*known, version))):
+            table.update(dict.fromkeys(shape, _NOBODY), 1.0)
+            table.update(dict.fromkeys(shape, _NOBODY), None)
+        for entity, value in quotas[kind].items():
+            table.update(dict(entity), value)
+        return table
+
+
+def _shapes(kind: str, each: Iterable[Mapping[str, Mapping[Entity, float]] | None]) -> set[tuple[str, ...]]:
+    """The levels that quotas of a kind were set at."""
+    entities = {entity for quotas in each if quotas for entity in quotas[kind]}
+    return {tuple(sorted(name for name, _ in entity)) for entity in entities} & set(_SHAPES)
+
+
+def _versions_of_eras(
+    seen: Survey, resets: Mapping[Incarnation, list[tuple[int, int]]]
+) -> dict[tuple[Incarnation, int], list[int]]:
+    """(incarnation, era) -> the versions that the process told, from the one that its meters began with."""
+    known: dict[tuple[Incarnation, int], list[int]] = {}
+    for told in seen.told:
+        if told.kind == "config" and told.version > 0:
+            known.setdefault((told.place, 0), []).append(told.version)
+    for place, each in resets.items():
+        versions = known.get((place, 0), [])
+        for era, (_, version) in enumerate(each, start=1):
+            known[place, era] = [one for one in versions if one >= version]
+    return known
+
+
+def resets_of(rows: Iterable[Mapping[str, Any]]) -> dict[Incarnation, list[tuple[int, int]]]:
+    """Of the rows of notes, incarnation -> (seq, version) of those that say that all meters begin anew."""
+    found: dict[Incarnation, list[tuple[int, int]]] = {}
+    for row in rows:
+        found.setdefault((row["broker"], row["shard"], row["epoch"]), []).append((row["seq"], row["version"]))
+    return {place: sorted(each) for place, each in found.items()}
+
+

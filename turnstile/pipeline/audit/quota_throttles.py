@@ -1,0 +1,180 @@
+"""Is every throttle that a client was told one that a meter decided, and was every one that a meter decided told?
+
+A `throttled` event is written by the shard with the connection, at the instant at which the meter recorded; a `charge` by the
+meter's shard. The two are matched by broker, client, quota, instant, amount and throttle time (`quota_throttles`).
+
+R1  A throttle that was decided and not told is `exceeded`, unless the client may not have been there to be told: its connection
+    closed, its shard ended, its quota changed, or its shard decided the charge itself, all within SPAN_NS of it.
+R2  Of mutations the answer tells what is left of the last throttle of its topics. So it is within a throttle that was decided.
+    One that was decided is looked for only where it is told for certain: a permissive charge that is long (LONG_MS).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from broker.journal.schema import STAND_IN
+from shards.limits.client_quota_managers import MUTATION, REQUEST
+from shards.limits.short_names import short_name
+from turnstile.pipeline.audit.quota_findings import Findings, client
+from turnstile.pipeline.audit.quota_rows import READ, placed_detail
+from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
+from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Incarnation
+
+THROTTLES = "quota_throttles"
+SPAN_NS = 2_000_000_000
+LONG_MS = 5_000
+MS = 1_000_000
+Row = dict[str, Any]
+
+
+class Context(NamedTuple):
+    """What may have kept a shard from telling a throttle.
+
+    ends      (broker, shard) -> the last mono_ns of each incarnation
+    changes   when versions were stored
+    unsure    brokers of which events are missing
+    """
+
+    ends: Mapping[tuple[int, int], Sequence[int]]
+    changes: Sequence[int]
+    unsure: frozenset[int]
+
+
+def throttling(events: Rows) -> Rows:
+    """The `throttled` and `charge` events that throttle, the stand-ins' charges, and the closes; with short names."""
+    return events.of_kinds(("throttled", "charge", "closed"), READ).each(_throttling, _SCHEMA)
+
+
+_SCHEMA = pyarrow.schema(
+    [
+        ("kind", pyarrow.string()),
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("epoch", "seq", "mono_ns", "bytes", "version")),
+        ("throttle_ms", pyarrow.int32()),
+        *((name, pyarrow.string()) for name in ("reason", "user", "client_id", "limit", "detail")),
+    ]
+)
+
+
+def _throttling(table: pyarrow.Table) -> pyarrow.Table:
+    is_close = arrays.is_one_of(table, "kind", ("closed",))
+    throttles = arrays.numbers(table, "throttle_ms") > 0
+    kept = table.filter(pyarrow.array(is_close | throttles | arrays.is_one_of(table, "reason", (STAND_IN,))))
+    names = {}
+    for name in ("user", "client_id"):
+        code, texts = arrays.codes(kept, name)
+        names[name] = pyarrow.array([short_name(text or "") for text in texts]).take(pyarrow.array(code))
+    same = {name: kept[name] for name in _SCHEMA.names if name not in names}
+    return arrays.table_of(_SCHEMA, **same, **names)
+
+
+def told(context: Context, table: pyarrow.Table) -> pyarrow.Table:
+    """FOUND of all such events of some clients."""
+    found = Findings()
+    broker = arrays.numbers(table, "broker")
+    (user, _), (name, _) = arrays.codes(table, "user"), arrays.codes(table, "client_id")
+    order, starts = arrays.grouped(broker, user, name)
+    ends = [*starts[1:], len(order)] if len(starts) else []
+    rows = table.take(pyarrow.array(order))
+    is_throttle = ~arrays.is_one_of(rows, "kind", ("closed",))
+    for first, end in zip(starts, ends, strict=True):
+        if is_throttle[first:end].any():
+            _Client(context, found).judge(rows.slice(first, end - first).to_pylist())
+    return found.table()
+
+
+class _Client:
+    """All throttles of one client at a broker."""
+
+    def __init__(self, context: Context, found: Findings) -> None:
+        self._context = context
+        self._found = found
+
+    def judge(self, rows: list[Row]) -> None:
+        told = [row for row in rows if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0]
+        charges = [row for row in rows if row["kind"] == "charge"]
+        throttles = [row for row in charges if row["throttle_ms"] > 0]
+        self._found.looked_at(THROTTLES, "throttles", rows[0]["broker"], len(told))
+        exact = Counter(map(_key, (row for row in throttles if row["limit"] != MUTATION)))
+        for row in told:
+            if row["limit"] == MUTATION:
+                is_there = any(_covers(charge, row) for charge in throttles)
+            else:
+                exact[_key(row)] -= 1
+                is_there = exact[_key(row)] >= 0
+            if not is_there:
+                self._unjustified(row)
+        closes = [row["mono_ns"] for row in rows if row["kind"] == "closed"]
+        alone = defaultdict(list)
+        for row in charges:
+            if row["reason"] == STAND_IN:
+                alone[row["limit"], row["shard"]].append(row["mono_ns"])
+        mutations = [row for row in told if row["limit"] == MUTATION]
+        for row in throttles:
+            if row["limit"] == MUTATION:
+                self._untold_mutation(row, mutations, closes)
+            elif exact[_key(row)] > 0:
+                exact[_key(row)] -= 1
+                self._untold(row, closes, alone)
+
+    def _unjustified(self, row: Row) -> None:
+        why = f"{client(row)} was throttled for {row['throttle_ms']:,} ms by {row['limit']}, and no meter decided that"
+        self._add(NOT_JUSTIFIED, why, row)
+
+    def _untold(self, row: Row, closes: Sequence[int], alone: Mapping[Any, Sequence[int]]) -> None:
+        asker = placed_detail(row["detail"]).get("asker", -1)
+        at_ns = row["mono_ns"]
+        own = alone.get((row["limit"], asker), ()) if row["reason"] != STAND_IN else ()
+        if not self._may_be_untold(row, asker, closes) and not any(abs(each - at_ns) <= SPAN_NS for each in own):
+            self._missing(row)
+
+    def _untold_mutation(self, row: Row, told: Sequence[Row], closes: Sequence[int]) -> None:
+        detail = placed_detail(row["detail"])
+        if detail.get("strict") or row["bytes"] <= 0 or row["throttle_ms"] < LONG_MS:
+            return
+        at_ns, until_ns = row["mono_ns"], row["mono_ns"] + row["throttle_ms"] * MS + SPAN_NS
+        is_told = any(at_ns - MS <= each["mono_ns"] <= until_ns for each in told)
+        late = any(at_ns <= each <= until_ns for each in closes)
+        if not is_told and not late and not self._may_be_untold(row, detail.get("asker", -1), closes):
+            self._missing(row)
+
+    def _missing(self, row: Row) -> None:
+        why = f"{client(row)} was to be throttled for {row['throttle_ms']:,} ms by {row['limit']}, and was not told"
+        self._add(EXCEEDED, why, row)
+
+    def _may_be_untold(self, row: Row, asker: int, closes: Sequence[int]) -> bool:
+        """Whether the client, its connection, its shard or its quota may have gone before it was told (R1)."""
+        at_ns = row["mono_ns"]
+        ends = self._context.ends.get((row["broker"], asker))
+        return (
+            any(-MS <= each - at_ns <= SPAN_NS for each in closes)
+            or ends is None
+            or any(-MS <= each - at_ns <= SPAN_NS for each in ends)
+            or any(abs(each - at_ns) <= SPAN_NS for each in self._context.changes)
+        )
+
+    def _add(self, verdict: str, why: str, row: Row) -> None:
+        if row["broker"] in self._context.unsure:
+            verdict, why = UNKNOWN, f"{why}; but events are missing"
+        self._found.add(THROTTLES, verdict, why, {**row, "at_ns": row["mono_ns"], "quota": row["limit"]})
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    """What the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left out."""
+    amount = None if row["limit"] == REQUEST else row["bytes"]
+    return row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
+
+
+def _covers(charge: Row, told: Row) -> bool:
+    """Whether what an answer told of mutations is what was left of that charge's throttle (R2)."""
+    if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
+        return False
+    passed_ns = (charge["throttle_ms"] - told["throttle_ms"]) * MS
+    return bool(-MS <= told["mono_ns"] - charge["mono_ns"] <= passed_ns + SPAN_NS)
