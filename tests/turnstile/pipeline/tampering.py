@@ -1,7 +1,7 @@
 """Ways to tamper with a journal; tampering_table.py says which verdict each must get.
 
-Three journals, each of one broker: `caps` (a storm with kills and live changes), `tokens` (the real token protocol with
-crashes and changes, then a restart with another number of shards), `rates` (the real windows of creation rates).
+Four journals, each of one broker: `caps` (a storm with kills and live changes), `tokens` (the real token protocol with
+crashes and changes, then a restart with another number of shards), `rates` (the real windows of creation rates), `quotas` (tampered_quotas.py).
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import crowd
 import moves
 import rated
+import tampered_quotas
 
 Event = dict[str, Any]
 Events = list[Event]
@@ -38,7 +39,7 @@ class Tampering(NamedTuple):
 @cache
 def journal(name: str) -> tuple[Event, ...]:
     """An honest journal."""
-    return tuple({"caps": _caps, "tokens": _tokens, "rates": _rates}[name]())
+    return tuple({"caps": _caps, "tokens": _tokens, "rates": _rates, "quotas": tampered_quotas.journal}[name]())
 
 
 def copied(name: str) -> Events:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import tampered_quotas as quotas
 from tampering import (
     EXCEEDED,
     HELD,
@@ -54,7 +55,7 @@ from tampering import (
     without,
 )
 
-TOKENS, RATES = "tokens", "rates"
+TOKENS, RATES, QUOTAS = "tokens", "rates", "quotas"
 
 
 def unknown(name: str, check: str, how: Callable[[Events], Events], *, journal: str = "caps") -> Tampering:
@@ -65,8 +66,8 @@ def exceeded(name: str, check: str, how: Callable[[Events], Events], *, journal:
     return Tampering(name, journal, how, EXCEEDED, check)
 
 
-def unjustified(name: str, check: str, how: Callable[[Events], Events]) -> Tampering:
-    return Tampering(name, "caps", how, NOT_JUSTIFIED, check)
+def unjustified(name: str, check: str, how: Callable[[Events], Events], *, journal: str = "caps") -> Tampering:
+    return Tampering(name, journal, how, NOT_JUSTIFIED, check)
 
 
 def held(name: str, how: Callable[[Events], Events], *, journal: str = "caps") -> Tampering:
@@ -191,6 +192,77 @@ TABLE: list[Tampering] = [
     unknown("an acknowledgement before the change was stored", "configuration", acknowledged_first),
     unknown("ended in the middle of a process", "processes", ended_in_the_middle),
     unknown("an event after ended", "processes", after_the_end),
+]
+TABLE += [
+    each._replace(journal=QUOTAS)
+    for each in (
+        # client quotas: deleted, hidden, there twice
+        unknown("delete charge", "sequence", quotas.remove(quotas.a_charge, hide=False)),
+        unknown("delete throttled", "sequence", quotas.remove(quotas.throttle, hide=False)),
+        unknown("delete meter", "sequence", quotas.remove(quotas.state, hide=False)),
+        unjustified("hide a charge that throttled", "quota_throttles", quotas.remove(quotas.throttling)),
+        unjustified("hide a charge within its quota", "quota_charges", quotas.remove(quotas.within)),
+        held("hide the last charge of a meter", quotas.remove(quotas.last_within)),
+        exceeded("hide that a client was throttled", "quota_throttles", quotas.remove(quotas.throttle)),
+        unjustified("hide what a meter went on from", "quota_charges", quotas.remove(quotas.state)),
+        unjustified("hide what another shard told of a meter", "quota_charges", quotas.remove(quotas.told)),
+        unknown("charge is there twice", "sequence", quotas.doubled(quotas.a_charge, hide=False)),
+        unknown("a charge has two rows that differ", "sequence", quotas.doubled(quotas.a_charge, hide=False, bytes=1)),
+        exceeded("a charge twice, renumbered", "quota_charges", quotas.doubled(quotas.within, hide=True)),
+        unjustified("throttled twice, renumbered", "quota_throttles", quotas.doubled(quotas.throttle, hide=True)),
+        exceeded("what another shard told twice, renumbered", "quota_charges", quotas.doubled(quotas.told, hide=True)),
+        # a column of a charge is edited
+        exceeded("bytes of a charge, more", "quota_charges", quotas.edit(quotas.within, quotas.add(bytes=1_000_000))),
+        unjustified("bytes of a charge, less", "quota_charges", quotas.edit(quotas.within, {"bytes": 1})),
+        exceeded("bytes of a charge of handler time, more", "quota_charges", quotas.edit(quotas.time, quotas.add(bytes=10**15))),
+        unjustified("throttle_ms of a charge, 1 ms more", "quota_charges", quotas.edit(quotas.throttling, quotas.add(throttle_ms=1))),
+        exceeded("throttle_ms of a charge, 1 ms less", "quota_charges", quotas.edit(quotas.throttling, quotas.add(throttle_ms=-1))),
+        exceeded("throttle_ms of a charge, none", "quota_charges", quotas.edit(quotas.throttling, {"throttle_ms": 0})),
+        unjustified("throttle_ms of a charge within its quota", "quota_charges", quotas.edit(quotas.within, {"throttle_ms": 500})),
+        exceeded("limit_value of a charge, higher", "quota_in_force", quotas.edit(quotas.within, quotas.add(limit_value=7))),
+        unjustified("limit_value of a charge, lower", "quota_in_force", quotas.edit(quotas.last_within, quotas.add(limit_value=-1))),
+        unknown("limit of a charge, one that there is not", "quota_charges", quotas.edit(quotas.a_charge, {"limit": "byte_rate"})),
+        unjustified("client_id of a charge that throttled", "quota_throttles", quotas.edit(quotas.throttling, quotas.another_client)),
+        unknown("reason of a charge, its home stood in for itself", "quota_one_meter", quotas.edit(quotas.within, {"reason": "stand_in"})),
+        exceeded("reason of a charge, a stand-in is said to be the home", "quota_one_meter", quotas.edit(quotas.stand_in, {"reason": None})),
+        unknown("mono_ns of a charge, earlier than the one before", "quota_charges", quotas.edit(quotas.within, quotas.add(mono_ns=-9_000_000_000))),
+        exceeded("version of a charge, acknowledged away", "quota_in_force", quotas.edit(quotas.charged_after_a_change, {"version": 1})),
+        unknown("version of a charge, not yet stored", "quota_in_force", quotas.edit(quotas.before_a_change, {"version": 2})),
+        unknown("version of a charge, one that there is not", "configuration", quotas.edit(quotas.a_charge, {"version": 99})),
+        unjustified("detail of a charge, asked by another shard", "quota_throttles", quotas.edit(quotas.throttling, quotas.another_asker)),
+        unknown("detail of a charge, asked by a shard that there is not", "quota_one_meter", quotas.edit(quotas.within, quotas.said(asker=9))),
+        unknown("detail of a charge, shared though its quota names it", "quota_one_meter", quotas.edit(quotas.within, quotas.said(shared=True))),
+        exceeded("detail of a refused mutation, accepted", "quota_charges", quotas.edit(quotas.mutation(strict=True), quotas.said(accepted=True))),
+        unjustified("detail of an accepted charge, refused", "quota_charges", quotas.edit(quotas.within, quotas.said(accepted=False))),
+        unknown("detail of a charge, not JSON", "quota_charges", quotas.edit(quotas.a_charge, {"detail": "{"})),
+        unknown("detail of a charge, of another shape", "quota_charges", quotas.edit(quotas.a_charge, {"detail": '{"asker":"1"}'})),
+        # throttled
+        exceeded("throttle_ms of throttled, more", "quota_throttles", quotas.edit(quotas.throttle, quotas.add(throttle_ms=1))),
+        exceeded("throttle_ms of throttled, less", "quota_throttles", quotas.edit(quotas.throttle, quotas.add(throttle_ms=-1))),
+        exceeded("bytes of throttled", "quota_throttles", quotas.edit(quotas.throttle, quotas.add(bytes=1))),
+        exceeded("client_id of throttled", "quota_throttles", quotas.edit(quotas.throttle, quotas.another_client)),
+        exceeded("mono_ns of throttled", "quota_throttles", quotas.edit(quotas.throttle, quotas.add(mono_ns=1_000_000))),
+        exceeded("reason of throttled", "quota_throttles", quotas.edit(quotas.throttle, {"reason": "stand_in"})),
+        unjustified("limit_value of throttled", "quota_throttles", quotas.edit(quotas.throttle, quotas.add(limit_value=1))),
+        exceeded("throttled without limit", "quota_throttles", quotas.edit(quotas.throttle, {"limit": None})),
+        # what meters go on from
+        unjustified("a note that a meter goes on from more than was recorded", "quota_carried_on", quotas.fuller),
+        exceeded("a note that a meter goes on from nothing", "quota_carried_on", quotas.emptied),
+        unjustified("a note that all meters begin anew", "quota_charges", quotas.reset),
+        exceeded("detail of what another shard told, more", "quota_charges", quotas.edit(quotas.told, quotas.more_told)),
+        unknown("detail of meter, not JSON", "quota_charges", quotas.edit(quotas.state, {"detail": "{"})),
+        unknown("detail of meter, no state", "quota_charges", quotas.edit(quotas.state, {"detail": '{"samples":[]}'})),
+        # nulls
+        *(unknown(name, "events", how) for name, how in quotas.nulls(
+            "charge", quotas.a_charge, "limit", "limit_value", "bytes", "throttle_ms", "version", "detail")),
+        *(unknown(name, "events", how) for name, how in quotas.nulls("meter", quotas.state, "version", "detail")),
+        # moved and forged
+        exceeded("a charge moved to a shard that is not its home", "quota_one_meter", quotas.moved),
+        exceeded("a client is charged by a second meter", "quota_one_meter", quotas.second_meter),
+        unjustified("throttled by no meter", "quota_throttles", quotas.throttled_by_none),
+        exceeded("detail of every config alike, quotas lower", "quota_in_force", quotas.requota(0.5)),
+        unjustified("detail of every config alike, quotas higher", "quota_in_force", quotas.requota(2.0)),
+    )
 ]
 # fmt: on
 

@@ -25,7 +25,7 @@ def judged(events: tampering.Events) -> AuditResult:
     return audit(Journal(RowsHere(pyarrow.Table.from_pylist(events, EVENTS)), [], is_live=False))
 
 
-@pytest.mark.parametrize("name", ["caps", "tokens", "rates"])
+@pytest.mark.parametrize("name", ["caps", "tokens", "rates", "quotas"])
 def test_an_honest_journal_holds(name: str) -> None:
     result = judged(tampering.copied(name))
     assert {check.verdict for check in result.checks} == {HELD}, [

@@ -17,7 +17,8 @@ HELD_TEXT = {
     quota_meters.CHARGES: "{charges} charges, each throttled as Kafka's arithmetic says, to the millisecond",
     quota_meters.IN_FORCE: "{charges} charges, each by the quota in force for its client",
     quota_meters.ONE_METER: "no client had two meters; {stand_ins} charges by stand-ins of a home that was away",
-    quota_meters.CARRIED_ON: "{meters} meters went on from what was recorded before",
+    quota_meters.CARRIED_ON: "{meters} meters went on from what they had recorded; {begun} from what another shard had recorded, {lacking} "
+    "of them without all that it is to tell",
     quota_throttles.THROTTLES: "{throttles} throttles, each decided by a meter and told to its client",
 }
 
@@ -28,14 +29,15 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
     if not tables.any and not any(seen.kinds[kind] for kind in ("charge", "meter")):
         return []
     until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
-    known = quota_meters.Known(tables, until, timeline.floor, timeline.stored)
+    began_ms = {each[:3]: each.first_ns // 1_000_000 for each in seen.processes}
+    known = quota_meters.Known(tables, until, timeline.floor, timeline.stored, began_ms, frozenset(unsure))
     meters = noted(events, tables).by(
         ("broker", "quota", "meter_user", "meter_client"), partial(quota_meters.beyond, known), FOUND
     )
-    ends: dict[tuple[int, int], list[int]] = {}
+    lives: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for each in seen.processes:
-        ends.setdefault(each[:2], []).append(each.last_ns)
-    context = quota_throttles.Context(ends, sorted(timeline.stored.values()), frozenset(unsure))
+        lives.setdefault(each[:2], []).append((each.first_ns, each.last_ns))
+    context = quota_throttles.Context(lives, sorted(timeline.stored.values()), frozenset(unsure))
     throttles = quota_throttles.throttling(events).by(
         ("broker", "user", "client_id"), partial(quota_throttles.told, context), FOUND
     )

@@ -6,8 +6,8 @@ to a gap (shards/limits/quota_replay.py); a meter is judged by itself, and needs
 quota_charges       the throttle time of a charge, to the millisecond: shorter is `exceeded`, longer `not justified`
 quota_in_force      the quota that a charge was decided by is that of its version for its client, and the version was in force
 quota_one_meter     a charge is decided at its meter's home; elsewhere by a stand-in, for its own clients only
-quota_carried_on    what a meter goes on from is what was recorded before: it forgets nothing that counts, and has nothing that no
-                    shard recorded
+quota_carried_on    what a meter goes on from was recorded before: it forgets nothing that it had itself, and has nothing that no
+                    shard recorded. What it has of a shard that is gone is counted
 """
 
 import json
@@ -19,7 +19,9 @@ import pyarrow
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_replay import LEAST_SHARE, MeterReplay
+from shards.quotas.sharded_quotas import UNTOLD_SHARE
 from turnstile.pipeline.audit.quota_findings import Findings, client
+from turnstile.pipeline.audit.quota_recorded import Recorded, recorded
 from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET, STATE, TOLD
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
@@ -28,6 +30,10 @@ from turnstile.pipeline.events.survey import Incarnation
 
 CHARGES, IN_FORCE, ONE_METER, CARRIED_ON = "quota_charges", "quota_in_force", "quota_one_meter", "quota_carried_on"
 SLICE = 100_000
+SETTLED_MS = 2_000
+"""A shard that has run for so long was told what the others recorded before."""
+TOLD_WITHIN_MS = 1_000
+"""What another shard recorded so long ago has arrived, whatever was stopped: a process that goes on reads it first."""
 MS = 1_000_000
 Row = dict[str, Any]
 
@@ -38,12 +44,16 @@ class Known(NamedTuple):
     until         incarnation -> the first of its numbers that is missing
     acknowledged  (when, version) of each acknowledgement of a version that is higher than all before, in order
     stored        version -> when the coordinator stored it
+    began_ms      incarnation -> when it began
+    unsure        brokers of which events are missing
     """
 
     tables: QuotaTables
     until: Mapping[Incarnation, int]
     acknowledged: Sequence[tuple[int, int]]
     stored: Mapping[int, int]
+    began_ms: Mapping[Incarnation, int]
+    unsure: frozenset[int]
 
 
 def beyond(known: Known, table: pyarrow.Table) -> pyarrow.Table:
@@ -57,8 +67,9 @@ def beyond(known: Known, table: pyarrow.Table) -> pyarrow.Table:
     keys = [each[order] for each in (places[0], *names)]
     starts = [*arrays.begins(*keys), len(order)]
     for first, end in zip(starts[:-1], starts[1:], strict=True):
-        judged = _Meter(known, found)
-        for row in _each(rows.slice(first, end - first)):
+        mine = rows.slice(first, end - first)
+        judged = _Meter(known, found, recorded(mine))
+        for row in _each(mine):
             judged.note(row)
     return found.table()
 
@@ -72,9 +83,10 @@ def _each(rows: pyarrow.Table) -> Iterator[Row]:
 class _Meter:
     """One meter of a broker: the notes of each incarnation of its shards, one after the other."""
 
-    def __init__(self, known: Known, found: Findings) -> None:
+    def __init__(self, known: Known, found: Findings, recorded: Recorded) -> None:
         self._known = known
         self._found = found
+        self._recorded = recorded
         self._place: Incarnation | None = None
         self._part: _Part | None = None
 
@@ -85,34 +97,35 @@ class _Meter:
             return
         if row["what"] == RESET:
             return
-        if row["what"] == BAD:
-            self._found.add(CHARGES, UNKNOWN, "a note of a meter can't be read", row)
-            return
         if self._part is None or place != self._place or row["era"] != self._part.era:
-            self._place, self._part = place, _Part(self._known, self._found, row)
+            self._place, self._part = place, _Part(self._known, self._found, self._recorded, row)
         self._part.note(row, place)
 
 
 class _Part:
     """A meter at one incarnation of a shard, between two resets. `replay`: None while its sensor is not known."""
 
-    def __init__(self, known: Known, found: Findings, row: Row) -> None:
+    def __init__(self, known: Known, found: Findings, recorded: Recorded, row: Row) -> None:
         self.era = row["era"]
+        self._recorded = recorded
         self._known = known
         self._found = found
         place = row["broker"], row["shard"], row["epoch"]
         window = known.tables.window(place, row["version"], mutations=row["quota"] == MUTATION)
-        self._new = MeterReplay(row["quota"], window)
-        self._replay: MeterReplay | None = self._new
+        self._replay: MeterReplay | None = MeterReplay(row["quota"], window)
         self._at_ms = 0
         self._version = row["version"]
         self._begun = False
 
     def note(self, row: Row, place: Incarnation) -> None:
         at_ms = row["at_ns"] // MS
-        if at_ms < self._at_ms:
-            self._found.add(CHARGES, UNKNOWN, f"the clock of {_meter(row)} goes back", row)
+        if row["what"] == BAD or at_ms < self._at_ms:
+            why = f"a note of {_meter(row)} can't be read" if row["what"] == BAD else f"the clock of {_meter(row)} goes back"
+            self._found.add(CHARGES, UNKNOWN, why, row)
+            self._replay = None
             return
+        if not self._begun and row["what"] == CHARGE:
+            self._judge_start(row, place, at_ms, 0.0)
         if row["what"] == STATE:
             self._begin(row, place, at_ms)
         elif row["what"] == TOLD:
@@ -140,6 +153,9 @@ class _Part:
             return
         self._replay = replay
         self._found.looked_at(CARRIED_ON, "meters", row["broker"])
+        self._judge_cause(row, place, at_ms, used)
+        if not self._begun:
+            self._judge_start(row, place, at_ms, used)
         if not self._begun or before is None or (row["quota"] == MUTATION and (not state or self._was_unlimited(row, place))):
             return
         had = before.used(quota, now_ms=at_ms)
@@ -147,6 +163,32 @@ class _Part:
             self._found.add(
                 CARRIED_ON, EXCEEDED, f"{_meter(row)} goes on from {used:g} of {had:g} that it had recorded", row
             )
+
+    def _judge_cause(self, row: Row, place: Incarnation, at_ms: int, used: float) -> None:
+        """What a meter goes on from was recorded by some shard."""
+        key = row["meter_user"], row["meter_client"]
+        is_all_noted = self._known.tables.always_limits(place, self.era, row["version"], row["quota"], key)
+        if not is_all_noted or row["broker"] in self._known.unsure or self._recorded.is_shared or self._known.tables.was_reset:
+            return
+        if row["quota"] == MUTATION and not self._recorded.is_of(row["in_force"]):
+            return  # under another quota a bucket holds more, or less
+        most = self._recorded.most(at_ms)
+        if used > most + abs(most) * LEAST_SHARE:
+            why = f"{_meter(row)} goes on from {used:g}, and only {most:g} were recorded"
+            self._found.add(CARRIED_ON, NOT_JUSTIFIED, why, row)
+
+    def _judge_start(self, row: Row, place: Incarnation, at_ms: int, used: float) -> None:
+        """A meter that was not used on a shard before has what the others told that shard, all but what each may keep untold. It
+        may lack that for a moment where its shard was stopped itself, or its links broke; so that is counted, and no more."""
+        if row["quota"] == MUTATION:
+            return
+        window = self._known.tables.window(place, row["version"], mutations=False)
+        since_ms = max(at_ms - window.samples * window.size_ms + 1, self._known.began_ms.get(place, at_ms) + SETTLED_MS)
+        least, quota = self._recorded.by_others(place, since_ms, at_ms - TOLD_WITHIN_MS)
+        untold = self._known.tables.shards(place) * quota * window.burst_s / UNTOLD_SHARE
+        if least > untold:
+            self._found.looked_at(CARRIED_ON, "begun", row["broker"])
+            self._found.looked_at(CARRIED_ON, "lacking", row["broker"], used < least - untold)
 
     def _was_unlimited(self, row: Row, place: Incarnation) -> bool:
         """Whether a version since the last note gave the meter no quota: its bucket may have been filled without limit."""
@@ -201,6 +243,9 @@ class _Part:
 
     def _judge_home(self, row: Row, place: Incarnation) -> None:
         home, shard = row["home"], row["shard"]
+        if row["is_shared"] and row["is_named"]:
+            why = f"{_meter(row)} has a quota that names it, and is said to be shared with other clients"
+            self._found.add(ONE_METER, UNKNOWN, why, row)
         if home < 0:
             return
         if row["is_stand_in"]:

@@ -13,6 +13,7 @@ import numpy
 import pyarrow
 
 from broker.journal.schema import STAND_IN
+from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.events import arrays
@@ -36,13 +37,13 @@ NOTED = pyarrow.schema(
         ("amount", pyarrow.int64()),
         ("throttle_ms", pyarrow.int64()),
         *((name, pyarrow.float64()) for name in ("limit_value", "in_force")),
-        *((name, pyarrow.bool_()) for name in ("is_known", "is_stand_in", "is_strict", "is_accepted", "is_shared")),
+        *((name, pyarrow.bool_()) for name in ("is_known", "is_named", "is_stand_in", "is_strict", "is_accepted", "is_shared")),
         ("asker", pyarrow.int32()),
         ("home", pyarrow.int32()),
         ("detail", pyarrow.string()),
     ]
 )
-"""`in_force`: the quota of the client's meter by that version, null: none; `is_known`: whether that version is in the journal.
+"""`in_force`: the quota of the client's meter by that version, null: none; `is_known`: whether that version is in the journal; `is_named`: the quota names all clients that it is of.
 `home`: the meter's, -1 where it can't be known. `detail`: of STATE and TOLD what was noted."""
 _CHARGE_DETAIL = {"asker", "strict", "accepted", "shared"}
 
@@ -94,13 +95,14 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     detail, details = arrays.codes(table, "detail")
     read = [_detail(text) for text in details]
     is_bad = numpy.array([each is None for each in read])[detail]
+    is_bad |= numpy.array([name not in CLIENT_KEYS for name in quotas])[quota]
     of = [each or {} for each in read]
 
     def said(name: str, absent: Any) -> Any:
         return numpy.array([each.get(name, absent) for each in of])[detail]
 
-    columns = zip(*metered, strict=True) if metered else ([] for _ in range(7))
-    names = ("meter_user", "meter_client", "user", "client_id", "in_force", "is_known", "home")
+    columns = zip(*metered, strict=True) if metered else ([] for _ in range(8))
+    names = ("meter_user", "meter_client", "user", "client_id", "in_force", "is_known", "is_named", "home")
     kinds = dict(zip(names, columns, strict=True))
     taken = {name: pyarrow.array(list(kinds[name]), NOTED.field(name).type).take(pyarrow.array(group)) for name in names}
     return arrays.table_of(
@@ -123,15 +125,16 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
 
 def _metered(
     tables: QuotaTables, place: Incarnation, era: int, version: int, quota: str, user: str, client: str
-) -> tuple[str, str, str, str, float | None, bool, int]:
-    """The meter of a client, its short names, its quota, whether that is known, and the home."""
+) -> tuple[str, str, str, str, float | None, bool, bool, int]:
+    """The meter of a client, its short names, its quota, whether that is known and names its clients, and the home."""
     user, client = short_name(user), short_name(client)
     table = tables.table(place, era, version, quota)
     if table is None:
-        return user, client, user, client, None, False, -1
+        return user, client, user, client, None, False, False, -1
     key = table.key(user, client)
-    home = tables.home(place, quota, key)
-    return *key, user, client, table.limit(key), True, -1 if home is None else home
+    home, found = tables.home(place, quota, key), table.quota(key)
+    limit, is_named = (None, False) if found is None else (found.limit, found.is_named)
+    return *key, user, client, limit, True, is_named, -1 if home is None else home
 
 
 def _meters(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
@@ -157,6 +160,8 @@ def _what(quota: str | None, detail: str) -> str:
     except ValueError:
         return BAD
     if not isinstance(of, dict):
+        return BAD
+    if quota is not None and quota not in CLIENT_KEYS:
         return BAD
     if quota is None:
         return RESET if of == {"reset": True} else BAD

@@ -58,10 +58,11 @@ class QuotaTables:
         return self._tables[key]
 
     def always_limits(self, place: Incarnation, era: int, version: int, kind: str, key: tuple[str, str]) -> bool:
-        """Whether every version up to this one gave the key a quota: else what it used before need not be in the journal."""
+        """Whether every version up to this one, from the first with a quota of that kind, gave the key one: else what it used
+        before need not be in the journal."""
         for each in self._quotas:
             table = self.table(place, era, each, kind) if each <= version else None
-            if each <= version and (table is None or table.limit(key) is None):
+            if each <= version and (table is None or (table.in_use and table.limit(key) is None)):
                 return False
         return True
 
@@ -81,7 +82,7 @@ class QuotaTables:
 
     def _made(self, place: Incarnation, era: int, version: int, kind: str) -> QuotaTable | None:
         quotas = self._quotas.get(version)
-        if quotas is None:
+        if quotas is None or kind not in quotas:
             return None
         table = QuotaTable()
         known = [each for each in self._known.get((place, era), ()) if each <= version]

@@ -9,7 +9,7 @@ R2  Of mutations the answer tells what is left of the last throttle of its topic
     One that was decided is looked for only where it is told for certain: a permissive charge that is long (LONG_MS).
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import pyarrow.compute
 
 from broker.journal.schema import STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
+from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
@@ -36,12 +37,12 @@ Row = dict[str, Any]
 class Context(NamedTuple):
     """What may have kept a shard from telling a throttle.
 
-    ends      (broker, shard) -> the last mono_ns of each incarnation
+    lives     (broker, shard) -> the first and last mono_ns of each incarnation, in order
     changes   when versions were stored
     unsure    brokers of which events are missing
     """
 
-    ends: Mapping[tuple[int, int], Sequence[int]]
+    lives: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
     changes: Sequence[int]
     unsure: frozenset[int]
 
@@ -58,6 +59,7 @@ _SCHEMA = pyarrow.schema(
         ("shard", pyarrow.int32()),
         *((name, pyarrow.int64()) for name in ("epoch", "seq", "mono_ns", "bytes", "version")),
         ("throttle_ms", pyarrow.int32()),
+        ("limit_value", pyarrow.float64()),
         *((name, pyarrow.string()) for name in ("reason", "user", "client_id", "limit", "detail")),
     ]
 )
@@ -96,21 +98,27 @@ class _Client:
     def __init__(self, context: Context, found: Findings) -> None:
         self._context = context
         self._found = found
+        self._is_blurred = False  # a charge can't be read
 
     def judge(self, rows: list[Row]) -> None:
         told = [row for row in rows if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0]
         charges = [row for row in rows if row["kind"] == "charge"]
         throttles = [row for row in charges if row["throttle_ms"] > 0]
+        self._is_blurred = any(not placed_detail(row["detail"]) or row["limit"] not in CLIENT_KEYS for row in charges)
         self._found.looked_at(THROTTLES, "throttles", rows[0]["broker"], len(told))
-        exact = Counter(map(_key, (row for row in throttles if row["limit"] != MUTATION)))
+        exact: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in throttles:
+            if row["limit"] != MUTATION:
+                exact[_key(row, placed_detail(row["detail"]).get("asker", -1))].append(row)
         for row in told:
+            same = exact[_key(row, row["shard"])]
             if row["limit"] == MUTATION:
-                is_there = any(_covers(charge, row) for charge in throttles)
-            else:
-                exact[_key(row)] -= 1
-                is_there = exact[_key(row)] >= 0
-            if not is_there:
+                if not any(_covers(charge, row) for charge in throttles):
+                    self._unjustified(row)
+            elif not same:
                 self._unjustified(row)
+            else:
+                self._judge_limit(row, same.pop())
         closes = [row["mono_ns"] for row in rows if row["kind"] == "closed"]
         alone = defaultdict(list)
         for row in charges:
@@ -120,9 +128,14 @@ class _Client:
         for row in throttles:
             if row["limit"] == MUTATION:
                 self._untold_mutation(row, mutations, closes)
-            elif exact[_key(row)] > 0:
-                exact[_key(row)] -= 1
-                self._untold(row, closes, alone)
+        for row in (each for left in exact.values() for each in left):
+            self._untold(row, closes, alone)
+
+    def _judge_limit(self, row: Row, charge: Row) -> None:
+        """An answer tells the quota of its shard's version; while a change is under way that may be another than the meter's."""
+        if row["version"] == charge["version"] and row["limit_value"] != charge["limit_value"]:
+            why = f"{client(row)} was throttled by {row['limit']}={row['limit_value']}, and charged under {charge['limit_value']:g}"
+            self._add(NOT_JUSTIFIED, why, row)
 
     def _unjustified(self, row: Row) -> None:
         why = f"{client(row)} was throttled for {row['throttle_ms']:,} ms by {row['limit']}, and no meter decided that"
@@ -152,24 +165,24 @@ class _Client:
     def _may_be_untold(self, row: Row, asker: int, closes: Sequence[int]) -> bool:
         """Whether the client, its connection, its shard or its quota may have gone before it was told (R1)."""
         at_ns = row["mono_ns"]
-        ends = self._context.ends.get((row["broker"], asker))
+        lives = self._context.lives.get((row["broker"], asker), ())
+        last_ns = max((last_ns for first_ns, last_ns in lives if first_ns <= at_ns + MS), default=0)
         return (
             any(-MS <= each - at_ns <= SPAN_NS for each in closes)
-            or ends is None
-            or any(-MS <= each - at_ns <= SPAN_NS for each in ends)
+            or last_ns <= at_ns + SPAN_NS
             or any(abs(each - at_ns) <= SPAN_NS for each in self._context.changes)
         )
 
     def _add(self, verdict: str, why: str, row: Row) -> None:
-        if row["broker"] in self._context.unsure:
-            verdict, why = UNKNOWN, f"{why}; but events are missing"
+        if self._is_blurred or row["broker"] in self._context.unsure:
+            verdict, why = UNKNOWN, f"{why}; but events are missing, or can't be read"
         self._found.add(THROTTLES, verdict, why, {**row, "at_ns": row["mono_ns"], "quota": row["limit"]})
 
 
-def _key(row: Row) -> tuple[Any, ...]:
+def _key(row: Row, asker: int) -> tuple[Any, ...]:
     """What the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left out."""
     amount = None if row["limit"] == REQUEST else row["bytes"]
-    return row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
+    return asker, row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
 
 
 def _covers(charge: Row, told: Row) -> bool:
