@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from shards.limits.bucket import TokenBucket
 from shards.limits.client_quota_managers import FETCH, MUTATION, PERCENT_PER_NANO, REQUEST, Charged, refill_per_s
-from shards.limits.ranges import INT_MAX
 from shards.limits.rate import Rate, Window
 from shards.limits.throttle import bucket_throttle_ms
+from shards.settings.ranges import INT_MAX
 
+UNTOLD_SHARE: Final = 50
+"""A home keeps a fiftieth of what a quota lets pass at once to itself: with Kafka's windows, 200 ms worth of the quota."""
 LEAST_SHARE: Final = 1e-9
 """Sums of fractions differ by less, by the order in which they are added."""
 

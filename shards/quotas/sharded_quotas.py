@@ -39,6 +39,7 @@ from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.precedence import Key, QuotaTable
+from shards.limits.quota_replay import UNTOLD_SHARE
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
 from shards.loop.deferred import Deferred, MaybeDeferred
@@ -51,8 +52,6 @@ from shards.quotas.publications import TELL, Call, Publications
 _CHARGE: Final = "charge"
 MOST_IN_A_CALL: Final = 500
 """Charges: with the longest names of clients they are far from the length of a frame."""
-UNTOLD_SHARE: Final = 50
-"""A home keeps a fiftieth of what a quota lets pass at once to itself: with Kafka's windows, 200 ms worth of the quota."""
 STARTING_MS: Final = 500
 """A shard that starts waits so long at most to be told by the others."""
 _LATE_MS: Final = 50
@@ -123,7 +122,9 @@ class ShardedQuotas(Meters):
         super()._dropped(kind, key)
         self._history.forget(Place(kind, *key))
         if kind == MUTATION and self._notes is not None and Place(kind, *key) in self._noted:
-            self._notes.began(Place(kind, *key), {}, at_ms=self._now_ms())  # what it owed after an hour is forgotten, as in Kafka
+            self._notes.began(
+                Place(kind, *key), {}, at_ms=self._now_ms()
+            )  # what it owed after an hour is forgotten, as in Kafka
         self._noted.discard(Place(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:

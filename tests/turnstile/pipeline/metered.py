@@ -40,7 +40,7 @@ class Notebook:
 
 
 class JournaledWorld(QuotaWorld):
-    """`rows`: what all processes have journaled, without `seq`. `is_sound`: no shard missed a version, as those of a cluster never do."""
+    """`rows`: what all processes have journaled, without `seq`. `is_sound`: no shard missed a version; none of a cluster does."""
 
     def __init__(self, seed: int, shards: int, quotas: dict[str, dict[str, float]]) -> None:
         self.rows: list[Event] = []
@@ -80,13 +80,19 @@ class JournaledWorld(QuotaWorld):
     def change(self, client_id: str, values: dict[str, float | None]) -> None:
         super().change(client_id, values)
         self.stored[self.version] = self.now_ms
-        record = [each for each in self.state if json.loads(each[1] if each[0] == "quota" else "{}").get("client-id") == client_id]
+        record = [
+            each
+            for each in self.state
+            if json.loads(each[1] if each[0] == "quota" else "{}").get("client-id") == client_id
+        ]
         kept = {kind: value for kind, value in values.items() if value is not None} or None
         key = json.dumps({"client-id": client_id}, separators=(",", ":"))
         self._tell(self.version, record or [("quota", key, kept)])
 
     def _apply(self, shard: SimulatedShard, version: int, record: Any) -> None:
-        self.is_sound &= shard.image.version == version - 1 or shard.image.version >= version and bool(shard.process.epoch)
+        self.is_sound &= shard.image.version == version - 1 or (
+            shard.image.version >= version and bool(shard.process.epoch)
+        )
         before = shard.image.version
         super()._apply(shard, version, record)
         if shard.image.version != before:
@@ -161,5 +167,3 @@ def numbered(rows: list[Event]) -> list[Event]:
         row["seq"] = counts.get(place, 0)
         counts[place] = row["seq"] + 1
     return rows
-
-

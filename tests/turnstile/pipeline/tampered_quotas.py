@@ -16,7 +16,7 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUES
 Event = dict[str, Any]
 Events = list[Event]
 How = Callable[[Events], Events]
-SEED = 65
+SEED = 234
 MS = 1_000_000
 BYTES = (PRODUCE, FETCH)
 
@@ -171,11 +171,17 @@ def stand_in(events: Events) -> Event:
 def state(events: Events) -> Event:
     """What a meter went on from, that still counted for a throttle of its first charges."""
     for place, event in enumerate(events):
-        if event["kind"] == "meter" and "samples" in event["detail"] and sum(each[0] for each in detail(event)["samples"]):
+        if (
+            event["kind"] == "meter"
+            and "samples" in event["detail"]
+            and sum(each[0] for each in detail(event)["samples"])
+        ):
             mine = [
                 one
                 for one in events[place + 1 : place + 200]
-                if is_charge(one, shard=event["shard"], epoch=event["epoch"], client_id=event["client_id"], limit=event["limit"])
+                if is_charge(
+                    one, shard=event["shard"], epoch=event["epoch"], client_id=event["client_id"], limit=event["limit"]
+                )
             ]
             if event["limit"] in BYTES and any(one["throttle_ms"] for one in mine[:3]):
                 return event
@@ -189,7 +195,9 @@ def told(events: Events) -> Event:
             mine = [
                 one
                 for one in events[place + 1 :]
-                if is_charge(one, shard=event["shard"], epoch=event["epoch"], client_id=event["client_id"], limit=PRODUCE)
+                if is_charge(
+                    one, shard=event["shard"], epoch=event["epoch"], client_id=event["client_id"], limit=PRODUCE
+                )
             ]
             soon = [one for one in mine[:4] if one["mono_ns"] - event["mono_ns"] < 1000 * MS and one["throttle_ms"]]
             if soon and soon[0]["limit_value"] <= 20 * detail(event)["amount"]:
@@ -209,7 +217,9 @@ def mutation(strict: bool) -> Pick:
         return next(
             event
             for event in events
-            if is_charge(event, limit=MUTATION) and bool(detail(event).get("strict")) == strict and event["throttle_ms"] > 300
+            if is_charge(event, limit=MUTATION)
+            and bool(detail(event).get("strict")) == strict
+            and event["throttle_ms"] > 300
         )
 
     return pick
@@ -229,14 +239,24 @@ def before_a_change(events: Events) -> Event:
     change = next(event for event in events if event["kind"] == "config" and event["version"] == 2)
     changed = {json.loads(key)["client-id"] for _, key, _ in detail(change)["changes"]}
     return next(
-        event for event in events if is_charge(event, reason=None) and event["version"] == 1 and event["client_id"] not in changed
+        event
+        for event in events
+        if is_charge(event, reason=None) and event["version"] == 1 and event["client_id"] not in changed
     )
 
 
 def emptied(events: Events) -> Events:
     """A note that a meter holds nothing is put before a charge that throttled."""
     one = throttling(events, (PRODUCE,))
-    note = {**one, "kind": "meter", "bytes": None, "throttle_ms": None, "limit_value": None, "reason": None, "detail": "{}"}
+    note = {
+        **one,
+        "kind": "meter",
+        "bytes": None,
+        "throttle_ms": None,
+        "limit_value": None,
+        "reason": None,
+        "detail": "{}",
+    }
     events.insert(events.index(one), note)
     return renumbered(events)
 
@@ -267,12 +287,14 @@ def second_meter(events: Events) -> Events:
     """A client's charges at a shard that is not its home, each within its quota."""
     one = within(events)
     place = next(
-        place for place, event in enumerate(events)
+        place
+        for place, event in enumerate(events)
         if is_charge(event) and event["shard"] != one["shard"] and event["mono_ns"] > one["mono_ns"]
-    )  # fmt: skip
+    )
     other = events[place]
-    forged = {**one, "shard": other["shard"], "epoch": other["epoch"], "mono_ns": other["mono_ns"], "version": other["version"], "bytes": 1}
-    events.insert(place, {**forged, "limit_value": in_force(events, forged), "detail": json.dumps({"asker": other["shard"]})})
+    forged = {**one, **{name: other[name] for name in ("shard", "epoch", "mono_ns", "version")}, "bytes": 1}
+    asker = {"detail": json.dumps({"asker": other["shard"]})}
+    events.insert(place, {**forged, **asker, "limit_value": in_force(events, forged)})
     return renumbered(events)
 
 
@@ -322,21 +344,21 @@ def another_asker(event: Event) -> dict[str, Any]:
 
 
 def fuller(events: Events) -> Events:
-    """A meter is said to go on from more than any shard recorded, and less than its quota."""
-    seen: dict[tuple[Any, ...], int] = {}
-    for place, one in enumerate(events):
-        if not is_charge(one, limit=PRODUCE):
-            continue
-        key = one["client_id"]
-        total = seen.get(key, 0)
-        if 0 < total + one["bytes"] < one["limit_value"] and not one["throttle_ms"] and one["reason"] is None:
-            at_ms = one["mono_ns"] // MS
-            state = {"current": 0, "samples": [[total + 1, at_ms, at_ms]]}
-            note = {**one, "kind": "meter", "bytes": None, "throttle_ms": None, "limit_value": None, "detail": json.dumps(state)}
-            events.insert(place, note)
-            return renumbered(events)
-        seen[key] = total + one["bytes"]
-    raise AssertionError("no such charge")
+    """Long after all others a charge of 1 byte, before which its meter is said to hold what no shard recorded."""
+    place = max(place for place, event in enumerate(events) if is_charge(event, limit=PRODUCE, reason=None))
+    one = events[place]
+    ended = next(
+        event
+        for event in events
+        if event["kind"] == "ended" and (event["shard"], event["epoch"]) == (one["shard"], one["epoch"])
+    )
+    at_ns = ended["mono_ns"] // MS * MS
+    state = {"current": 0, "samples": [[3, at_ns // MS, at_ns // MS]]}
+    same = {**one, "mono_ns": at_ns, "bytes": None, "throttle_ms": None, "limit_value": None}
+    charge = {**one, "mono_ns": at_ns, "bytes": 1, "throttle_ms": 0}
+    index = events.index(ended)
+    events[index:index] = [{**same, "kind": "meter", "detail": json.dumps(state)}, charge]
+    return renumbered(events)
 
 
 def more_told(event: Event) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Ways to tamper with a journal; tampering_table.py says which verdict each must get.
 
 Four journals, each of one broker: `caps` (a storm with kills and live changes), `tokens` (the real token protocol with
-crashes and changes, then a restart with another number of shards), `rates` (the real windows of creation rates), `quotas` (tampered_quotas.py).
+crashes and changes, then a restart with another number of shards), `rates` (the real windows of creation rates), `quotas`
+(tampered_quotas.py).
 """
 
 import json

@@ -17,8 +17,8 @@ HELD_TEXT = {
     quota_meters.CHARGES: "{charges} charges, each throttled as Kafka's arithmetic says, to the millisecond",
     quota_meters.IN_FORCE: "{charges} charges, each by the quota in force for its client",
     quota_meters.ONE_METER: "no client had two meters; {stand_ins} charges by stand-ins of a home that was away",
-    quota_meters.CARRIED_ON: "{meters} meters went on from what they had recorded; {begun} from what another shard had recorded, {lacking} "
-    "of them without all that it is to tell",
+    quota_meters.CARRIED_ON: "{meters} meters went on from what had been recorded; {begun} from another shard's, "
+    "{lacking} of them without all that it is to tell",
     quota_throttles.THROTTLES: "{throttles} throttles, each decided by a meter and told to its client",
 }
 
@@ -45,7 +45,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
     made = [check_of(name, found, held) for name, held in HELD_TEXT.items()]
     shared = sum(row["count"] for row in found if row["why"] == "shared")
     if shared and not made[0].brokers:
-        made[0] = made[0]._replace(detail=f"{made[0].detail}; {shared:,} by meters that clients shared, which are not judged")
+        made[0] = made[0]._replace(
+            detail=f"{made[0].detail}; {shared:,} by meters that clients shared, which are not judged"
+        )
     return made
-
-

@@ -20,8 +20,8 @@ FOUND = pyarrow.schema(
         ("count", pyarrow.int64()),
     ]
 )
-"""`count`: how many there are of that check, verdict and broker, beside the first of them; 0 beside the others. Of verdict HELD: how
-many things `why` was looked at."""
+"""`count`: how many there are of that check, verdict and broker, beside the first of them; 0 beside the others. Of verdict HELD:
+how many of what `why` says were looked at."""
 _SHOWN_COLUMNS = [name for name in FOUND.names if name not in ("check", "verdict", "count")]
 
 

@@ -13,13 +13,13 @@ quota_carried_on    what a meter goes on from was recorded before: it forgets no
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pyarrow
 
 from shards.limits.client_quota_managers import MUTATION
-from shards.limits.quota_replay import LEAST_SHARE, MeterReplay
-from shards.quotas.sharded_quotas import UNTOLD_SHARE
+from shards.limits.quota_replay import LEAST_SHARE, UNTOLD_SHARE, MeterReplay
 from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_recorded import Recorded, recorded
 from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET, STATE, TOLD
@@ -66,7 +66,7 @@ def beyond(known: Known, table: pyarrow.Table) -> pyarrow.Table:
     rows = table.take(pyarrow.array(order))
     keys = [each[order] for each in (places[0], *names)]
     starts = [*arrays.begins(*keys), len(order)]
-    for first, end in zip(starts[:-1], starts[1:], strict=True):
+    for first, end in pairwise(starts):
         mine = rows.slice(first, end - first)
         judged = _Meter(known, found, recorded(mine))
         for row in _each(mine):
@@ -120,7 +120,11 @@ class _Part:
     def note(self, row: Row, place: Incarnation) -> None:
         at_ms = row["at_ns"] // MS
         if row["what"] == BAD or at_ms < self._at_ms:
-            why = f"a note of {_meter(row)} can't be read" if row["what"] == BAD else f"the clock of {_meter(row)} goes back"
+            why = (
+                f"a note of {_meter(row)} can't be read"
+                if row["what"] == BAD
+                else f"the clock of {_meter(row)} goes back"
+            )
             self._found.add(CHARGES, UNKNOWN, why, row)
             self._replay = None
             return
@@ -156,7 +160,11 @@ class _Part:
         self._judge_cause(row, place, at_ms, used)
         if not self._begun:
             self._judge_start(row, place, at_ms, used)
-        if not self._begun or before is None or (row["quota"] == MUTATION and (not state or self._was_unlimited(row, place))):
+        if (
+            not self._begun
+            or before is None
+            or (row["quota"] == MUTATION and (not state or self._was_unlimited(row, place)))
+        ):
             return
         had = before.used(quota, now_ms=at_ms)
         if used < had - abs(had) * LEAST_SHARE:
@@ -168,12 +176,19 @@ class _Part:
         """What a meter goes on from was recorded by some shard."""
         key = row["meter_user"], row["meter_client"]
         is_all_noted = self._known.tables.always_limits(place, self.era, row["version"], row["quota"], key)
-        if not is_all_noted or row["broker"] in self._known.unsure or self._recorded.is_shared or self._known.tables.was_reset:
+        if (
+            not is_all_noted
+            or row["broker"] in self._known.unsure
+            or self._recorded.is_shared
+            or self._known.tables.was_reset
+        ):
             return
         if row["quota"] == MUTATION and not self._recorded.is_of(row["in_force"]):
             return  # under another quota a bucket holds more, or less
-        most = self._recorded.most(at_ms)
-        if used > most + abs(most) * LEAST_SHARE:
+        window = self._known.tables.window(place, row["version"], mutations=row["quota"] == MUTATION)
+        counts_ms = at_ms if row["quota"] == MUTATION else (window.samples + 1) * window.size_ms
+        most = self._recorded.most(at_ms - counts_ms, at_ms)
+        if used > most + max(abs(most), 1.0) * 1e3 * LEAST_SHARE:
             why = f"{_meter(row)} goes on from {used:g}, and only {most:g} were recorded"
             self._found.add(CARRIED_ON, NOT_JUSTIFIED, why, row)
 
@@ -258,10 +273,10 @@ class _Part:
             why = f"{_meter(row)} is at home on shard {home}, and shard {shard} decided by a meter of its own"
             self._found.add(ONE_METER, EXCEEDED, why, row)
         if not 0 <= row["asker"] < self._known.tables.shards(place):
-            self._found.add(ONE_METER, UNKNOWN, f"{_meter(row)} was asked by shard {row['asker']}, which there is not", row)
+            self._found.add(
+                ONE_METER, UNKNOWN, f"{_meter(row)} was asked by shard {row['asker']}, which there is not", row
+            )
 
 
 def _meter(row: Row) -> str:
     return f"the meter of {client(row, 'meter_user', 'meter_client')} ({row['quota']})"
-
-

@@ -26,10 +26,11 @@ class Recorded(NamedTuple):
     """Of all that was added, up to each."""
     is_shared: bool
 
-    def most(self, at_ms: int) -> float:
-        """The most that a sensor can hold at an instant, if it were told of everything."""
-        place = int(numpy.searchsorted(self.at_ms, at_ms, side="right"))
-        return float(self.sums[place - 1]) if place else 0.0
+    def most(self, since_ms: int, at_ms: int) -> float:
+        """The most that a sensor that was told of everything holds at an instant, of what was recorded from another one on."""
+        first, end = numpy.searchsorted(self.at_ms, since_ms), numpy.searchsorted(self.at_ms, at_ms, side="right")
+        before = self.sums[first - 1] if first else 0.0
+        return float(self.sums[end - 1] - before) if end > first else 0.0
 
     def is_of(self, quota: float | None) -> bool:
         """Whether all was charged under that quota."""
@@ -52,7 +53,9 @@ def recorded(rows: pyarrow.Table) -> Recorded:
     order = numpy.argsort(at_ms, kind="stable")
     quota = rows["quota"][0].as_py()
     amount = arrays.numbers(charges, "amount")[order] * (PERCENT_PER_NANO if quota == REQUEST else 1.0)
-    is_empty = (arrays.numbers(charges, "throttle_ms")[order] > 0) if quota == FETCH else numpy.zeros(len(order), dtype=bool)
+    is_empty = (
+        (arrays.numbers(charges, "throttle_ms")[order] > 0) if quota == FETCH else numpy.zeros(len(order), dtype=bool)
+    )
     accepted = charges["is_accepted"].to_numpy().astype(bool)[order]
     shared = charges["is_shared"].to_numpy().astype(bool)
     return Recorded(

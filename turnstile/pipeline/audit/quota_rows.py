@@ -37,14 +37,20 @@ NOTED = pyarrow.schema(
         ("amount", pyarrow.int64()),
         ("throttle_ms", pyarrow.int64()),
         *((name, pyarrow.float64()) for name in ("limit_value", "in_force")),
-        *((name, pyarrow.bool_()) for name in ("is_known", "is_named", "is_stand_in", "is_strict", "is_accepted", "is_shared")),
+        *(
+            (name, pyarrow.bool_())
+            for name in ("is_known", "is_named", "is_stand_in", "is_strict", "is_accepted", "is_shared")
+        ),
         ("asker", pyarrow.int32()),
         ("home", pyarrow.int32()),
         ("detail", pyarrow.string()),
     ]
 )
-"""`in_force`: the quota of the client's meter by that version, null: none; `is_known`: whether that version is in the journal; `is_named`: the quota names all clients that it is of.
-`home`: the meter's, -1 where it can't be known. `detail`: of STATE and TOLD what was noted."""
+"""in_force    the quota of the client's meter by that version, null: none
+is_known    whether that version is in the journal
+is_named    whether the quota names all clients that it is of
+home        the meter's, -1 where it can't be known
+detail      of STATE and TOLD what was noted"""
 _CHARGE_DETAIL = {"asker", "strict", "accepted", "shared"}
 
 
@@ -104,7 +110,9 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     columns = zip(*metered, strict=True) if metered else ([] for _ in range(8))
     names = ("meter_user", "meter_client", "user", "client_id", "in_force", "is_known", "is_named", "home")
     kinds = dict(zip(names, columns, strict=True))
-    taken = {name: pyarrow.array(list(kinds[name]), NOTED.field(name).type).take(pyarrow.array(group)) for name in names}
+    taken = {
+        name: pyarrow.array(list(kinds[name]), NOTED.field(name).type).take(pyarrow.array(group)) for name in names
+    }
     return arrays.table_of(
         NOTED,
         what=numpy.where(is_bad, BAD, CHARGE),

@@ -121,5 +121,3 @@ def resets_of(rows: Iterable[Mapping[str, Any]]) -> dict[Incarnation, list[tuple
     for row in rows:
         found.setdefault((row["broker"], row["shard"], row["epoch"]), []).append((row["seq"], row["version"]))
     return {place: sorted(each) for place, each in found.items()}
-
-

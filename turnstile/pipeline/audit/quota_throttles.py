@@ -25,7 +25,6 @@ from turnstile.pipeline.audit.quota_rows import READ, placed_detail
 from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.survey import Incarnation
 
 THROTTLES = "quota_throttles"
 SPAN_NS = 2_000_000_000

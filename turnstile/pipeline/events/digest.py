@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.compute
 
 from broker.journal.schema import KINDS, TOLD_LATE
+from shards.limits.quota_entities import CLIENT_KEYS
 from turnstile.pipeline.events import arrays
 
 KEYS = ("broker", "shard", "epoch", "seq", "mono_ns", "kind")
@@ -104,6 +105,10 @@ def _faults(table: pyarrow.Table) -> tuple[arrays.Array, list[str]]:
                 if table[name].null_count:
                     faults[is_it & ~arrays.present(table, name) & (faults < 0)] = len(reasons)
                     reasons.append(f"{each} without {name}")
+    if "charge" in kinds:
+        is_known = arrays.is_one_of(table, "limit", CLIENT_KEYS)
+        faults[(kind == kinds.index("charge")) & ~is_known & (faults < 0)] = len(reasons)
+        reasons.append("charge of an unknown quota")
     return faults, reasons
 
 

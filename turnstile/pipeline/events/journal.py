@@ -8,7 +8,8 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 
-from broker.journal.schema import COLUMNS, TOLD_LATE as QUOTA_KINDS
+from broker.journal.schema import COLUMNS
+from broker.journal.schema import TOLD_LATE as QUOTA_KINDS
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
