@@ -228,7 +228,7 @@ TABLE += [
             quotas.edit(quotas.last_within, quotas.add(limit_value=-1))),
         unknown("limit of a charge, one that there is not", "events",
             quotas.edit(quotas.a_charge, {"limit": "byte_rate"})),
-        exceeded("client_id of a charge that throttled", "quota_one_meter",
+        exceeded("client_id of a charge that throttled", "quota_in_force",
             quotas.edit(quotas.throttling, quotas.another_client)),
         unknown("reason of a charge, its home stood in for itself", "quota_one_meter",
             quotas.edit(quotas.within, {"reason": "stand_in"})),
