@@ -13,7 +13,7 @@ from typing import Any
 from shards.limits.precedence import CLIENT_ID, USER, QuotaTable
 from shards.limits.quota_entities import Entity
 from shards.limits.rate import Window
-from shards.tokens.homes import home_of
+from shards.ownership import home_of
 from turnstile.pipeline.events.survey import Incarnation, Survey
 from turnstile.pipeline.events.timeline import Timeline
 
