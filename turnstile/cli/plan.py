@@ -11,6 +11,7 @@ import click
 
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.param_type import ParamType
+from turnstile.cli.plan_quotas import BY, FORMATS, Parsed, QuotaSpec, plan_quotas
 from turnstile.cli.spark_job import (
     SparkOptions,
     check_writable,
@@ -93,7 +94,26 @@ def _utc(moment: datetime) -> datetime:
 @click.option(
     "--input", "inputs", multiple=True, required=True, help="A log: file, folder or glob. May be given again."
 )
-@click.option("--format", "format", type=click.Choice(_FORMATS), required=True, help="What the log is.")
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(tuple(dict.fromkeys((*_FORMATS, *FORMATS)))),
+    required=True,
+    help="What the log is.",
+)
+@click.option(
+    "--quotas", is_flag=True, help="Plan client quotas: bytes, request time and mutations of users and client ids."
+)
+@click.option(
+    "--quota", "quota_candidates", type=QuotaSpec(), multiple=True,
+    help="With --quotas: candidates as one, 'client-id=<default> producer_byte_rate=1000; client-id=app producer_byte_rate=5000'. "
+    "May be given again.",
+)  # fmt: skip
+@click.option(
+    "--by",
+    type=click.Choice(BY),
+    help="With --quotas: what gets a default quota.  [default: user where clients log in, else client-id]",
+)
 @click.option(
     "--columns", type=_Mapping(), default={}, help="For csv and parquet: ip=src,opened_at=start,closed_at=end,..."
 )
@@ -108,7 +128,7 @@ def _utc(moment: datetime) -> datetime:
     type=click.FloatRange(0, 1),
     default=0.001,
     show_default=True,
-    help="Share of connections a recommendation may refuse.",
+    help="Share of connections that a recommendation may refuse; with --quotas, of charges that it may throttle.",
 )
 @click.option(
     "--headroom", type=_Percent(), default="50%", show_default=True,
@@ -124,15 +144,51 @@ def _utc(moment: datetime) -> datetime:
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction,
-    with_leaks: bool, compare: tuple[datetime, datetime] | None, html: str | None, as_json: bool, on: SparkOptions,
+    quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
+    compare: tuple[datetime, datetime] | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
-    """Replay a connection log against candidate limits, and recommend the smallest cap that normal traffic bears, with headroom.
+    """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
+
+    Of connections, caps and rates; with --quotas, of requests, client quotas:
+
+    \b
+    turnstile plan --input conn.log --format zeek --per-ip-cap 10,50,100
+    turnstile plan --quotas --input requests.log --format kafka-requests
+    turnstile plan --quotas --input data --format journal --quota 'client-id=<default> producer_byte_rate=1000000'
+
+    Charges of a log of requests (kafka-requests: Kafka's logger kafka.request.logger at DEBUG; journal: clients that ran
+    against Turnstile under any quota) are replayed one by one as `turnstile replay` does.
 
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
 
     A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
+    if quotas or quota_candidates or by or format not in _FORMATS:
+        if not quotas:
+            raise click.UsageError(f"--quota, --by and the formats {' and '.join(FORMATS[1:])} go with --quotas.")
+        if format not in FORMATS:
+            raise click.UsageError(
+                f"--quotas needs a log of requests: --format {', '.join(FORMATS)}; {format} has connections."
+            )
+        given = {
+            "--per-ip-cap": per_ip_cap, "--broker-cap": broker_cap, "--ip-rate": ip_rate, "--broker-rate": broker_rate,
+            "--overrides": overrides, "--port": port, "--columns": columns, "--compare": compare, "--with-leaks": with_leaks,
+            "--master": on.master, "--conf": on.conf,
+        }  # fmt: skip
+        if others := [name for name, value in given.items() if value]:
+            raise click.UsageError(f"{others[0]} does not go with --quotas.")
+        plan_quotas(
+            inputs,
+            format,
+            quota_candidates,
+            by=by,
+            at_most_throttled=at_most_refused,
+            headroom=headroom,
+            html=html,
+            as_json=as_json,
+        )
+        return
     check_writable(html)
     with failing_in_one_sentence():
         from turnstile.pipeline.inputs.small import small

@@ -23,7 +23,7 @@ def printed(plan: LimitPlan) -> str:
         facts(plan),
         *(f"  {count:>9,}  {reason}" for reason, count in put_aside(plan)),
         "",
-        _columns([headings(plan), *(row(one) for one in plan.candidates)]),
+        columns([headings(plan), *(row(one) for one in plan.candidates)]),
         *(["", overridden(plan)] if plan.overrides else []),
     ]
     if plan.talkers:
@@ -34,7 +34,7 @@ def printed(plan: LimitPlan) -> str:
                 f"  {'':39}   {'; '.join(each.evidence)}",
             ]
     parts += ["", f"Recommended, with {plan.headroom:.0%} headroom above what this log shows:", ""]
-    parts.append(_columns(side_by_side(plan)))
+    parts.append(columns(side_by_side(plan)))
     parts += [f"{each.name} would have hit {hits(each)}" for each in plan.recommended if each.addresses_hit]
     parts += [left_out(plan)] if plan.left_out else []
     for variant in plan.recommended:
@@ -125,7 +125,7 @@ def name(one: dict[str, Any]) -> str:
     return ", ".join(limits) or "overrides alone"
 
 
-def _columns(rows: list[list[str]]) -> str:
+def columns(rows: list[list[str]]) -> str:
     """Left-aligned names, right-aligned numbers."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return "\n".join(

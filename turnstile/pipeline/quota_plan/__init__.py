@@ -1,0 +1,1 @@
+"""What candidate client quotas would have done to a log of requests."""

@@ -1,0 +1,71 @@
+"""The commands that set client quotas: of this emulator, of Kafka, and of Redpanda."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+from shards.limits.client_quota_managers import REQUEST
+from shards.limits.quota_entities import Entity
+
+_KAFKA_TYPES: Final = {"user": "users", "client-id": "clients"}
+NOT_IN_REDPANDA: Final = "# Redpanda has no request_percentage"
+USERS_IN_REDPANDA: Final = "# quotas of users need Redpanda 26.1 or later"
+
+
+def commands(quotas: Mapping[Entity, Mapping[str, float]]) -> dict[str, list[str]]:
+    """By vocabulary, a line for each entity."""
+    return {
+        "turnstile": [_turnstile(entity, values) for entity, values in quotas.items()],
+        "kafka": [_kafka(entity, values) for entity, values in quotas.items()],
+        "redpanda": _redpanda(quotas),
+    }
+
+
+def _ordered(entity: Entity) -> list[tuple[str, str | None]]:
+    return sorted(entity, key=lambda each: each[0] != "user")
+
+
+def _number(each: float) -> str:
+    return f"{each:.10g}" if each != int(each) else str(int(each))
+
+
+def _settings(values: Mapping[str, float]) -> list[str]:
+    return [f"{kind}={_number(each)}" for kind, each in values.items()]
+
+
+def _turnstile(entity: Entity, values: Mapping[str, float]) -> str:
+    names = [f"{kind}={'<default>' if name is None else name}" for kind, name in _ordered(entity)]
+    return shlex.join(["turnstile", "quota", "set", *names, *_settings(values)])
+
+
+def _kafka(entity: Entity, values: Mapping[str, float]) -> str:
+    words = [
+        "kafka-configs.sh",
+        "--bootstrap-server",
+        "localhost:9092",
+        "--alter",
+        "--add-config",
+        ",".join(_settings(values)),
+    ]
+    for kind, name in _ordered(entity):
+        words += [
+            "--entity-type",
+            _KAFKA_TYPES[kind],
+            *(["--entity-default"] if name is None else ["--entity-name", name]),
+        ]
+    return shlex.join(words)
+
+
+def _redpanda(quotas: Mapping[Entity, Mapping[str, float]]) -> list[str]:
+    lines = []
+    for entity, values in quotas.items():
+        words = ["rpk", "cluster", "quotas", "alter"]
+        for each in _settings({kind: each for kind, each in values.items() if kind != REQUEST}):
+            words += ["--add", each]
+        for kind, name in _ordered(entity):
+            words += ["--default", kind] if name is None else ["--name", f"{kind}={name}"]
+        if "--add" in words:
+            lines.append(shlex.join(words))
+    notes = [NOT_IN_REDPANDA] if any(REQUEST in values for values in quotas.values()) else []
+    notes += [USERS_IN_REDPANDA] if lines and any("user" in dict(entity) for entity in quotas) else []
+    return [*notes, *lines]

@@ -1,0 +1,155 @@
+"""What quotas would have done to a log: every charge decided by the emulator's own arithmetic (shards/limits).
+
+The decisions are those of `turnstile replay` for the same quotas and records: test_quota_plan.py compares them one by one. A
+log is replayed as it is: a client that would have been throttled waits for nothing here.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from shards.limits.client_quota_managers import (
+    FETCH,
+    MUTATION,
+    PRODUCE,
+    REQUEST,
+    Charged,
+    ClientRequestQuotaManager,
+    ControllerMutationQuotaManager,
+    FetchQuotaManager,
+    ProduceQuotaManager,
+)
+from shards.limits.precedence import QuotaTable
+from shards.limits.quota_entities import Entity
+from turnstile.pipeline.quota_plan.usage import Usage, Use
+
+MINUTE_MS = 60_000
+_MANAGERS: dict[str, Any] = {
+    PRODUCE: ProduceQuotaManager,
+    FETCH: FetchQuotaManager,
+    REQUEST: ClientRequestQuotaManager,
+    MUTATION: ControllerMutationQuotaManager,
+}
+Quotas = Mapping[Entity, Mapping[str, float]]
+"""Entity -> kind -> quota, as a cluster keeps them."""
+
+
+class Throttled(NamedTuple):
+    """What a kind of quota did to a client: charges, how many were throttled or refused, for how long in all and at most, and the
+    minute (epoch ms) in which it was throttled longest."""
+
+    kind: str
+    user: str
+    client_id: str
+    charges: int
+    throttles: int
+    refusals: int
+    throttle_ms: int
+    longest_ms: int
+    worst_minute_ms: int
+
+
+class Outcome(NamedTuple):
+    """What quotas did. `clients`: those that were throttled, the longest first; `charges`: by kind; `minutes`: kind -> minute
+    (epoch ms) -> throttle time (ms)."""
+
+    charges: Counter[str]
+    clients: list[Throttled]
+    minutes: dict[str, dict[int, int]]
+
+    def throttles(self, kind: str) -> int:
+        """Charges of a kind that were throttled or refused."""
+        return sum(each.throttles for each in self.clients if each.kind == kind)
+
+    def of(self, kind: str) -> list[Throttled]:
+        """The clients that a kind throttled."""
+        return [each for each in self.clients if each.kind == kind]
+
+
+def decisions(usage: Usage, quotas: Quotas) -> Iterator[tuple[Use, Charged]]:
+    """Each charge of a kind that any of the quotas is of, with its decision."""
+    kinds = {kind for values in quotas.values() for kind in values}
+    meters: dict[tuple[str, str], Any] = {}
+    for use in usage.uses:
+        if use.kind not in kinds:
+            continue
+        meter = meters.get((use.broker, use.kind))
+        if meter is None:
+            meter = meters[use.broker, use.kind] = _meter(usage, use.kind, quotas)
+        if use.kind == MUTATION:
+            yield use, meter.record(use.user, use.client_id, use.amount, strict=use.strict, now_ms=use.at_ms)
+        else:
+            yield use, meter.record(use.user, use.client_id, use.amount, now_ms=use.at_ms)
+
+
+def _meter(usage: Usage, kind: str, quotas: Quotas) -> Any:
+    table = QuotaTable()
+    for entity, values in quotas.items():
+        if kind in values:
+            table.update(dict(entity), values[kind])
+    return _MANAGERS[kind](table, window=usage.mutations if kind == MUTATION else usage.window)
+
+
+class _Sum:
+    __slots__ = ("charges", "longest_ms", "minutes", "refusals", "throttle_ms", "throttles")
+
+    def __init__(self) -> None:
+        self.charges = self.throttles = self.refusals = self.throttle_ms = self.longest_ms = 0
+        self.minutes: Counter[int] = Counter()
+
+
+def outcome(usage: Usage, quotas: Quotas) -> Outcome:
+    """The sums of all decisions."""
+    sums: defaultdict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
+    charges: Counter[str] = Counter()
+    minutes: dict[str, dict[int, int]] = {}
+    for use, charged in decisions(usage, quotas):
+        charges[use.kind] += 1
+        mine = sums[use.kind, use.user, use.client_id]
+        mine.charges += 1
+        if charged.throttle_ms:
+            mine.throttles += 1
+            mine.refusals += not charged.accepted
+            mine.throttle_ms += charged.throttle_ms
+            mine.longest_ms = max(mine.longest_ms, charged.throttle_ms)
+            minute = use.at_ms // MINUTE_MS * MINUTE_MS
+            mine.minutes[minute] += charged.throttle_ms
+            of_kind = minutes.setdefault(use.kind, {})
+            of_kind[minute] = of_kind.get(minute, 0) + charged.throttle_ms
+    clients = [
+        Throttled(
+            *key, mine.charges, mine.throttles, mine.refusals, mine.throttle_ms, mine.longest_ms,
+            max(mine.minutes.items(), key=lambda each: (each[1], -each[0]))[0],
+        )
+        for key, mine in sums.items()
+        if mine.throttles
+    ]  # fmt: skip
+    return Outcome(charges, sorted(clients, key=lambda each: (-each.throttle_ms, *each[:3])), minutes)
+
+
+def scenario(usage: Usage, quotas: Quotas) -> Sequence[dict[str, Any]]:
+    """The same as events of `turnstile replay`, of a log of one broker."""
+    names = {PRODUCE: "produce", FETCH: "fetch", REQUEST: "request", MUTATION: "mutation"}
+    kinds = {kind for values in quotas.values() for kind in values}
+    events: list[dict[str, Any]] = [
+        {"at": 0, "do": "set", "name": f"{whose}quota.window.{name}", "value": str(value)}
+        for whose, window in (("", usage.window), ("controller.", usage.mutations))
+        for name, value in (("num", window.samples), ("size.seconds", window.size_ms // 1000))
+    ]
+    events += [
+        {"at": 0, "do": "quota", "entity": dict(entity), "key": kind, "value": value}
+        for entity, values in quotas.items()
+        for kind, value in values.items()
+    ]
+    for use in usage.uses:
+        if use.kind in kinds:
+            event = {
+                "at": use.at_ms,
+                "do": "record",
+                "quota": names[use.kind],
+                "user": use.user,
+                "client_id": use.client_id,
+            }
+            strict = {"strict": use.strict} if use.kind == MUTATION else {}
+            events.append({**event, **strict, "amount": use.amount})
+    return events
