@@ -13,6 +13,7 @@ from quota_logs import START_MS, created, deleted, fetched, line, produced, quot
 
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import entity_of
+from shards.limits.rate import Window
 from turnstile.cli.plan import plan
 from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.quota_plan import kafka_requests
@@ -39,7 +40,7 @@ def test_decisions_are_those_of_turnstile_replay(first: int) -> None:
 
 @given(st.integers(0, 10**9), st.sampled_from((PRODUCE, FETCH, REQUEST, MUTATION)))
 def test_the_smallest_quota_throttles_nothing_and_a_smaller_one_does(seed: int, kind: str) -> None:
-    log = usage(seed, 30, (kind,))
+    log = usage(seed, 30, (kind,))._replace(window=Window(3, 1000), mutations=Window(3, 1000))
     needed = demand(log, kind, "user,client-id")
     highest = max(needed.levels.all_peaks)
     by = default_of("user,client-id")

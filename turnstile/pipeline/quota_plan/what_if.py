@@ -107,7 +107,7 @@ def outcome(usage: Usage, quotas: Quotas) -> Outcome:
         charges[use.kind] += 1
         mine = sums[use.kind, use.user, use.client_id]
         mine.charges += 1
-        if charged.throttle_ms:
+        if charged.throttle_ms or not charged.accepted:
             mine.throttles += 1
             mine.refusals += not charged.accepted
             mine.throttle_ms += charged.throttle_ms
