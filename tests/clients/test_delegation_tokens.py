@@ -272,7 +272,7 @@ def test_java_makes_a_token_and_its_owners_quota_holds_for_who_uses_it(cluster, 
     assert "Processed a total of 600 messages" in consumed.out + consumed.err, consumed.out + consumed.err
 
     journaled = [*events(cluster.data_dir / "journal")]
-    assert {each["user"] for each in journaled if each["kind"] == "throttled"} == {"alice"}
+    assert {each["user"] for each in journaled if each["kind"] == "charge"} == {"alice"}
     assert not [each for each in journaled if token_id in str(each)]
 
     tokens("--expire", "--hmac", secret, "--expiry-time-period", "-1")

@@ -95,7 +95,7 @@ def charged(cluster, client_id, count):
 
     def rows():
         told = events(cluster.data_dir / "journal")
-        mine = [each for each in told if each["kind"] == "throttled" and each.get("client_id") == client_id]
+        mine = [each for each in told if each["kind"] == "charge" and each.get("client_id") == client_id]
         return sorted(mine, key=lambda row: row["mono_ns"]) if len(mine) >= count else None
 
     found = until(rows, what=f"{count} rows in the journal")
@@ -216,7 +216,7 @@ def test_all_clients_of_a_broker_stay_within_the_bound_while_homes_stop_and_die(
         for each in clients:
             each.join()
         told = events(cluster.data_dir / "journal")
-        rows = [each for each in told if each["kind"] == "throttled" and each.get("client_id") == name]
+        rows = [each for each in told if each["kind"] == "charge" and each.get("client_id") == name]
         assert most_unthrottled(rows) <= 3 * MOST_IN_A_WINDOW, "one more window for each shard"
         total = sum(row["bytes"] for row in rows)
         assert total <= QUOTA * (took_s + SAMPLES) * 1.5 + len(clients) * 9_100 * 3

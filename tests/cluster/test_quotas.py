@@ -37,17 +37,21 @@ def limit(cluster, entity, **quotas):
 
 
 def throttled(cluster, client_id):
-    """What the journal says of this client, in the order of the clock."""
+    """The delays that the journal says this client was told, in the order of the clock."""
+    return of_client(cluster, client_id, "throttled")
+
+
+def of_client(cluster, client_id, kind):
+    """The journal's events of a kind and of this client, in the order of the clock."""
     happened = events(cluster.data_dir / "journal")
-    mine = [each for each in happened if each["kind"] == "throttled" and each.get("client_id") == client_id]
+    mine = [each for each in happened if each["kind"] == kind and each.get("client_id") == client_id]
     return sorted(mine, key=lambda event: event["mono_ns"])
 
 
-def throttled_until_closed(cluster, client_id):
-    """What `throttled` says, or None while the journal lacks the end of one of these connections."""
-    told = throttled(cluster, client_id)
-    ended = {each["conn"] for each in events(cluster.data_dir / "journal") if each["kind"] == "closed"}
-    return told if {each["conn"] for each in told} <= ended else None
+def charged_until_closed(cluster, client_id, connections):
+    """What this client was charged, or None while the journal lacks the end of one of so many connections."""
+    told = of_client(cluster, client_id, "charge")
+    return told if len(of_client(cluster, client_id, "closed")) == connections else None
 
 
 def most_within(recorded, window_s):
@@ -99,8 +103,10 @@ def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(c
     assert failures == []
 
     # A shard writes its rows in order: what a connection was charged is there once its end is.
-    told = until(lambda: throttled_until_closed(cluster, "many"), what="the journal of all connections")
-    assert {event["shard"] for event in told} == {0, 1, 2, 3}, "connections are spread over all shards"
+    told = until(lambda: charged_until_closed(cluster, "many", CONNECTIONS), what="the journal of all connections")
+    askers = {json.loads(event["detail"])["asker"] for event in told}
+    assert askers == {0, 1, 2, 3}, "connections are spread over all shards"
+    assert len({event["shard"] for event in told}) == 1, "and are charged at one"
     assert {(event["limit"], event["limit_value"]) for event in told} == {("producer_byte_rate", QUOTA)}
     (size,) = {event["bytes"] for event in told}
 
@@ -211,12 +217,12 @@ def test_the_most_specific_level_holds_and_the_next_one_when_it_is_gone(cluster)
         for entity in LEVELS:
             sock.sendall(produce("level", "t", 0, batch()))
             assert produced(answer(sock)) == (0, 0)
-            found.append(until(lambda: throttled(cluster, "level")[len(found) :], what="a journal entry")[0])
+            found.append(until(lambda: of_client(cluster, "level", "charge")[len(found) :], what="a journal entry")[0])
             limit(cluster, entity, producer_byte_rate=None)
         sock.sendall(produce("level", "t", 0, batch()))
         assert produced(answer(sock)) == (0, 0)
     assert [event["limit_value"] for event in found] == [1_000_000 + rank for rank in range(len(LEVELS))]
-    assert len(throttled(cluster, "level")) == len(LEVELS), "and none at last"
+    assert len(of_client(cluster, "level", "charge")) == len(LEVELS), "and none at last"
 
 
 def test_muted_channels_cost_no_thread_and_are_counted_until_they_close(cluster):
