@@ -275,7 +275,7 @@ def moved(events: Events) -> Events:
     other = next(
         event
         for event in events
-        if event["broker"] == 0 and event["shard"] != one["shard"] and event["mono_ns"] > one["mono_ns"] - 500 * MS
+        if event["broker"] == 0 and event["shard"] != one["shard"] and event["mono_ns"] > one["mono_ns"]
     )
     events.remove(one)
     one.update(shard=other["shard"], epoch=other["epoch"])
