@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shards.quotas.sharded_quotas import ShardedQuotas
 
 ImageStep = Callable[[Collection[str]], None]
-"""Called with the kinds of records that differ from those of the version before; all at once, and in any order, at the start."""
+"""Called with the kinds of records ("topic", "acl", "setting") that differ from those of the version before."""
 PassStep = Callable[[], None]
 
 
@@ -36,7 +36,7 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
     shares, topics      ... what is kept of them by share groups, and matched by groups' expressions
     telemetry           (the subscriptions of client instances)
     throttling          quotas of clients
-    clients             faults: a connection that a fault is to end is closed by what listeners are now
+    clients             faults: listeners answer by the new ones, and connections that these end are closed
     acceptors           rates and caps: no unit of a rate of an older version is left to be spent when the last one returns
     """
     followers: list[FollowsImage] = [
