@@ -6,11 +6,15 @@ and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. 
 their members (consumer_groups.py), and go on; so are share groups (share_groups.py). Its successor answers other shards only
 from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 
-C1  An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
-C2  Offsets are committed in a transaction only if its coordinator said that it has this group, and no marker of the
+storage_error_changes_nothing
+    An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
+
+ended_transaction_stays_ended
+    Offsets are committed in a transaction only if its coordinator said that it has this group, and no marker of the
     producer came since it was asked: what a marker has ended does not begin again (KIP-890).
 
-C3  A group id is of one protocol at a time. A group without members becomes one of the other protocol by the first member
+one_protocol_per_group
+    A group id is of one protocol at a time. A group without members becomes one of the other protocol by the first member
     that joins it so; one with members stays what it is, as in Kafka by group.consumer.migration.policy=disabled. Kafka
     lets classic members into a group of the consumer protocol all the same; here they are told
     INCONSISTENT_GROUP_PROTOCOL. A share group stays one, and no other becomes one.
@@ -28,16 +32,33 @@ from typing import Any
 
 import trio
 
+from broker.kafka.groups import router
 from broker.kafka.groups.classic.consumer_protocol import subscriptions
 from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest
+from broker.kafka.groups.classic.messages import (
+    ClassicHeartbeat,
+    DescribeClassicGroup,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+)
 from broker.kafka.groups.classic.rebalance import GroupState
 from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.home import ConsumerCoordinator
+from broker.kafka.groups.consumer.messages import ConsumerHeartbeat, DescribeConsumerGroup
 from broker.kafka.groups.group_configs import GroupConfigs
-from broker.kafka.groups.router import GroupCalls
+from broker.kafka.groups.messages import (
+    CommitOffsets,
+    CommitOffsetsInTransaction,
+    DeleteGroup,
+    DeleteOffsets,
+    FetchOffsets,
+    ListGroups,
+)
+from broker.kafka.groups.router import GroupCalls, Operations
 from broker.kafka.groups.share.home import ShareCoordinator, ShareState
 from broker.kafka.groups.share.share_groups import ShareGroups
 from broker.kafka.security.access import Access
@@ -47,10 +68,6 @@ from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.turns import Turns
 
-OPERATIONS = (
-    "join", "sync", "heartbeat", "leave", "commit", "commit_in_transaction", "fetch", "drop_offsets", "describe", "list",
-    "delete",
-)  # fmt: skip
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 """Types of groups, as ListGroups spells them."""
 GROUP_NOT_FOUND_SINCE = 9  # of OffsetCommit
@@ -133,10 +150,20 @@ class GroupCoordinator:
             served=self._look_again,
             now_ms=now_ms,
         )
-        self.operations: dict[str, Callable[..., Any]] = {
-            **{operation: getattr(self, operation) for operation in OPERATIONS},
-            "consumer_heartbeat": consumer.heartbeat,
-            "consumer_describe": consumer.describe,
+        self.operations: Operations = {
+            JoinGroup: self.join,
+            SyncGroup: self.sync,
+            ClassicHeartbeat: self.heartbeat,
+            LeaveGroup: self.leave,
+            DescribeClassicGroup: self.describe,
+            ListGroups: self.list,
+            DeleteGroup: self.delete,
+            CommitOffsets: self.commit,
+            CommitOffsetsInTransaction: self.commit_in_transaction,
+            FetchOffsets: self.fetch,
+            DeleteOffsets: self.drop_offsets,
+            ConsumerHeartbeat: consumer.heartbeat,
+            DescribeConsumerGroup: consumer.describe,
             **self.share.operations,
         }
         """What other shards and handlers may ask for."""
@@ -172,12 +199,8 @@ class GroupCoordinator:
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
 
     def serve_on(self, mesh: GroupCalls) -> None:
-        """Offers the operations to the other shards, as `group.<operation>`."""
-        for operation, function in self.operations.items():
-            mesh.serve(f"group.{operation}", partial(self._serve, function))
-
-    def _serve(self, function: Callable[..., Any], peer: Any, *args: Any) -> Any:
-        return function(*args) if self._open.resolved else self._open.then(lambda _: function(*args))
+        """Offers the operations to the other shards; they are answered from when `run` has begun."""
+        router.serve_on(mesh, self.operations, self._open)
 
     # --- operations --------------------------------------------------------------------------------------------
 
@@ -246,8 +269,8 @@ class GroupCoordinator:
         def verified(code: int) -> int:
             if code:
                 return code
-            if self._markers.get(producer_id, 0) != ended:
-                return codes.COORDINATOR_LOAD_IN_PROGRESS  # C2: the client asks again, and is refused if it is over
+            if self._markers.get(producer_id, 0) != ended:  # ended_transaction_stays_ended
+                return codes.COORDINATOR_LOAD_IN_PROGRESS  # asked again, and refused if it is over
             offsets = [tuple(each) for each in places]
             return self._written(group, lambda: self.offsets.pend(group, producer_id, offsets, self._wall_ms()))
 
@@ -417,7 +440,7 @@ class GroupCoordinator:
         return codes.GROUP_ID_NOT_FOUND if version is not None and version >= GROUP_NOT_FOUND_SINCE else code
 
     def _make_way(self, group_id: str) -> bool:
-        """Whether no group of the classic protocol is in the way of one of the consumer protocol; C3."""
+        """Whether no group of the classic protocol is in the way of one of the consumer protocol (one_protocol_per_group)."""
         group = self.groups.get(group_id)
         if (group is not None and group.members) or self.shares.get(group_id) is not None:
             return False
@@ -425,7 +448,8 @@ class GroupCoordinator:
         return True
 
     def _make_classic(self, group_id: str, *, asks_for_id: bool) -> int:
-        """NONE if a member of the classic protocol may join; C3. One that only asks for its id converts nothing yet."""
+        """NONE if a member of the classic protocol may join (one_protocol_per_group). One that only asks for its id converts
+        nothing yet."""
         consumer = self.consumers.get(group_id)
         if self.shares.get(group_id) is not None:
             return codes.INCONSISTENT_GROUP_PROTOCOL
@@ -448,7 +472,7 @@ class GroupCoordinator:
             log.error("a generation was not written", group=group, error=str(fault))
 
     def _written(self, group: str, change: Callable[[], None]) -> int:
-        """NONE, or KAFKA_STORAGE_ERROR if `change` could not be written (C1)."""
+        """NONE, or KAFKA_STORAGE_ERROR if `change` could not be written (storage_error_changes_nothing)."""
         try:
             change()
         except OSError as fault:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
+from broker.kafka.groups.messages import CommitOffsets, DeleteOffsets, FetchOffsets
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -82,15 +83,15 @@ class _Offsets:
 
         if not self._cluster.coordinates(request.group_id):
             return response(codes.NOT_COORDINATOR)
-        answer = self._groups.ask(
-            request.group_id,
-            "commit",
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id_or_member_epoch,
-            places,
-            call.api_version,
+        message = CommitOffsets(
+            group=request.group_id,
+            member=request.member_id,
+            instance=request.group_instance_id,
+            generation=request.generation_id_or_member_epoch,
+            offsets=places,
+            version=call.api_version,
         )
+        answer = self._groups.ask(message)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
     # --- fetch -------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class _Offsets:
         places = None
         if topics is not None:
             places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
-        return or_lost(self._groups.ask(group, "fetch", places, stable, *member), lambda: NOWHERE)
+        return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: NOWHERE)
 
     # --- delete ------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ class _Offsets:
             return response((codes.INVALID_GROUP_ID, ()))
         if not self._cluster.coordinates(request.group_id):
             return response((codes.NOT_COORDINATOR, ()))
-        answer = self._groups.ask(request.group_id, "drop_offsets", places)
+        answer = self._groups.ask(DeleteOffsets(request.group_id, places))
         return or_lost(then(answer, response), lambda: response((codes.NOT_COORDINATOR, ())))
 
 

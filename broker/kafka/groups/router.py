@@ -1,12 +1,30 @@
-"""Reaches the coordinator of a group wherever it is among this broker's shards: here, or over the mesh."""
+"""Reaches the home of a group wherever it is among this broker's shards: here, or over the mesh.
+
+The messages are those of messages.py here and in the room of each protocol. Over the mesh a message is its fields, by the method
+`group.<its class>`; this module alone packs and unpacks it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
+from broker.kafka.groups.messages import ListGroups
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.ownership import home_of_key
+
+Operations: TypeAlias = Mapping[type[Any], Callable[..., Any]]
+"""The class of a message -> the function of its fields that answers it."""
+
+
+class GroupMessage(Protocol):
+    """A NamedTuple of one of the modules of messages."""
+
+    @property
+    def group(self) -> str: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 class GroupCalls(Protocol):
@@ -20,7 +38,21 @@ class GroupCalls(Protocol):
 class GroupHome(Protocol):
     """The coordinator of the groups of one shard."""
 
-    operations: dict[str, Callable[..., Any]]
+    operations: Operations
+
+
+def serve_on(mesh: GroupCalls, operations: Operations, is_open: Deferred[None]) -> None:
+    """Offers the operations to the other shards of the broker; they are answered once `is_open` is resolved."""
+    for kind, function in operations.items():
+        mesh.serve(_method(kind), partial(_serve, is_open, function))
+
+
+def _serve(is_open: Deferred[None], function: Callable[..., Any], _peer: Any, *fields: Any) -> Any:
+    return function(*fields) if is_open.resolved else is_open.then(lambda _: function(*fields))
+
+
+def _method(kind: type[Any]) -> str:
+    return f"group.{kind.__name__}"
 
 
 class GroupRouter:
@@ -33,15 +65,18 @@ class GroupRouter:
         self._brokers = brokers
         self.shards = range(shards)
 
-    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What GroupCoordinator.operations[operation](group, *args) answers; of another shard it may be PeerLost or
-        DeadlineExceeded."""
-        shard = home_of_key(group, self._brokers, len(self.shards))
-        return self.ask_shard(shard, operation, group, *args, timeout_s=timeout_s)
+    def ask(self, message: GroupMessage, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """What the home of the message's group answers; of another shard it may be PeerLost or DeadlineExceeded."""
+        shard = home_of_key(message.group, self._brokers, len(self.shards))
+        return self._send(shard, message, timeout_s)
 
-    def ask_shard(self, shard: int, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """The same for an operation that is not about one group."""
+    def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+        """What one shard answers to a message that is not about one group."""
+        return self._send(shard, message, timeout_s)
+
+    def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[Any]:
+        kind = type(message)
         if shard == self._me:
-            answer: MaybeDeferred[Any] = self._coordinator.operations[operation](*args)
+            answer: MaybeDeferred[Any] = self._coordinator.operations[kind](*message)
             return answer
-        return self._mesh.call(shard, f"group.{operation}", *args, timeout_s=timeout_s)
+        return self._mesh.call(shard, _method(kind), *message, timeout_s=timeout_s)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.messages import CommitOffsetsInTransaction
 from broker.kafka.groups.offsets_api import to_commit
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import or_lost
@@ -53,16 +54,15 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -
         if not request.transactional_id:
             return response(codes.INVALID_REQUEST)
         second = call.api_version >= SECOND_SINCE
-        answer = groups.ask(
-            request.group_id,
-            "commit_in_transaction",
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id,
-            places,
-            (request.transactional_id, request.producer_id, request.producer_epoch, second),
-            timeout_s=WAIT_S,
+        message = CommitOffsetsInTransaction(
+            group=request.group_id,
+            member=request.member_id,
+            instance=request.group_instance_id,
+            generation=request.generation_id,
+            offsets=places,
+            producer=(request.transactional_id, request.producer_id, request.producer_epoch, second),
         )
+        answer = groups.ask(message, timeout_s=WAIT_S)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
     return [GuardedRoute(TXN_OFFSET_COMMIT, commit, guards.txn_offset_commit)]

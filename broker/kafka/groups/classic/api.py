@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest, SyncGroupResult
-from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.classic.messages import (
+    ClassicHeartbeat,
+    DescribeClassicGroup,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+)
+from broker.kafka.groups.messages import DeleteGroup, ListGroups
+from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
@@ -71,9 +79,9 @@ class _Groups:
         self._cluster = cluster
         self._groups = groups
 
-    def _ask(self, group: str, operation: str) -> MaybeDeferred[Any]:
+    def _ask(self, message: GroupMessage) -> MaybeDeferred[Any]:
         """None if the group's home went away."""
-        return or_lost(self._groups.ask(group, operation), _none)
+        return or_lost(self._groups.ask(message), _none)
 
     def join(self, request: JoinGroupRequest, call: Call[JoinGroupTypes]) -> MaybeDeferred[Message]:
         def lost() -> Message:
@@ -95,7 +103,7 @@ class _Groups:
             id_required=call.api_version >= 4,
             can_skip=call.api_version >= 9,
         )
-        answer = self._groups.ask(request.group_id, "join", fields, timeout_s=_WAIT_S)
+        answer = self._groups.ask(JoinGroup(request.group_id, fields), timeout_s=_WAIT_S)
         return or_lost(then(answer, lambda joined: _join_response(call, JoinGroupResult(*joined))), lost)
 
     def sync(self, request: SyncGroupRequest, call: Call[SyncGroupTypes]) -> MaybeDeferred[Message]:
@@ -106,16 +114,15 @@ class _Groups:
             return lost()
         if call.api_version >= 5 and None in (request.protocol_type, request.protocol_name):
             return _sync_response(call, SyncGroupResult(codes.INCONSISTENT_GROUP_PROTOCOL))  # KIP-559
-        answer = self._groups.ask(
-            request.group_id,
-            "sync",
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id,
-            (request.protocol_type, request.protocol_name),
-            [(each.member_id, each.assignment) for each in request.assignments],
-            timeout_s=_WAIT_S,
+        message = SyncGroup(
+            group=request.group_id,
+            member=request.member_id,
+            instance=request.group_instance_id,
+            generation=request.generation_id,
+            protocol=(request.protocol_type, request.protocol_name),
+            assignments=[(each.member_id, each.assignment) for each in request.assignments],
         )
+        answer = self._groups.ask(message, timeout_s=_WAIT_S)
         return or_lost(then(answer, lambda synced: _sync_response(call, SyncGroupResult(*synced))), lost)
 
     def heartbeat(self, request: HeartbeatRequest, call: Call[HeartbeatTypes]) -> MaybeDeferred[Message]:
@@ -125,7 +132,8 @@ class _Groups:
         if not self._cluster.coordinates(request.group_id):
             return response(codes.NOT_COORDINATOR)
         instance = request.group_instance_id
-        answer = self._groups.ask(request.group_id, "heartbeat", request.member_id, instance, request.generation_id)
+        message = ClassicHeartbeat(request.group_id, request.member_id, instance, request.generation_id)
+        answer = self._groups.ask(message)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
     def leave(self, request: LeaveGroupRequest, call: Call[LeaveGroupTypes]) -> MaybeDeferred[Message]:
@@ -151,7 +159,7 @@ class _Groups:
             return refuse(codes.INVALID_GROUP_ID)
         if not self._cluster.coordinates(request.group_id):
             return refuse(codes.NOT_COORDINATOR)
-        answer = self._groups.ask(request.group_id, "leave", members)
+        answer = self._groups.ask(LeaveGroup(request.group_id, members))
         return or_lost(then(answer, response), lambda: refuse(codes.NOT_COORDINATOR))
 
     def describe(self, request: DescribeGroupsRequest, call: Call[DescribeGroupsTypes]) -> MaybeDeferred[Message]:
@@ -163,7 +171,7 @@ class _Groups:
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
-        return then(ask_each(self._turns, mine, lambda group: self._ask(group, "describe")), response)
+        return then(ask_each(self._turns, mine, lambda group: self._ask(DescribeClassicGroup(group))), response)
 
     def list(self, request: ListGroupsRequest, call: Call[ListGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types
@@ -181,7 +189,7 @@ class _Groups:
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
             return types.ListGroupsResponse(error_code=code, groups=listed)
 
-        lists = [or_lost(self._groups.ask_shard(shard, "list"), _none) for shard in self._groups.shards]
+        lists = [or_lost(self._groups.ask_shard(shard, ListGroups()), _none) for shard in self._groups.shards]
         return then(gather(lists), response)
 
     def delete(self, request: DeleteGroupsRequest, call: Call[DeleteGroupsTypes]) -> MaybeDeferred[Message]:
@@ -196,7 +204,7 @@ class _Groups:
             return types.DeleteGroupsResponse(results=results)
 
         def ask(group: str) -> MaybeDeferred[Any]:
-            return self._ask(group, "delete") if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
+            return self._ask(DeleteGroup(group)) if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
         return then(ask_each(self._turns, wanted, ask), response)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
 from broker.kafka.groups.consumer.member import Heartbeat
+from broker.kafka.groups.consumer.messages import ConsumerHeartbeat, DescribeConsumerGroup
 from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult
 from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
@@ -58,7 +59,9 @@ class _ConsumerGroups:
         self._cluster = cluster
         self._groups = groups
         self._image = image
-        self._descriptions = GroupDescriptions("consumer", cluster, groups, image, turns, _member)
+        self._descriptions = GroupDescriptions(
+            "consumer", DescribeConsumerGroup, cluster, groups, image, turns, _member
+        )
 
     def _is_on(self) -> bool:
         protocols = self._image.get("group.coordinator.rebalance.protocols")
@@ -80,7 +83,7 @@ class _ConsumerGroups:
         if not self._cluster.coordinates(request.group_id):
             return lost()
         beat = _beat(request, call, with_reader=bool(self._image.get("authorizer.class.name")))
-        answer = self._groups.ask(request.group_id, "consumer_heartbeat", beat, timeout_s=WAIT_S)
+        answer = self._groups.ask(ConsumerHeartbeat(request.group_id, beat), timeout_s=WAIT_S)
         return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
 
     def _unsupported_assignor(self, request: ConsumerGroupHeartbeatRequest) -> HeartbeatResult | None:

@@ -1,4 +1,4 @@
-"""The groups of the consumer protocol of one shard; kept as kept_groups.py says (K1 to K3)."""
+"""The groups of the consumer protocol of one shard; kept as kept_groups.py says."""
 
 from __future__ import annotations
 

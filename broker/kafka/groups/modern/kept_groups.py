@@ -1,9 +1,12 @@
 """The groups with members of one protocol and one shard: kept before anybody hears of a change, looked at when they are due.
 
-K1  What an answer says has been written: a member that heartbeats after the death of this process is known to the next.
-K2  If a change can't be written, or a mistake was made, the group is again as it was last written, with new sessions; the
+answered_group_is_written
+    What an answer says has been written: a member that heartbeats after the death of this process is known to the next.
+failed_change_is_undone
+    If a change can't be written, or a mistake was made, the group is again as it was last written, with new sessions; the
     client is told to try again, or of an UNKNOWN_SERVER_ERROR.
-K3  There are at most `most_members()` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
+members_are_bounded
+    There are at most `most_members()` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
 
 No clock; `now_ms` comes in.
 """
@@ -50,7 +53,7 @@ class KeptGroups(ABC, Generic[G]):
     def __init__(
         self, store: CommittedOffsets, *, most_members: tuple[Callable[[], int], str], now_ms: Callable[[], int]
     ) -> None:
-        """`most_members`: how many there may be (K3), and which setting says so."""
+        """`most_members`: how many there may be (members_are_bounded), and which setting says so."""
         self._store = store
         self._most_members, self._most_setting = most_members
         self._now_ms = now_ms
@@ -112,14 +115,14 @@ class KeptGroups(ABC, Generic[G]):
     # --- keeping -----------------------------------------------------------------------------------------------------------
 
     def _has_room(self, group: G, member_id: str) -> HeartbeatResult | None:
-        """What one that would be a member too many is answered (K3)."""
+        """What one that would be a member too many is answered (members_are_bounded)."""
         if self._members < self._most_members() or member_id in group.members:
             return None
         message = f"The coordinator has as many members as {self._most_setting} says."
         return HeartbeatResult(codes.GROUP_MAX_SIZE_REACHED, message)
 
     def _serve(self, group: G, step: Callable[[], HeartbeatResult]) -> HeartbeatResult:
-        """What `step` returns, once what it changed is written (K1, K2)."""
+        """What `step` returns, once what it changed is written (answered_group_is_written, failed_change_is_undone)."""
         before = self._count(group.id)
         try:
             result = step()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.modern.member import HeartbeatResult
-from broker.kafka.groups.router import GroupRouter
+from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.runtime.places import by_topic
 from broker.serve.call import Call
@@ -31,7 +31,7 @@ MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
 
 
 class GroupDescriptions:
-    """Describes the groups of one protocol. `kind`, consumer or share, names the response and what is asked of a group's home.
+    """Describes the groups of one protocol. `kind`, consumer or share, names the response; `question` is asked of a group's home.
 
     A home answers [state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of
     another protocol.
@@ -40,6 +40,7 @@ class GroupDescriptions:
     def __init__(
         self,
         kind: str,
+        question: Callable[[str], GroupMessage],
         cluster: ClusterMetadata,
         groups: GroupRouter,
         image: ClusterImage,
@@ -47,6 +48,7 @@ class GroupDescriptions:
         member: MadeMember,
     ) -> None:
         self._kind = kind
+        self._question = question
         self._cluster = cluster
         self._groups = groups
         self._image = image
@@ -71,7 +73,7 @@ class GroupDescriptions:
         """None: it can't be asked here."""
         if not group or not self._cluster.coordinates(group):
             return None
-        return or_lost(self._groups.ask(group, f"{self._kind}_describe"), lambda: None)
+        return or_lost(self._groups.ask(self._question(group)), lambda: None)
 
     def _described(self, call: Call[Any], group: str, answer: list[Any] | None, operations: int) -> Message:
         if not group:

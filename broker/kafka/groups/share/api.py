@@ -18,6 +18,7 @@ from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
 from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share.member import ShareHeartbeat
+from broker.kafka.groups.share.messages import DescribeShareGroup, ShareGroupHeartbeat
 from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
@@ -53,7 +54,7 @@ class _ShareGroups:
         self._cluster = cluster
         self._groups = groups
         self._image = image
-        self._descriptions = GroupDescriptions("share", cluster, groups, image, turns, _member)
+        self._descriptions = GroupDescriptions("share", DescribeShareGroup, cluster, groups, image, turns, _member)
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ class _ShareGroups:
             client_id=call.client_id or "",
             client_host=f"/{call.ip}",
         )
-        answer = self._groups.ask(request.group_id, "share_heartbeat", beat)
+        answer = self._groups.ask(ShareGroupHeartbeat(request.group_id, beat))
         return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
 
     # --- describe ------------------------------------------------------------------------------------------------------

@@ -12,9 +12,17 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.router import Operations
 from broker.kafka.groups.share.assignor import SIMPLE
 from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareHeartbeat
+from broker.kafka.groups.share.messages import (
+    AlterShareOffsets,
+    DeleteShareOffsets,
+    DescribeShareGroup,
+    DescribeShareOffsets,
+    ShareGroupHeartbeat,
+)
 from broker.kafka.groups.share.share_groups import ShareGroups
 from broker.wire import codes
 from shards.config.image import ClusterImage, Topic
@@ -59,12 +67,12 @@ class ShareCoordinator:
         self._served = served
         self._now_ms = now_ms
         self._partition_states = state
-        self.operations: dict[str, Callable[..., Any]] = {
-            "share_heartbeat": self.heartbeat,
-            "share_describe": self.describe,
-            "share_offsets": self.offsets,
-            "share_alter_offsets": self.alter_offsets,
-            "share_delete_offsets": self.delete_offsets,
+        self.operations: Operations = {
+            ShareGroupHeartbeat: self.heartbeat,
+            DescribeShareGroup: self.describe,
+            DescribeShareOffsets: self.offsets,
+            AlterShareOffsets: self.alter_offsets,
+            DeleteShareOffsets: self.delete_offsets,
         }
 
     # --- members -------------------------------------------------------------------------------------------------------

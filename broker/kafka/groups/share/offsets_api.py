@@ -16,6 +16,7 @@ from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share import guards
 from broker.kafka.groups.share.api import is_on
+from broker.kafka.groups.share.messages import AlterShareOffsets, DeleteShareOffsets, DescribeShareOffsets
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
@@ -72,9 +73,9 @@ class _ShareGroupOffsets:
             return codes.INVALID_GROUP_ID
         return codes.NONE if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
-    def _ask(self, group: str, operation: str, asked: Any) -> MaybeDeferred[Any]:
+    def _ask(self, message: AlterShareOffsets | DeleteShareOffsets | DescribeShareOffsets) -> MaybeDeferred[Any]:
         """[NOT_COORDINATOR, []] if the group's home went away."""
-        answer = self._groups.ask(group, operation, asked, timeout_s=WAIT_S)
+        answer = self._groups.ask(message, timeout_s=WAIT_S)
         return or_lost(answer, lambda: [codes.NOT_COORDINATOR, []])
 
     # --- describe ------------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ class _ShareGroupOffsets:
             if refused:  # Kafka does not expect a group without a name here
                 return [codes.UNKNOWN_SERVER_ERROR if refused == codes.INVALID_GROUP_ID else refused, []]
             asked = None if group.topics is None else [[t.topic_name, list(t.partitions)] for t in group.topics]
-            return self._ask(group.group_id, "share_offsets", asked)
+            return self._ask(DescribeShareOffsets(group.group_id, asked))
 
         def response(answers: list[Any]) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse:
             groups = tuple(
@@ -128,7 +129,7 @@ class _ShareGroupOffsets:
         if refused:
             return response([refused, []])
         asked = [[t.topic_name, [[p.partition_index, p.start_offset] for p in t.partitions]] for t in request.topics]
-        return then(self._ask(request.group_id, "share_alter_offsets", asked), response)
+        return then(self._ask(AlterShareOffsets(request.group_id, asked)), response)
 
     # --- delete --------------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ class _ShareGroupOffsets:
         if refused:
             return response([refused, []])
         names = [topic.topic_name for topic in request.topics]
-        return then(self._ask(request.group_id, "share_delete_offsets", names), response)
+        return then(self._ask(DeleteShareOffsets(request.group_id, names)), response)
 
 
 def _described(

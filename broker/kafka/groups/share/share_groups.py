@@ -1,6 +1,7 @@
-"""The share groups of one shard; kept as kept_groups.py says (K1 to K3).
+"""The share groups of one shard; kept as kept_groups.py says.
 
-K4  There are at most `most_groups()` of them; a member that would begin another is refused with GROUP_MAX_SIZE_REACHED. Share
+share_groups_are_bounded
+    There are at most `most_groups()` of them; a member that would begin another is refused with GROUP_MAX_SIZE_REACHED. Share
     groups stay when their members have left, until they are deleted, as in Kafka.
 """
 

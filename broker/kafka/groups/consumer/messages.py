@@ -1,0 +1,20 @@
+"""What handlers ask of the home of a group of the consumer protocol; the answer stands at each message (groups/messages.py)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.kafka.groups.consumer.member import Heartbeat
+
+
+class ConsumerHeartbeat(NamedTuple):
+    """The fields of a HeartbeatResult."""
+
+    group: str
+    heartbeat: Heartbeat
+
+
+class DescribeConsumerGroup(NamedTuple):
+    """[state, epoch, assignment epoch, assignor, members], as ConsumerCoordinator.describe says."""
+
+    group: str
