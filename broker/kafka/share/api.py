@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
@@ -22,6 +22,12 @@ from broker.kafka.records.fetch_sessions import INITIAL_EPOCH
 from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.share import guards
+from broker.kafka.share.messages import (
+    AcknowledgeShares,
+    EndShareSession,
+    FetchShares,
+    GiveBackAcquired,
+)
 from broker.kafka.share.share_homes import ShareHomes
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
 from broker.kafka.share.share_session import Place
@@ -89,7 +95,7 @@ class _ShareFetch:
         if self._is_off():
             return self._respond(request, call, ShareAnswer(codes.UNSUPPORTED_VERSION))
         limits = self._limits(request, call)
-        asked = self._ask(request, call, "fetch", limits, wait_ms=limits.wait_ms)
+        asked = self._ask(FetchShares(self._request(request, call), limits), limits.wait_ms)
         return then(asked, partial(self._respond, request, call))
 
     def acknowledge(
@@ -97,19 +103,10 @@ class _ShareFetch:
     ) -> MaybeDeferred[Message]:
         if self._is_off():
             return _acknowledged(call, ShareAnswer(codes.UNSUPPORTED_VERSION))
-        return then(self._ask(request, call, "acknowledge"), partial(_acknowledged, call))
+        return then(self._ask(AcknowledgeShares(self._request(request, call))), partial(_acknowledged, call))
 
-    def _ask(
-        self,
-        request: ShareFetchRequest | ShareAcknowledgeRequest,
-        call: Call,
-        operation: str,
-        *args: Any,
-        wait_ms: int = 0,
-    ) -> MaybeDeferred[ShareAnswer]:
-        asked = self._request(request, call)
-        timeout_s = wait_ms / 1000 + ANSWERS_S
-        answer = self._homes.ask(asked.group, operation, asked, *args, timeout_s=timeout_s)
+    def _ask(self, message: FetchShares | AcknowledgeShares, wait_ms: int = 0) -> MaybeDeferred[ShareAnswer]:
+        answer = self._homes.ask(message.request.group, message, timeout_s=wait_ms / 1000 + ANSWERS_S)
         told = then(or_lost(answer, lambda: None), lambda row: None if row is None else ShareAnswer(*row))
         return then(told, lambda there: self._spawn(_lost(), cancellable=True) if there is None else there)
 
@@ -202,7 +199,7 @@ class _ShareFetch:
         for place in places:
             results[place].acquired = []
         group = request.group_id or ""
-        or_lost(self._homes.ask(group, "give_back", group, request.member_id or "", rows), lambda: None)
+        or_lost(self._homes.ask(group, GiveBackAcquired(group, request.member_id or "", rows)), lambda: None)
 
     def _response(
         self, call: Call[ShareFetchTypes], answer: ShareAnswer, results: Results, records: dict[Place, bytes]
@@ -248,7 +245,7 @@ class _ShareFetch:
     def _closed(self, connection: int) -> None:
         for group, member in self._members.pop(connection, ()):
             owner = self._homes.me.shard, connection
-            or_lost(self._homes.ask(group, "disconnected", group, member, owner), lambda: None)
+            or_lost(self._homes.ask(group, EndShareSession(group, member, owner)), lambda: None)
 
 
 async def _lost() -> ShareAnswer:

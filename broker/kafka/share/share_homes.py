@@ -12,6 +12,13 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from broker.kafka.share.messages import (
+    ForgetShares,
+    ListSharePlaces,
+    ReadShareOffsets,
+    SetShareOffsets,
+    ShareMessage,
+)
 from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.wire import codes
@@ -50,16 +57,16 @@ class ShareHomes:
         return self._homes.me
 
     def serve(self, manager: SharePartitionManager) -> None:
-        for name, operation in manager.operations.items():
-            self._homes.serve(f"share.{name}", operation)
+        for kind, operation in manager.operations.items():
+            self._homes.serve(_method(kind), operation)
 
-    def ask(self, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+    def ask(self, group: str, message: ShareMessage, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """What the home of the group's shares on this broker answers; it may be PeerLost or DeadlineExceeded."""
-        return self._ask(self.me.broker, group, operation, *args, timeout_s=timeout_s)
+        return self._ask(self.me.broker, group, message, timeout_s)
 
-    def _ask(self, broker: int, group: str, operation: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+    def _ask(self, broker: int, group: str, message: ShareMessage, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         home = Shard(broker, home_of_key(group, self._homes.brokers, self._homes.shards))
-        return self._homes.call(home, f"share.{operation}", *args, timeout_s=timeout_s)
+        return self._homes.call(home, _method(type(message)), *message, timeout_s=timeout_s)
 
     # What the coordinator of a group asks
 
@@ -67,13 +74,13 @@ class ShareHomes:
         """For DescribeShareGroupOffsets: one for each place, in order."""
         rows = [_row(place) for place in places]
         told = self._of_each(
-            group, "offsets", places, rows, (codes.UNKNOWN_TOPIC_OR_PARTITION,), (codes.NOT_COORDINATOR,)
+            group, ReadShareOffsets, places, rows, (codes.UNKNOWN_TOPIC_OR_PARTITION,), (codes.NOT_COORDINATOR,)
         )
         return then(told, lambda answers: [ShareOffset(*answer) for answer in answers])
 
     def places(self, group: str) -> MaybeDeferred[list[SharePlace]]:
         """All of which the group has a state, on all brokers."""
-        asked = [_or(self._ask(broker, group, "places", group), partial(list[Any])) for broker in self._brokers]
+        asked = [_or(self._ask(broker, group, ListSharePlaces(group)), partial(list[Any])) for broker in self._brokers]
         return then(
             gather(asked),
             lambda told: [SharePlace(UUID(hex=topic), number) for rows in told for topic, number in rows],
@@ -83,13 +90,15 @@ class ShareHomes:
         """For AlterShareGroupOffsets of an empty group: a code for each. What was in flight is forgotten."""
         rows = [(*_row(place), offset) for place, offset in offsets]
         places = [place for place, _ in offsets]
-        return self._of_each(group, "alter", places, rows, codes.UNKNOWN_TOPIC_OR_PARTITION, codes.NOT_COORDINATOR)
+        return self._of_each(
+            group, SetShareOffsets, places, rows, codes.UNKNOWN_TOPIC_OR_PARTITION, codes.NOT_COORDINATOR
+        )
 
     def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
         """For DeleteShareGroupOffsets, and for DeleteGroups (None: all topics): a code for all."""
         hexes = None if topic_ids is None else [each.hex for each in topic_ids]
         asked = [
-            _or(self._ask(broker, group, "delete", group, hexes), lambda: codes.NOT_COORDINATOR)
+            _or(self._ask(broker, group, ForgetShares(group, hexes)), lambda: codes.NOT_COORDINATOR)
             for broker in self._brokers
         ]
         return then(gather(asked), max)
@@ -97,7 +106,7 @@ class ShareHomes:
     def _of_each(
         self,
         group: str,
-        operation: str,
+        question: type[ReadShareOffsets] | type[SetShareOffsets],
         places: Sequence[SharePlace],
         rows: Sequence[Any],
         unknown: Any,
@@ -112,7 +121,7 @@ class ShareHomes:
                 by_broker.setdefault(topic.leaders[partition], []).append(index)
         asked = [
             _or(
-                self._ask(broker, group, operation, group, [rows[i] for i in indexes]),
+                self._ask(broker, group, question(group, [rows[i] for i in indexes])),
                 partial(_all, lost, len(indexes)),
             )
             for broker, indexes in by_broker.items()
@@ -126,6 +135,10 @@ class ShareHomes:
             return answers
 
         return then(gather(asked), joined)
+
+
+def _method(kind: type[ShareMessage]) -> str:
+    return f"share.{kind.__name__}"
 
 
 def _row(place: SharePlace) -> tuple[str, int]:

@@ -2,21 +2,32 @@
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
 
-M1  What is acknowledged is on disk before it is answered.
-M2  A session that ends, by the final epoch or with its connection, releases what its member holds.
+acknowledged_is_on_disk   What is acknowledged is on disk before it is answered.
+ended_session_holds_nothing   A session that ends, by the final epoch or with its connection, releases what its member holds.
 
 Membership of the group is not looked at, as in Kafka. Source: SharePartitionManager, KafkaApis.handleShareFetchRequest of 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation
 from broker.kafka.share.acknowledgement import AcknowledgementBatch, are_valid
+from broker.kafka.share.messages import (
+    AcknowledgeShares,
+    EndShareSession,
+    FetchShares,
+    ForgetShares,
+    GiveBackAcquired,
+    ListSharePlaces,
+    ReadShareOffsets,
+    SetShareOffsets,
+    ShareMessage,
+)
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
 from broker.kafka.share.share_partition import AcquiredRecords
@@ -28,7 +39,6 @@ from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, Spawn
 
-OPERATIONS = ("fetch", "acknowledge", "give_back", "disconnected", "offsets", "places", "alter", "delete")
 STORAGE_ERROR = (codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
 
 Results = dict[Place, PartitionResult]
@@ -52,7 +62,17 @@ class SharePartitionManager:
         self._partitions = partitions
         self._fetching = ShareFetching(store, partitions, image, spawn)
         self._access = access
-        self.operations = {name: getattr(self, name) for name in OPERATIONS}
+        self.operations: dict[type[ShareMessage], Callable[..., Any]] = {
+            FetchShares: self.fetch,
+            AcknowledgeShares: self.acknowledge,
+            GiveBackAcquired: self.give_back,
+            EndShareSession: self.disconnected,
+            ReadShareOffsets: self.offsets,
+            ListSharePlaces: self.places,
+            SetShareOffsets: self.alter,
+            ForgetShares: self.delete,
+        }
+        """The class of a message -> the function of its fields that answers it."""
 
     # What clients ask
 
@@ -191,7 +211,7 @@ class SharePartitionManager:
             self._end(session)
 
     def _end(self, session: ShareSession) -> None:
-        """M2. Also what the session does not name any more is released."""
+        """Keeps ended_session_holds_nothing. Also what the session does not name any more is released."""
         self.sessions.close(session.group, session.member)
         self._fetching.end(session)
         limit = self._image.get("group.share.delivery.count.limit")
