@@ -16,6 +16,7 @@ from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import guards
 from broker.kafka.transactions.homes import ClusterHomes, offsets_place
+from broker.kafka.transactions.messages import AddPartitions, EndTransaction, TransactionMessage, VerifyPartitions, send
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -47,13 +48,12 @@ def routes(homes: ClusterHomes) -> list[GuardedRoute]:
     ]
 
 
-def ask_coordinator(homes: ClusterHomes, transactional_id: str, operation: str, *args: Any) -> MaybeDeferred[Any]:
-    """What TransactionCoordinator.<operation>(transactional_id, *args) answers, None while its home is away.
+def ask_coordinator(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]:
+    """What the home of the message's transactional id answers, None while it is away.
 
     The id must be one that this broker coordinates.
     """
-    home = homes.of_transaction(transactional_id)
-    return or_lost(homes.call(home, f"transaction.{operation}", transactional_id, *args), lambda: None)
+    return or_lost(send(homes, message), lambda: None)
 
 
 def refusal(homes: ClusterHomes, transactional_id: str | None) -> int:
@@ -119,8 +119,8 @@ class _Transactions:
         faults = [self._fault(*each) for each in places]
         if any(faults):
             return [fault or codes.OPERATION_NOT_ATTEMPTED for fault in faults]
-        operation = "verify" if verify else "add_partitions"
-        asked = ask_coordinator(self._homes, transactional_id, operation, producer_id, epoch, places)
+        question = VerifyPartitions if verify else AddPartitions
+        asked = ask_coordinator(self._homes, question(transactional_id, producer_id, epoch, places))
         return then(asked, partial(_one_each, len(places)))
 
     def _fault(self, topic: str, partition: int) -> int:
@@ -138,15 +138,13 @@ class _Transactions:
         code = refusal(self._homes, request.transactional_id)
         if code:
             return response(code)
-        asked = ask_coordinator(
-            self._homes,
-            request.transactional_id,
-            "add_partitions",
-            request.producer_id,
-            request.producer_epoch,
-            [offsets_place(request.group_id)],
+        message = AddPartitions(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            epoch=request.producer_epoch,
+            places=[offsets_place(request.group_id)],
         )
-        return then(asked, response)
+        return then(ask_coordinator(self._homes, message), response)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
@@ -161,8 +159,14 @@ class _Transactions:
         if code:
             return response((code, -1, -1))
         second = call.api_version >= SECOND_SINCE
-        fields = (request.producer_id, request.producer_epoch, request.committed, second)
-        return then(ask_coordinator(self._homes, request.transactional_id, "end", *fields), response)
+        message = EndTransaction(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            epoch=request.producer_epoch,
+            commit=request.committed,
+            second=second,
+        )
+        return then(ask_coordinator(self._homes, message), response)
 
 
 def _one_each(count: int, answer: int | list[int] | None) -> list[int]:

@@ -14,6 +14,7 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import guards
 from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes, Shard
+from broker.kafka.transactions.messages import DescribeTransaction, ListTransactions, send_to
 from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
 from broker.runtime import patterns
 from broker.runtime.places import by_topic
@@ -54,7 +55,7 @@ class _Describing:
         def ask(transactional_id: str) -> MaybeDeferred[Any]:
             """What TransactionCoordinator.describe gives, None while its home is away; a code."""
             code = refusal(self._homes, transactional_id)
-            return code or ask_coordinator(self._homes, transactional_id, "describe")
+            return code or ask_coordinator(self._homes, DescribeTransaction(transactional_id))
 
         def response(answers: list[Any]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
             states = [_state(call.types, each, answer) for each, answer in zip(wanted, answers, strict=True)]
@@ -85,9 +86,9 @@ class _Describing:
 
         if unknown and not known:
             return response([])
-        fields = (known, request.producer_id_filters, request.duration_filter, pattern)
+        message = ListTransactions(known, request.producer_id_filters, request.duration_filter, pattern)
         homes = [Shard(self._homes.me.broker, shard) for shard in range(self._homes.shards)]
-        asked = [or_lost(self._homes.call(home, "transaction.listing", *fields), lambda: None) for home in homes]
+        asked = [or_lost(send_to(self._homes, home, message), lambda: None) for home in homes]
         return then(gather(asked), response)
 
     def producers(

@@ -13,6 +13,7 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import guards
 from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes
+from broker.kafka.transactions.messages import InitProducer
 from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.serve.call import Call
 from broker.wire import codes
@@ -61,8 +62,8 @@ def _transactional(
         return _respond(call, *answer) if answer is not None else _respond(call, codes.COORDINATOR_NOT_AVAILABLE)
 
     timeout_ms = from_timedelta(request.transaction_timeout)
-    fields = (timeout_ms, request.producer_id, request.producer_epoch)
-    return then(ask_coordinator(homes, transactional_id, "init", *fields), response)
+    message = InitProducer(transactional_id, timeout_ms, request.producer_id, request.producer_epoch)
+    return then(ask_coordinator(homes, message), response)
 
 
 def _respond(

@@ -26,6 +26,16 @@ import trio
 from broker.kafka.transactions import transaction_state as steps
 from broker.kafka.transactions.homes import ClusterHomes
 from broker.kafka.transactions.markers import Markers
+from broker.kafka.transactions.messages import (
+    AddPartitions,
+    DescribeTransaction,
+    EndTransaction,
+    InitProducer,
+    ListTransactions,
+    TransactionMessage,
+    VerifyPartitions,
+    serve,
+)
 from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.transaction_state import IDLE, PREPARED, Step, TransactionMetadata, TransactionState
@@ -63,8 +73,16 @@ class TransactionCoordinator:
         self._markers = Markers(homes, spawn)
         self._wall_ms = wall_ms
         self._open: Deferred[None] = Deferred()
-        for operation in ("init", "add_partitions", "verify", "end", "describe", "listing"):
-            homes.serve(f"transaction.{operation}", partial(self._serve, getattr(self, operation)))
+        operations: dict[type[TransactionMessage | ListTransactions], Callable[..., Any]] = {
+            InitProducer: self.init,
+            AddPartitions: self.add_partitions,
+            VerifyPartitions: self.verify,
+            EndTransaction: self.end,
+            DescribeTransaction: self.describe,
+            ListTransactions: self.listing,
+        }
+        for kind, function in operations.items():
+            serve(homes, kind, partial(self._serve, function))
 
     async def run(self) -> None:
         """Ends what was decided before, then meets timeouts and forgets expired ids, until cancelled."""

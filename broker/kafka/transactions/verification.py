@@ -15,6 +15,7 @@ from typing import NamedTuple
 import trio
 
 from broker.kafka.transactions.homes import ClusterHomes, offsets_place
+from broker.kafka.transactions.messages import AddPartitions, VerifyPartitions, send
 from broker.kafka.transactions.transaction_state import TopicPartition
 from broker.wire import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -70,14 +71,13 @@ class Verification:
         return answers
 
     def _ask(self, producer: TransactionalProducer, places: Sequence[TopicPartition]) -> MaybeDeferred[list[int]]:
-        home = self._homes.of_transaction(producer.transactional_id)
         fields = (producer.transactional_id, producer.producer_id, producer.epoch, places)
         asked: MaybeDeferred[list[int]]
         if producer.second:
-            added = self._homes.call(home, "transaction.add_partitions", *fields)
+            added = send(self._homes, AddPartitions(*fields))
             asked = then(added, lambda code: [code] * len(places))
         else:
-            asked = self._homes.call(home, "transaction.verify", *fields)
+            asked = send(self._homes, VerifyPartitions(*fields))
         return (
             asked.recover(_LOST, lambda: [codes.NOT_COORDINATOR] * len(places))
             if isinstance(asked, Deferred)
