@@ -13,6 +13,9 @@ class NoInput(PipelineError):
 
 _WORKERS_NEED = "workers need pyarrow and numpy; install both there, or let PYSPARK_PYTHON name a Python that has them"
 _JVM_GONE = "Spark's JVM ended while the job ran."
+WORKERS_SEE_NO = (
+    "Workers see no {name}: put it where this machine and all workers see it, or name it by a URI (hdfs://, s3a://)."
+)
 _SENTENCES = (
     (r"\AAn error occurred while calling [\w.:]+\s*\Z|Answer from Java side is empty", _JVM_GONE),
     (r"errors\.(?:PipelineError|NoInput): (?P<said>.*)", "{said}"),
@@ -38,8 +41,7 @@ _SENTENCES = (
      "Spark lacks {name}: add the package that has it with --conf spark.jars.packages=GROUP:ARTIFACT:VERSION."),
     (r"UnknownHostException: \"?(?P<name>[^\s\":]+)", "There is no host {name}."),
     (r"Call From \S+ to (?P<name>\S+) failed", "{name} can't be reached."),
-    (r"File (?P<name>\S+) does not exist",
-     "Workers see no {name}: put it where this machine and all workers see it, or name it by a URI (hdfs://, s3a://)."),
+    (r"File (?P<name>\S+) does not exist", WORKERS_SEE_NO),
 )  # fmt: skip
 """What to look for in an exception's text, and what it means. `{of}`: which worker failed, where that is told."""
 _WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")

@@ -49,11 +49,18 @@ class HadoopFiles:
         files, path = self._at(place)
         files.delete(path, True)
 
-    def footer(self, place: str) -> tuple[int, str]:
-        """How many rows a Parquet file has, and its schema as Parquet spells it."""
+    def footer(self, place: str, column: str) -> tuple[int, str, list[tuple[int, int, int]]]:
+        """How many rows a Parquet file has, its schema as Parquet spells it, and of its row groups how many rows each has, and the
+        least and greatest of a column of numbers."""
         reader = self._reader.open(self._input.fromPath(self._path(place), self._conf))
         try:
-            return int(reader.getRecordCount()), str(reader.getFileMetaData().getSchema().toString())
+            schema = reader.getFileMetaData().getSchema()
+            spans = []
+            for group in reader.getRowGroups() if schema.containsField(column) else ():
+                said = group.getColumns().get(schema.getFieldIndex(column)).getStatistics()
+                if said is not None and said.hasNonNullValue():
+                    spans.append((int(group.getRowCount()), int(said.genericGetMin()), int(said.genericGetMax())))
+            return int(reader.getRecordCount()), str(schema.toString()), spans
         finally:
             reader.close()
 

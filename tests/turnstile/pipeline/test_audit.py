@@ -5,16 +5,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pyarrow
 import pytest
+from local_rdd import in_slices
 from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.refusal_names import misnamed
 from turnstile.pipeline.audit.verdict import AuditResult
-from turnstile.pipeline.events import spark_sweep, sweep
+from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
 
 Events = list[dict[str, Any]]
@@ -134,21 +135,17 @@ def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
     return pyarrow.Table.from_pylist(rows, sweep.STEPS), Timeline(configs, seen, ["EXTERNAL"])
 
 
-def test_slices_count_as_the_whole(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_count_as_the_whole() -> None:
     storm = Storm(5).run(200)
     one_too_many(storm)
     table, timeline = counted(storm.events)
-    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 20)
-    steps = spark.createDataFrame(table.to_pylist(), sweep.ddl(sweep.STEPS))
-    cut, slices = spark_sweep.sliced(steps, rows=table.num_rows)
+    instants = sorted(table["at_ns"].to_pylist())
+    rows = in_slices(table, instants[20::20])
     judge = partial(sweep.beyond, timeline)
-    found = spark_sweep.judged(cut, slices, ["ip", "broker"], judge, sweep.EXCESS, closes_first=True).collect()
-    assert slices > 3
-    whole = sum(
-        sweep.beyond(timeline, sweep.counts(table, pyarrow.table({}), kind)).num_rows for kind in ("ip", "broker")
-    )
-    assert len(found) == whole > 0
-    assert numpy.isin([row["kind"] for row in found], ["ip", "broker"]).all()
+    found = rows.swept(["ip", "broker"], judge, sweep.EXCESS, closes_first=True)
+    whole = RowsHere(table).swept(["ip", "broker"], judge, sweep.EXCESS, closes_first=True)
+    assert found.num_rows == whole.num_rows > 0
+    assert sorted(found["conn"].to_pylist()) == sorted(whole["conn"].to_pylist())
 
 
 @pytest.mark.parametrize(("set_s", "told"), [(-3600.0, True), (2.0, True), (0.0, False)])

@@ -6,13 +6,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from local_rdd import in_slices
 from storms import Storm, busy
 
 from turnstile.pipeline.audit import audit_page
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.events import spark_journal, spark_rows
+from turnstile.pipeline.events.journal import Journal, here
 from turnstile.pipeline.events.journal_events import read
-from turnstile.pipeline.events.spark_rows import RowsOnSpark
 from turnstile.pipeline.pictures import COLOUR_OF, lines
 from turnstile.pipeline.report.report import REPORTED, Built, build, in_files
 from turnstile.pipeline.report.report_page import page
@@ -26,12 +27,23 @@ def built_here(storm: Storm, folder: Path) -> Built:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_report_made_here_and_one_of_spark_are_equal(spark: Any, tmp_path: Path, seed: int) -> None:
-    """On Spark in many tasks: as many as for some million events."""
+def test_a_report_made_here_and_one_of_spark_are_equal(
+    spark: Any, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In many tasks: as many as for some million events; one of the storms on Spark itself."""
     storm = busy(seed, reasons=True)
     mine = built_here(storm, tmp_path)
-    journal = read(spark, [str(tmp_path)]).journal(columns=REPORTED)
-    theirs = build(journal._replace(rows=RowsOnSpark(journal.rows.frame, 4_000_000)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(spark_rows, "TASK_ROWS", 50)
+    monkeypatch.setattr(spark_journal, "SLICE_ROWS", 50)
+    if seed:
+        whole = here([tmp_path], columns=REPORTED)
+        assert whole is not None
+        table = whole.rows.table()
+        instants = sorted(set(table["mono_ns"].to_pylist()))
+        journal = Journal(in_slices(table, instants[20::40]), [], is_live=False)
+    else:
+        journal = read(spark, [str(tmp_path)]).journal(columns=REPORTED)
+    theirs = build(journal)
     for name, rows in mine.rows.items():
         assert rows == theirs.rows[name], name
         assert mine.tables[name].schema.names == theirs.tables[name].schema.names

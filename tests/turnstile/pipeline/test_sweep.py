@@ -1,4 +1,4 @@
-"""The sweep cut in pieces counts as in one, with addresses that are cut in time and such that are not."""
+"""The sweep cut in slices of time counts as in one, closes and opens of one instant on either side of a cut included."""
 
 import json
 import random
@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow
 import pytest
+from local_rdd import in_slices
 
-from turnstile.pipeline.events import spark_sweep, sweep
+from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
 
 
@@ -33,30 +35,16 @@ def timeline() -> Timeline:
 
 
 @pytest.mark.parametrize("kinds", [("ip",), ("broker",), sweep.KINDS])
-def test_pieces_count_as_the_whole(spark: Any, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]) -> None:
-    rows = steps(3, 400)
-    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 90)
-    whole = pyarrow.Table.from_pylist(rows, sweep.STEPS)
-    carry = pyarrow.table({})
-    frame = spark.createDataFrame(whole.to_pylist(), sweep.ddl(sweep.STEPS))
-    cut, slices = spark_sweep.sliced(frame, rows=len(rows))
-    assert slices > 4
-    assert [row["ip"] for row in cut.where("is_hot").select("ip").distinct().collect()] == ["10.0.0.1"]
+@pytest.mark.parametrize("slices", [1, 2, 7, 40])
+def test_slices_count_as_the_whole(slices: int, kinds: tuple[str, ...]) -> None:
+    whole = pyarrow.Table.from_pylist(steps(3, 400), sweep.STEPS)
+    bounds = sorted(random.Random(slices).sample(range(1, 1200), slices - 1))
     judge = partial(sweep.beyond, timeline())
-    found = spark_sweep.judged(cut, slices, kinds, judge, sweep.EXCESS, closes_first=True).collect()
+    found, expected = (
+        rows.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+        for rows in (in_slices(whole, bounds), RowsHere(whole))
+    )
     for kind in kinds:
-        mine = [row for row in found if row["kind"] == kind]
-        expected = sweep.beyond(timeline(), sweep.counts(whole, carry, kind))
-        assert sum(row["excess"] for row in mine) == expected["excess"][0].as_py() > 10
-        assert min(row["at_ns"] for row in mine) == expected["at_ns"][0].as_py()
-
-
-def test_a_place_is_how_many_bounds_are_at_or_before_it(spark: Any) -> None:
-    chance = random.Random(1)
-    far = 10**17  # three years: more than a double can tell apart
-    bounds = sorted({*(chance.randrange(far) for _ in range(50)), *range(far // 3, far // 3 + 200, 2)})
-    near = [bound + step for bound in bounds for step in (-1, 1)]
-    instants = [-1, 0, 2 * far, *near, *(chance.randrange(-far, 2 * far) for _ in range(300))]
-    frame = spark.createDataFrame([(instant,) for instant in [*instants, *bounds]], "at_ns long")
-    for row in frame.select("at_ns", spark_sweep._place(frame["at_ns"], bounds).alias("place")).collect():
-        assert row["place"] == sum(bound <= row["at_ns"] for bound in bounds)
+        mine, all_of_them = ([row for row in rows if row["kind"] == kind] for rows in (found, expected))
+        assert sum(row["excess"] for row in mine) == all_of_them[0]["excess"] > 10
+        assert min(row["at_ns"] for row in mine) == all_of_them[0]["at_ns"]

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 import pytest
+from local_rdd import in_slices
 
 from turnstile.pipeline.audit.token_books import CARRY
 from turnstile.pipeline.audit.token_checks import BEYOND, beyond
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT
-from turnstile.pipeline.events import spark_rows, spark_sweep, sweep
+from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
 
 
@@ -89,18 +89,10 @@ def summed(table: pyarrow.Table) -> dict[str, tuple[int, int]]:
     return {each: (sum(row["count"] for row in of), min(row["at_ns"] for row in of)) for each, of in mine.items()}
 
 
-def test_a_pool_with_nearly_all_steps_is_cut_in_time_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_sweep, "SLICE_ROWS", 200)
+@pytest.mark.parametrize("slices", [2, 7, 40])
+def test_steps_in_slices_are_judged_as_one_piece(slices: int) -> None:
     table = pyarrow.Table.from_pylist(steps(99, 900), STEPS)
-    frame = spark.createDataFrame(table.to_pylist(), sweep.ddl(STEPS))
-    slices: list[int] = []
-
-    def carried(ends: Sequence[pyarrow.Table]) -> list[pyarrow.Table]:
-        slices.append(len(ends))
-        return CARRY.carried(ends)
-
-    rows = spark_rows.RowsOnSpark(frame, len(table))
-    cut = rows.by_in_time(
-        ("broker", "pool"), partial(beyond, timeline()), BEYOND, CARRY._replace(carried=carried)
-    ).table()
-    assert summed(cut) == summed(beyond(timeline(), table)) and slices[0] > 2
+    bounds = sorted(random.Random(slices).sample(range(1, max(table["at_ns"].to_pylist())), slices - 1))
+    rows = in_slices(table, bounds)
+    cut = rows.by_in_time(("broker", "pool"), partial(beyond, timeline()), BEYOND, CARRY).table()
+    assert summed(cut) == summed(beyond(timeline(), table))

@@ -1,11 +1,11 @@
 """A journal as rows that checks are made of (rows.py); one that is small enough is read here, without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 
 from broker.journal.schema import COLUMNS
@@ -29,6 +29,7 @@ EVENTS = pyarrow.schema(
 """What checks read of an event. `ts_us`: `ts` in epoch microseconds."""
 _KIND_OF = {name: EVENTS.field(name).type for name in OF_QUOTAS}
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+Incarnation = tuple[int, int, int]
 IN_FILES = {"ts_us": "ts"}
 """Columns that have another name, and type, in a journal's files."""
 
@@ -58,34 +59,42 @@ def here(
     tables, unreadable = [], list(parts.unreadable)
     for path in parts.whole:
         try:
-            tables.append(_read(path, columns))
+            tables.append(read_part(path, columns))
         except (OSError, pyarrow.ArrowException):
             unreadable.append(Unreadable(f"{path} is damaged; its events are missing.", broker_of(path)))
     if not tables:
         raise NoInput(nothing_in(folders, unreadable))
     table = pyarrow.concat_tables(tables).unify_dictionaries().combine_chunks()
     if until_ns is not None:
-        table = _until(table, until_ns)
+        table = before_late(table, late_in(table, until_ns))
     return Journal(RowsHere(table), unreadable, until_ns is not None)
 
 
-def _until(table: pyarrow.Table, until_ns: int) -> pyarrow.Table:
-    """Each process's events before its first that is later: what is `throttled` may be told at an earlier instant."""
-    seq = arrays.numbers(table, "seq")
-    seq_if_late = numpy.where(arrays.numbers(table, "mono_ns") > until_ns, seq, NEVER)
-    order, starts = arrays.grouped(*(arrays.numbers(table, name) for name in ("broker", "shard", "epoch")))
-    if not len(starts):
+def late_in(table: pyarrow.Table, until_ns: int) -> dict[Incarnation, int]:
+    """Incarnation -> its first number that is later: what is `throttled` may be told at an earlier instant."""
+    late = table.select(["broker", "shard", "epoch", "seq", "mono_ns"])
+    late = late.filter(pyarrow.compute.greater(late["mono_ns"], until_ns))
+    found: dict[Incarnation, int] = {}
+    for row in late.to_pylist():
+        place = row["broker"], row["shard"], row["epoch"]
+        found[place] = min(found.get(place, row["seq"]), row["seq"])
+    return found
+
+
+def before_late(table: pyarrow.Table, late: Mapping[Incarnation, int]) -> pyarrow.Table:
+    """Each process's events before its first that is later."""
+    if not late:
         return table
-    first_late = numpy.minimum.reduceat(seq_if_late[order], starts)
-    is_kept = numpy.empty(len(order), dtype=bool)
-    is_kept[order] = seq[order] < first_late[arrays.group_of(starts, len(order))]
-    return table.filter(pyarrow.array(is_kept))
+    place = [arrays.numbers(table, name) for name in ("broker", "shard", "epoch")]
+    first_late = arrays.looked_up(place, lambda key: late.get((key[0], key[1], key[2]), NEVER))
+    return table.filter(pyarrow.array(arrays.numbers(table, "seq") < first_late))
 
 
-def _read(path: str, columns: pyarrow.Schema) -> pyarrow.Table:
+def read_part(part: Any, columns: pyarrow.Schema) -> pyarrow.Table:
+    """The events of a part (a path, or a file that is open). Raises OSError or ArrowException for one that is damaged."""
     names = [IN_FILES.get(name, name) for name in columns.names]
     # Not `read_table`, which imports pandas: that takes longer than to judge ten thousand events.
-    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+    with pyarrow.parquet.ParquetFile(part, page_checksum_verification=True) as file:
         read = [name for name in names if name not in OF_QUOTAS]
         table = file.read(columns=read)
         if len(read) < len(names):

@@ -1,23 +1,22 @@
-"""The journal as a DataFrame: which parts can be read, their schema, and connections paired from their events."""
+"""A journal that Spark reads: its parts, here or at URIs, as rows that checks are made of, or as a DataFrame of its events."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow
-import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from broker.journal.schema import COLUMNS
 from turnstile.pipeline.errors import NoInput
-from turnstile.pipeline.events.journal import EVENTS, Journal, nothing_in
+from turnstile.pipeline.events.journal import EVENTS, Incarnation, Journal, late_in, nothing_in, read_part
 from turnstile.pipeline.events.parts import Parts, Unreadable, parts_in
 from turnstile.pipeline.events.parts_at import parts_at
 from turnstile.pipeline.events.rows import RowsHere
-from turnstile.pipeline.events.spark_rows import RowsOnSpark
-from turnstile.pipeline.fetch import fetch
+from turnstile.pipeline.events.spark_journal import Sources, cut, rows_of
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.places import as_read, is_uri, local_path
 from turnstile.pipeline.session import is_local
@@ -29,20 +28,45 @@ INCARNATION = ("broker", "shard", "epoch")
 
 
 class JournalEvents(NamedTuple):
-    """A journal as a DataFrame, with each part that can't be read, about how many events there are, and as Journal has it
-    whether it is live."""
+    """The parts of a journal, each part that can't be read, and up to which mono_ns it is complete (None: all of it)."""
 
-    events: DataFrame
-    unreadable: list[Unreadable]
-    about: int
-    is_live: bool
+    spark: SparkSession
+    sources: Sources
+    parts: Parts
+    until_ns: int | None
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """Parts that can't be read."""
+        return self.parts.unreadable
 
     def journal(self, *, fetched: bool = False, columns: pyarrow.Schema = EVENTS) -> Journal:
         """The same for kernels, with these columns. `fetched`: a small one is judged here, and Spark only reads it."""
-        events = self.events.withColumn("ts_us", F.unix_micros("ts")).select(*columns.names)
-        is_small = self.about <= FETCHED_EVENTS
-        rows = RowsHere(fetch(events)) if fetched and is_small else RowsOnSpark(events, self.about)
-        return Journal(rows, self.unreadable, self.is_live)
+        slices = cut(self.parts.spans, least=self.spark.sparkContext.defaultParallelism)
+        rows = rows_of(self.spark, self.sources, columns, slices, self.parts.events, self._late())
+        is_small = self.parts.events <= FETCHED_EVENTS
+        return Journal(
+            RowsHere(rows.table()) if fetched and is_small else rows, self.unreadable, self.until_ns is not None
+        )
+
+    @property
+    def events(self) -> DataFrame:
+        """Every event, of a journal that no process writes to."""
+        # A page that is damaged ends its file there: what is missing shows as a gap, or as an end that is not told.
+        reader = self.spark.read.schema(SCHEMA).option("ignoreCorruptFiles", "true")
+        return reader.parquet(*(as_read(part) for part in (*self.sources.near, *self.sources.far)))
+
+    def _late(self) -> dict[Incarnation, int]:
+        """Of parts of this machine alone: a journal at a URI is not written to."""
+        if self.until_ns is None:
+            return {}
+        found: dict[Incarnation, int] = {}
+        for part in (*self.sources.near, *self.sources.sent):
+            names = (*INCARNATION, "seq", "mono_ns")
+            table = read_part(part, pyarrow.schema([EVENTS.field(name) for name in names]))
+            for place, seq in late_in(table, self.until_ns).items():
+                found[place] = min(found.get(place, seq), seq)
+        return found
 
 
 def read(
@@ -56,41 +80,16 @@ def read(
     far = [place for place in places if is_uri(place)]
     near = [local_path(place) for place in places if not is_uri(place)]
     here = parts_in([*near, *([aside] if aside is not None else [])])
-    there = parts_at(HadoopFiles(spark), far) if far else Parts([], 0, [])
+    there = parts_at(HadoopFiles(spark), far) if far else Parts([], 0, [], [])
     sent = []
     if aside is not None and not is_local(spark.sparkContext.master):
         sent = [part for part in here.whole if Path(part).parent == aside]
-    read_there = [as_read(part) for part in (*here.whole, *there.whole) if part not in sent]
+    seen = [str(Path(part).absolute()) for part in here.whole if part not in sent]
     unreadable = sorted([*here.unreadable, *there.unreadable])
-    if not read_there and not sent:
+    if not here.whole and not there.whole:
         raise NoInput(nothing_in(places, unreadable))
-    # A page that is damaged ends its file there: what is missing shows as a gap, or as an end that is not told.
-    reader = spark.read.schema(SCHEMA).option("ignoreCorruptFiles", "true")
-    frames = [reader.parquet(*read_there)] if read_there else []
-    frames += [_sent(spark, sent)] if sent else []
-    events = _until(reduce(DataFrame.unionByName, frames), until_ns)
-    return JournalEvents(events, unreadable, here.events + there.events, until_ns is not None)
-
-
-def _sent(spark: SparkSession, parts: Sequence[str]) -> DataFrame:
-    """The events of parts, sent to workers that can't read these."""
-    table = pyarrow.concat_tables([pyarrow.parquet.read_table(part) for part in parts])
-    plain = [
-        field.with_type(pyarrow.string()) if pyarrow.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return spark.createDataFrame(table.cast(pyarrow.schema(plain)))
-
-
-def _until(events: DataFrame, until_ns: int | None) -> DataFrame:
-    """Each process's events before its first that is later: what is `throttled` may be told at an earlier instant."""
-    if until_ns is None:
-        return events
-    late = events.where(F.col("mono_ns") > until_ns).groupBy(*INCARNATION).agg(F.min("seq").alias("first_late"))
-    kept = events.join(F.broadcast(late), [*INCARNATION], how="left").where(
-        F.col("first_late").isNull() | (F.col("seq") < F.col("first_late"))
-    )
-    return kept.select(*events.columns)
+    parts = Parts([*here.whole, *there.whole], here.events + there.events, unreadable, [*here.spans, *there.spans])
+    return JournalEvents(spark, Sources(seen, there.whole, sent), parts, until_ns)
 
 
 def pairs(events: DataFrame) -> DataFrame:

@@ -1,7 +1,7 @@
 """The parts of a journal: which there are, and which can't be read, and why."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,19 +21,29 @@ class Unreadable(NamedTuple):
     broker: int | None
 
 
+class Span(NamedTuple):
+    """So many rows of a part, and their least and greatest `mono_ns`."""
+
+    rows: int
+    low: int
+    high: int
+
+
 class Parts(NamedTuple):
-    """Places of the parts that are whole, how many events they have, and the parts that aren't."""
+    """Places of the parts that are whole, how many events they have, and when, and the parts that aren't."""
 
     whole: list[str]
     events: int
     unreadable: list[Unreadable]
+    spans: list[Span]
 
 
 class Footer(NamedTuple):
-    """What the end of a Parquet file says."""
+    """What the end of a Parquet file says. `spans`: of its row groups, those that say so."""
 
     rows: int
     columns: frozenset[str]
+    spans: Sequence[Span] = ()
 
 
 def parts_in(folders: Sequence[Path]) -> Parts:
@@ -50,6 +60,7 @@ def parts_in(folders: Sequence[Path]) -> Parts:
 def looked_at(places: Iterable[str], footer: Callable[[str], Footer | None]) -> Parts:
     """Parts by their footers; None is that of a file that is not whole."""
     whole, events, unreadable = [], 0, []
+    spans: list[Span] = []
     for place in places:
         end = footer(place)
         if why := _fault(end):
@@ -58,21 +69,37 @@ def looked_at(places: Iterable[str], footer: Callable[[str], Footer | None]) -> 
             assert end is not None  # that would be a fault
             whole.append(place)
             events += end.rows
-    return Parts(whole, events, sorted(unreadable))
+            spans += end.spans
+    return Parts(whole, events, sorted(unreadable), spans)
+
+
+def name_of(place: str) -> str:
+    """The last part of a path or URI."""
+    return place.rpartition("/")[2]
 
 
 def broker_of(place: str) -> int | None:
     """b0-s1-e000004-000000012345.parquet -> 0; the coordinator's begins with b-1."""
-    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", place.rpartition("/")[2])
+    name = re.match(r"b(-?\d+)-s-?\d+-e\d+-\d+\.", name_of(place))
     return int(name[1]) if name is not None else None
 
 
 def _footer(place: str) -> Footer | None:
     try:
         with pyarrow.parquet.ParquetFile(place) as file:
-            return Footer(file.metadata.num_rows, frozenset(file.schema_arrow.names))
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            return Footer(file.metadata.num_rows, frozenset(file.schema_arrow.names), [*_spans(groups)])
     except (OSError, pyarrow.ArrowException):
         return None
+
+
+def _spans(groups: Iterable[pyarrow.parquet.RowGroupMetaData]) -> Iterator[Span]:
+    for group in groups:
+        for number in range(group.num_columns):
+            column = group.column(number)
+            said = column.statistics if column.path_in_schema == "mono_ns" else None
+            if said is not None and said.has_min_max:
+                yield Span(group.num_rows, said.min, said.max)
 
 
 def _fault(end: Footer | None) -> str:

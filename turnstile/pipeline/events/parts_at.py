@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from py4j.protocol import Py4JJavaError
 
 from turnstile.pipeline.errors import NoInput
-from turnstile.pipeline.events.parts import PART, Footer, Parts, looked_at
+from turnstile.pipeline.events.parts import PART, Footer, Parts, Span, looked_at
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.places import under
 
@@ -38,7 +38,7 @@ def parts_at(files: HadoopFiles, folders: Sequence[str]) -> Parts:
 
 def _footer(files: HadoopFiles, place: str) -> Footer | None:
     try:
-        rows, schema = files.footer(place)
+        rows, schema, spans = files.footer(place, "mono_ns")
     except Py4JJavaError:
         return None
-    return Footer(rows, frozenset(_COLUMN.findall(schema)))
+    return Footer(rows, frozenset(_COLUMN.findall(schema)), [Span(*span) for span in spans])

@@ -96,10 +96,8 @@ class RowsHere:
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
-        if not self._table.num_rows:
-            return schema.empty_table()
-        found = [judge(sweep.counts(self._table, pyarrow.table({}), kind, closes_first=closes_first)) for kind in kinds]
-        return pyarrow.concat_tables([schema.empty_table(), *found])
+        nothing = sweep.CARRY.empty_table()
+        return sweep.judged(self._table, nothing, kinds, judge, schema, closes_first=closes_first)
 
     def and_(self, other: Rows) -> Rows:
         return RowsHere(pyarrow.concat_tables([self._table, other.table()]))

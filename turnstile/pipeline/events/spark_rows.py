@@ -1,94 +1,196 @@
-"""Rows on Spark (rows.py): each kernel is a task's work, on its executors."""
+"""Rows on Spark (rows.py): tables in the tasks of an RDD. Tasks send each other tables (blobs.py), never rows.
 
-from collections.abc import Iterator, Sequence
+E1  rows of a task are in one order, whatever order they came in: by the task that sent them
+E2  what is asked of rows in order of time is done slice by slice: each slice of time is one task, and what is so before it is put
+    together in this process, from what each slice says of itself (Carry)
+"""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
 import pyarrow
 import pyarrow.compute
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from turnstile.pipeline.events import spark_sweep, sweep
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.blobs import packed, parted, shares, unpacked
 from turnstile.pipeline.events.rows import Carry, Kernel, Rows
-from turnstile.pipeline.fetch import fetch
+from turnstile.pipeline.interrupts import in_thread
+
+if TYPE_CHECKING:
+    from pyspark import RDD, Broadcast
 
 TASK_ROWS = 500_000
-_TASK = "task"
+Piece = tuple[Any, bytes]
+"""(What it is ordered by among those of its task, a table)."""
+Make = Callable[[int, pyarrow.Table], pyarrow.Table]
+"""A kernel that is told the number of its task."""
+
+
+class Slices(NamedTuple):
+    """The instants at which time is cut, in order: slice n is from bound n - 1 until before bound n."""
+
+    bounds: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.bounds) + 1
+
+    def of(self, table: pyarrow.Table) -> arrays.Array:
+        """The slice of each row, by its `at_ns`, or the `mono_ns` of an event."""
+        name = "at_ns" if "at_ns" in table.schema.names else "mono_ns"
+        found: arrays.Array = numpy.searchsorted(
+            numpy.array(self.bounds, "i8"), arrays.numbers(table, name), side="right"
+        )
+        return found
 
 
 class RowsOnSpark:
-    """A DataFrame. `rows`: about how many there are, for the number of tasks."""
+    """What `make` makes of the pieces in each task. `rows`: about how many events there are, for the number of tasks.
 
-    def __init__(self, frame: DataFrame, rows: int) -> None:
-        self.frame = frame
+    `held`: the schema of the pieces, `schema`: of what is made of them.
+    """
+
+    def __init__(
+        self, pieces: RDD[Piece], held: pyarrow.Schema, slices: Slices, rows: int, *,
+        schema: pyarrow.Schema | None = None, make: Make | None = None,
+    ) -> None:  # fmt: skip
+        self._pieces = pieces
+        self._held = held
+        self._slices = slices
         self._rows = rows
+        self._schema = held if schema is None else schema
+        self._make = make or _itself
 
     def of_kinds(self, kinds: Sequence[str], columns: Sequence[str]) -> Rows:
-        return self._with(self.frame.where(F.col("kind").isin(*kinds)).select(*columns))
+        schema = pyarrow.schema([self._schema.field(name) for name in columns])
+        return self.each(partial(_of_kinds, tuple(kinds), tuple(columns)), schema)
 
-    def each(self, kernel: Kernel, schema: pyarrow.Schema) -> Rows:
-        def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-            for batch in batches:
-                yield from kernel(pyarrow.Table.from_batches([batch])).to_batches()
-
-        return self._with(self.frame.mapInArrow(run, sweep.ddl(schema)))
+    def each(self, kernel: Kernel, schema: pyarrow.Schema) -> RowsOnSpark:
+        return self._with(partial(_then, self._make, kernel), schema)
 
     def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> Rows:
-        def run(table: pyarrow.Table) -> pyarrow.Table:
-            return kernel(table.drop_columns([_TASK]))
-
-        tasks = max(1, self._rows // TASK_ROWS)
-        task = F.pmod(F.xxhash64(*keys), F.lit(tasks))
-        return self._with(self.frame.withColumn(_TASK, task).groupBy(_TASK).applyInArrow(run, sweep.ddl(schema)))
+        count = max(1, self._rows // TASK_ROWS)
+        return self._sent(partial(_shares, tuple(keys), count), count).each(kernel, schema)
 
     def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
-        steps, _ = spark_sweep.sliced(self.frame, rows=self._rows, keys=keys)
-        if "is_hot" not in steps.columns:
-            return self.by(keys, kernel, schema)
-        hot = steps.where("is_hot").drop("is_hot")
-        ends = fetch(hot.groupBy("slice").applyInArrow(_of_slice(carry.ends), f"slice int, {sweep.ddl(carry.schema)}"))
-        numbers = sorted(ends["slice"].unique().to_pylist())
-        each = [ends.filter(pyarrow.compute.equal(ends["slice"], number)).drop_columns(["slice"]) for number in numbers]
-        carried = dict(zip(numbers, carry.carried(each), strict=True))
-
-        def run(table: pyarrow.Table) -> pyarrow.Table:
-            before = carried[table["slice"][0].as_py()]
-            rows = table.drop_columns(["slice"])
-            return kernel(pyarrow.concat_tables([before, rows.cast(before.schema)]))
-
-        found = hot.groupBy("slice").applyInArrow(run, sweep.ddl(schema))
-        rest = self._with(steps.where(~F.col("is_hot")).drop("is_hot", "slice"))
-        return rest.by(keys, kernel, schema).and_(self._with(found))
+        slices = self._in_time()
+        carried = carry.carried(slices.each(carry.ends, carry.schema).tables())
+        return slices._with(partial(_with_carried, self._given(carried), kernel), schema)
 
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
-        steps, slices = spark_sweep.sliced(self.frame, rows=self._rows)
-        return fetch(spark_sweep.judged(steps, slices, kinds, judge, schema, closes_first=closes_first)).cast(schema)
+        slices = self._in_time()
+        carried = sweep.carried(slices.each(partial(sweep.nets, tuple(kinds)), sweep.CARRY).tables())
+        swept = partial(_swept, self._given(carried), tuple(kinds), judge, schema, closes_first)
+        return slices._with(swept, schema).table()
 
     def and_(self, other: Rows) -> Rows:
-        assert isinstance(other, RowsOnSpark)
-        return RowsOnSpark(self.frame.unionByName(other.frame), self._rows)
+        if isinstance(other, RowsOnSpark) and other._pieces is self._pieces:
+            return self._with(partial(_both, self._make, other._make), self._schema)
+        if not isinstance(other, RowsOnSpark):  # a few of this process
+            sent = self._pieces.context.parallelize([(0, packed(other.table()))], 1)
+            other = RowsOnSpark(sent, other.table().schema, self._slices, self._rows)
+        pieces = self._made().union(other._made())
+        return RowsOnSpark(pieces, self._schema, self._slices, self._rows)
 
-    def kept(self) -> Rows:
-        return self._with(self.frame.persist(StorageLevel.MEMORY_AND_DISK))
+    def kept(self) -> RowsOnSpark:
+        from pyspark import StorageLevel  # of this process alone: tasks import this module
+
+        return RowsOnSpark(self._made().persist(StorageLevel.DISK_ONLY), self._schema, self._slices, self._rows)
 
     def forget(self) -> None:
-        self.frame.unpersist()
+        self._pieces.unpersist()
 
     def table(self) -> pyarrow.Table:
-        return fetch(self.frame)
+        return pyarrow.concat_tables([self._schema.empty_table(), *map(self._cast, self.tables())])
 
-    def _with(self, frame: DataFrame) -> "RowsOnSpark":
-        return RowsOnSpark(frame, self._rows)
+    def tables(self) -> list[pyarrow.Table]:
+        """What each task has."""
+        made = self._made()
+        return [unpacked([value], self._schema) for _, value in in_thread(made.collect).result()]
+
+    def _cast(self, table: pyarrow.Table) -> pyarrow.Table:
+        return table.cast(self._schema)
+
+    def _with(self, make: Make, schema: pyarrow.Schema) -> RowsOnSpark:
+        return RowsOnSpark(self._pieces, self._held, self._slices, self._rows, schema=schema, make=make)
+
+    def _made(self) -> RDD[Piece]:
+        """One piece of each task."""
+        return self._pieces.mapPartitionsWithIndex(partial(_packed, self._held, self._make))
+
+    def _in_time(self) -> RowsOnSpark:
+        """Each row in the task of its slice."""
+        return self._sent(self._slices.of, self._slices.number)
+
+    def _sent(self, where: Callable[[pyarrow.Table], arrays.Array], count: int) -> RowsOnSpark:
+        """Each row in the task that `where` says."""
+        pieces = self._pieces.mapPartitionsWithIndex(partial(_parts, self._held, self._make, where))
+        sent = pieces.partitionBy(count, int).values()
+        return RowsOnSpark(sent, self._schema, self._slices, self._rows)
+
+    def _given(self, tables: Iterable[pyarrow.Table]) -> list[Broadcast[bytes]]:
+        """Tables that tasks are given: each is sent where it is asked for."""
+        return [self._pieces.context.broadcast(packed(table)) for table in tables]
 
 
-def _of_slice(kernel: Kernel) -> Kernel:
-    """The same, with the number of the slice beside each row."""
+def _gathered(held: pyarrow.Schema, pieces: Iterable[Piece]) -> pyarrow.Table:
+    return unpacked((value for _, value in sorted(pieces, key=lambda piece: piece[0])), held)
 
-    def run(table: pyarrow.Table) -> pyarrow.Table:
-        found = kernel(table.drop_columns(["slice"]))
-        number = pyarrow.repeat(table["slice"][0], found.num_rows)
-        return found.add_column(0, "slice", number)
 
-    return run
+def _packed(held: pyarrow.Schema, make: Make, number: int, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    yield number, packed(make(number, _gathered(held, pieces)))
+
+
+def _parts(
+    held: pyarrow.Schema,
+    make: Make,
+    where: Callable[[pyarrow.Table], arrays.Array],
+    number: int,
+    pieces: Iterable[Piece],
+) -> Iterator[tuple[int, Piece]]:
+    table = make(number, _gathered(held, pieces))
+    for task, mine in parted(table, where(table)):
+        yield task, (number, packed(mine))
+
+
+def _shares(keys: Sequence[str], count: int, table: pyarrow.Table) -> arrays.Array:
+    return shares(table, keys, count)
+
+
+def _itself(number: int, table: pyarrow.Table) -> pyarrow.Table:
+    return table
+
+
+def _then(make: Make, kernel: Kernel, number: int, table: pyarrow.Table) -> pyarrow.Table:
+    return kernel(make(number, table))
+
+
+def _both(one: Make, other: Make, number: int, table: pyarrow.Table) -> pyarrow.Table:
+    made = [one(number, table), other(number, table)]
+    return pyarrow.concat_tables([each.cast(made[0].schema) for each in made])
+
+
+def _of_kinds(kinds: Sequence[str], columns: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
+    return table.select(columns).filter(pyarrow.array(arrays.is_one_of(table, "kind", kinds)))
+
+
+def _with_carried(
+    carried: Sequence[Broadcast[bytes]], kernel: Kernel, number: int, table: pyarrow.Table
+) -> pyarrow.Table:
+    before = unpacked([carried[number].value], table.schema)
+    return kernel(pyarrow.concat_tables([before.cast(table.schema), table]))
+
+
+def _swept(
+    carried: Sequence[Broadcast[bytes]], kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, closes_first: bool,
+    number: int, table: pyarrow.Table,
+) -> pyarrow.Table:  # fmt: skip
+    before = unpacked([carried[number].value], sweep.CARRY)
+    return sweep.judged(table, before, kinds, judge, schema, closes_first=closes_first)

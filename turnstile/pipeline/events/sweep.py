@@ -10,7 +10,7 @@ W1  at one instant closes count before opens, as a plan does
 W2  the count at an admission includes itself
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy
@@ -83,8 +83,57 @@ class PoolCounts(NamedTuple):
     open: Array
 
 
+def nets(kinds: Sequence[str], steps: pyarrow.Table) -> pyarrow.Table:
+    """CARRY: what a slice adds to the pools of these kinds, where it is not nothing."""
+    change = arrays.numbers(steps, "change").astype("i8")
+    tables = [CARRY.empty_table()]
+    for kind in kinds:
+        codes, pools = _codes(steps, kind)
+        net = numpy.zeros(len(pools), "i8")
+        numpy.add.at(net, codes, change)
+        mine = numpy.flatnonzero(net).tolist()
+        brokers, names = [pools[place][0] for place in mine], [pools[place][1] for place in mine]
+        tables.append(arrays.table_of(CARRY, kind=[kind] * len(mine), broker=brokers, pool=names, carry=net[mine]))
+    return pyarrow.concat_tables(tables)
+
+
+def carried(slices: Sequence[pyarrow.Table]) -> list[pyarrow.Table]:
+    """CARRY: what each pool brings into each slice. `slices`: nets of each, in order of time."""
+    every = pyarrow.concat_tables([CARRY.empty_table(), *(each.cast(CARRY) for each in slices)])
+    (kind, _), (pool, _) = arrays.codes(every, "kind"), arrays.codes(every, "pool")
+    order, starts = arrays.grouped(kind, arrays.numbers(every, "broker"), pool)
+    key = numpy.empty(len(order), "i8")
+    key[order] = arrays.group_of(starts, len(order))
+    names, net = every.take(pyarrow.array(order[starts])), arrays.numbers(every, "carry")
+    total = numpy.zeros(len(starts), "i8")
+    found, first = [], 0
+    for each in slices:
+        there = numpy.flatnonzero(total)
+        mine = names.take(pyarrow.array(there))
+        found.append(mine.set_column(CARRY.get_field_index("carry"), "carry", pyarrow.array(total[there])))
+        numpy.add.at(total, key[first : first + each.num_rows], net[first : first + each.num_rows])
+        first += each.num_rows
+    return found
+
+
 Judge = Callable[[PoolCounts], pyarrow.Table]
 """What is found among the rows of one kind of pool in one slice."""
+
+
+def judged(
+    steps: pyarrow.Table,
+    carry: pyarrow.Table,
+    kinds: Sequence[str],
+    judge: Judge,
+    schema: pyarrow.Schema,
+    *,
+    closes_first: bool,
+) -> pyarrow.Table:
+    """What `judge` finds in pools of these kinds in one slice."""
+    if not steps.num_rows:
+        return schema.empty_table()
+    found = [judge(counts(steps, carry, kind, closes_first=closes_first)) for kind in kinds]
+    return pyarrow.concat_tables([schema.empty_table(), *found])
 
 
 def counts(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, *, closes_first: bool = True) -> PoolCounts:
@@ -142,16 +191,17 @@ def _codes(steps: pyarrow.Table, kind: str) -> tuple[Array, list[tuple[int, str]
 
 def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> Array:
     """What each pool carries into this slice, by number."""
-    if not carry.num_rows:
+    mine = carry.filter(pyarrow.compute.equal(carry["kind"], kind)) if carry.num_rows else carry
+    if not mine.num_rows:
         return numpy.zeros(len(pools), dtype="i8")
-    mine = carry.filter(pyarrow.compute.equal(carry["kind"], kind))
-    table = {
-        (broker, pool or ""): amount
-        for broker, pool, amount in zip(
-            mine["broker"].to_pylist(), mine["pool"].to_pylist(), mine["carry"].to_pylist(), strict=True
-        )
-    }
-    return numpy.array([table.get(pool, 0) for pool in pools], dtype="i8")
+    wanted = pyarrow.table({"broker": [broker for broker, _ in pools], "pool": [pool for _, pool in pools]})
+    both = pyarrow.concat_tables([wanted, mine.select(["broker", "pool"]).cast(wanted.schema)])
+    pool, _ = arrays.codes(both, "pool")
+    _, code = numpy.unique(numpy.stack([arrays.numbers(both, "broker"), pool]), axis=1, return_inverse=True)
+    found = numpy.zeros(int(code.max()) + 1, dtype="i8")
+    found[code[len(pools) :]] = arrays.numbers(mine, "carry")
+    brought: Array = found[code[: len(pools)]]
+    return brought
 
 
 def _allowed(timeline: Timeline, kind: str, pools: list[tuple[int, str]], codes: Array, at_ns: Array) -> Array:

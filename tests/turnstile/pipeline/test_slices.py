@@ -1,0 +1,81 @@
+"""One journal, cut into any number of slices of time: the same verdict, evidence and counts as in one piece.
+
+Cuts lie where they hurt: at kills, at changes of the configuration, and between events of one instant.
+"""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import tampering
+from local_rdd import in_slices
+from storms import write
+from tampering import Events, Tampering
+from tampering_table import TABLE
+
+from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.events import spark_journal, spark_rows
+from turnstile.pipeline.events.journal import EVENTS, Journal, here
+from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.rows import Rows, RowsHere
+
+SLICES = (1, 2, 7, 40)
+HONEST = [Tampering(f"honest {name}", name, list, tampering.HELD) for name in ("caps", "tokens", "rates")]
+
+
+def bounds(events: Events, slices: int) -> list[int]:
+    """The instants at which time is cut: half of them where something begins, ends or changes, the others anywhere."""
+    chance = random.Random(slices)
+    instants = sorted({event["mono_ns"] for event in events if event["mono_ns"] is not None})
+    turns = {event["mono_ns"] for event in events if event["kind"] in ("config", "shard_up", "shard_lost", "ended")}
+    chosen = set(chance.sample(sorted(turns - {None}), min(len(turns - {None}), slices // 2)))
+    rest = [each for each in instants[1:] if each not in chosen]
+    return sorted(chosen | set(chance.sample(rest, min(len(rest), slices - 1 - len(chosen)))))
+
+
+def judged(rows: Rows) -> Any:
+    return audit(Journal(rows, [], is_live=False)).as_json()
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_rows, "TASK_ROWS", 50)
+
+
+@pytest.mark.parametrize("one", [*HONEST, *TABLE], ids=lambda one: one.name)
+def test_cut_anywhere_it_is_judged_as_in_one_piece(one: Tampering) -> None:
+    events = one.how(tampering.copied(one.journal))
+    table = pyarrow.Table.from_pylist(events, EVENTS)
+    whole = judged(RowsHere(table))
+    assert whole["verdict"] == one.verdict
+    for slices in SLICES:
+        assert judged(in_slices(table, bounds(events, slices), seed=slices)) == whole, slices
+
+
+ON_SPARK = ("honest tokens", "honest rates", "admitted is there twice", "an admission twice, renumbered",
+            "mono_ns of two events swapped", "more in use than was granted", "detail of every config alike, a cap lower",
+            "a refusal with room")  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [one for one in [*HONEST, *TABLE] if one.name in ON_SPARK], ids=lambda one: one.name)
+def test_spark_judges_slices_of_parts_as_one_piece(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: Tampering
+) -> None:
+    events = one.how(tampering.copied(one.journal))
+    write(tmp_path, events, parts=5)
+    monkeypatch.setattr(spark_journal, "SLICE_ROWS", len(events) // 7)
+    found = read(spark, [str(tmp_path)])
+    assert spark_journal.cut(found.parts.spans, least=1).number >= 5
+    mine = here([tmp_path])
+    assert mine is not None
+    assert judged(found.journal().rows) == judged(mine.rows)
+
+
+def test_slices_are_about_equal_and_events_of_one_instant_are_never_cut() -> None:
+    spans = [spark_journal.Span(3_000_000, 0, 3_000), spark_journal.Span(2_000_000, 1_000, 2_000)]
+    slices = spark_journal.cut(spans, least=1)
+    assert slices.number == 5 and list(slices.bounds) == sorted(slices.bounds)
+    assert spark_journal.cut([spark_journal.Span(9_000_000, 7, 7)], least=1).number <= 2
+    assert spark_journal.cut([], least=4).bounds == ()
