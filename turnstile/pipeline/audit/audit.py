@@ -46,7 +46,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("rates")
     rates = [
         *rate_checks.checks(events, timeline, seen, rate_unit_checks.resets(starts)),
-        *rate_unit_checks.checks(moved, timeline, seen.gaps, starts),
+        *rate_unit_checks.checks(moved, timeline, seen.gaps, starts, back=bool(seen.back)),
     ]
     say("tokens")
     tokens = token_checks.checks(moved, held, timeline, seen, incomplete)

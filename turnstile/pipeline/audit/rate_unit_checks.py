@@ -10,22 +10,22 @@ U1  What a window of N samples of a size counts at an instant was recorded withi
     and isn't replayed.
 
 Where a sample of a window begins depends on every record before it (R1 of rate.py), so the windows of one address, or of one
-broker's listeners, are replayed one event after the other: in slices of SLICE events, from one of which the windows are
-carried into the next.
+broker's listeners, are replayed one event after the other. Events of listeners come slice of time after slice of time, and
+windows are carried from one into the next (`_Replay`); those of addresses are few beside them.
 
 After a gap a home's windows are not known any more, and what it recorded later is not judged.
 """
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from heapq import merge
 from operator import itemgetter
 from typing import Any
 
 import numpy
 import pyarrow
+import pyarrow.compute
 
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
@@ -35,6 +35,7 @@ from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, first_gaps
+from turnstile.pipeline.events.sweep import NEVER
 from turnstile.pipeline.events.timeline import Timeline, VersionLimits
 
 SHOWN = 10
@@ -73,8 +74,11 @@ Start = tuple[int, int, dict[str, Any]]
 """(seq, version, detail) of an event with which windows begin."""
 
 
-def checks(moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[dict[str, Any]]) -> list[Check]:
-    """A check for addresses and one for listeners, if any version limits them. `starts`: rows of `started`."""
+def checks(
+    moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[dict[str, Any]], *, back: bool
+) -> list[Check]:
+    """A check for addresses and one for listeners, if any version limits them. `starts`: rows of `started`; `back`: whether the
+    clock of any process goes back."""
     limited = {"ip": ("ip",), "listener": ("listener", "broker")}
     kinds = [kind for kind, rates in limited.items() if any(timeline.any_limit(rate, "rate") for rate in rates)]
     if not kinds:
@@ -85,7 +89,12 @@ def checks(moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequ
         detail = {**json.loads(row["detail"]), "pool": f"rate:{row['pool']}"}
         place = tuple(row[name] for name in INCARNATION)
         begun.setdefault(place, []).append((row["seq"], row["version"] or 0, detail))
-    changes = moves.each(rated, CHANGES).by(("broker", "window"), partial(beyond, timeline, until, begun), UNITS)
+    changes = moves.each(rated, CHANGES)
+    judge = partial(beyond, timeline, until, begun)
+    if back:  # an event of an earlier slice may follow one of a later
+        changes = changes.by(("broker", "window"), lambda table: judge(iter([table])), UNITS)
+    else:
+        changes = changes.in_turn(("broker", "window"), judge, UNITS)
     found = changes.table().to_pylist()
     unread = Counter(row["broker"] for row in found if row["kind"] == BAD)
     return [_check(kind, [row for row in found if row["kind"] == kind], unread) for kind in kinds]
@@ -132,30 +141,53 @@ def beyond(
     timeline: Timeline,
     until: Mapping[Incarnation, int],
     begun: Mapping[Incarnation, Sequence[Start]],
-    table: pyarrow.Table,
+    turns: Iterator[pyarrow.Table],
 ) -> pyarrow.Table:
     """UNITS: the events of CHANGES that recorded units which no single broker would have let in.
 
-    `until`: incarnation -> the first of its numbers that is missing; `begun`: with what its windows begin.
+    `until`: incarnation -> the first of its numbers that is missing; `begun`: with what its windows begin. `turns`: CHANGES in
+    slices of time; what is of one incarnation and window rises in `seq` from one to the next.
     """
-    places = [arrays.numbers(table, name) for name in INCARNATION]
-    window, windows = arrays.codes(table, "window")
-    order, _ = arrays.grouped(*places, window, arrays.numbers(table, "seq"))
-    group_starts = arrays.begins(*(each[order] for each in places), window[order])
-    rows = table.take(pyarrow.array(order))
-    calm = _calm(rows, group_starts, timeline)
-    remembered = {key for each in begun.values() for *_, detail in each for _, key, _ in detail["remembered"]}
     found: list[dict[str, Any]] = []
-    for number, start in enumerate(group_starts):
-        end = group_starts[number + 1] if number + 1 < len(group_starts) else len(order)
-        name = windows[window[order[start]]] or ""
+    replays: dict[tuple[Incarnation, str], _Replay] = {}
+    rest = [CHANGES.empty_table()]
+
+    def replay(rows: pyarrow.Table, place: Incarnation, name: str) -> None:
+        if (place, name) not in replays:
+            replays[place, name] = _Replay(name, place[0], timeline, until.get(place), begun.get(place, ()))
+        found.extend(replays[place, name].beyond(rows))
+
+    for table in turns:
+        is_listener = pyarrow.compute.fill_null(pyarrow.compute.equal(table["window"], "listener:"), False)
+        rest.append(table.filter(pyarrow.compute.invert(is_listener)).cast(CHANGES))
+        rows, starts = _grouped(table.filter(is_listener))
+        for place, name, start, end in _groups(rows, starts):
+            replay(rows.slice(start, end - start), place, name)
+    rows, starts = _grouped(pyarrow.concat_tables(rest))
+    calm = _calm(rows, starts, timeline)
+    remembered = {key for each in begun.values() for *_, detail in each for _, key, _ in detail["remembered"]}
+    for is_calm, (place, name, start, end) in zip(calm, _groups(rows, starts), strict=True):
         if not name:
-            found.append({"kind": BAD, "broker": int(places[0][order[start]])})
-        elif not calm[number] or name in remembered:
-            first = order[start]
-            place = int(places[0][first]), int(places[1][first]), int(places[2][first])
-            found += _replayed(rows.slice(start, end - start), name, timeline, until.get(place), begun.get(place, ()))
+            found.append({"kind": BAD, "broker": place[0]})
+        elif not is_calm or name in remembered:
+            replay(rows.slice(start, end - start), place, name)
     return pyarrow.Table.from_pylist(found, UNITS)
+
+
+def _grouped(table: pyarrow.Table) -> tuple[pyarrow.Table, arrays.Array]:
+    """CHANGES by incarnation and window, each in order of `seq`; and where each of these begins."""
+    places = [arrays.numbers(table, name) for name in INCARNATION]
+    window, _ = arrays.codes(table, "window")
+    order, _ = arrays.grouped(*places, window, arrays.numbers(table, "seq"))
+    return table.take(pyarrow.array(order)), arrays.begins(*(each[order] for each in places), window[order])
+
+
+def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarnation, str, int, int]]:
+    """Incarnation, window ("" of what can't be read), start and end of each."""
+    ends = numpy.append(starts, rows.num_rows)[1:].tolist()
+    firsts = rows.select([*INCARNATION, "window"]).take(pyarrow.array(starts, pyarrow.int64())).to_pylist()
+    for first, start, end in zip(firsts, starts.tolist(), ends, strict=True):
+        yield (first["broker"], first["shard"], first["epoch"]), first["window"] or "", start, end
 
 
 def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
@@ -182,28 +214,48 @@ def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arra
     return is_address & (busiest <= lowest * (samples - 1) * size_ms / 1000)
 
 
-def _replayed(
-    rows: pyarrow.Table, window: str, timeline: Timeline, until: int | None, begun: Sequence[Start]
-) -> list[dict[str, Any]]:
-    """Rows of UNITS of one address, or of a broker's listeners, at one home. `rows`: CHANGES in order of seq."""
-    home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
-    broker = rows["broker"][0].as_py()
-    quotas_of: dict[int, _Quotas] = {}
-    found: list[dict[str, Any]] = []
-    begins = sorted(((seq, version, _of(detail, window), -1) for seq, version, detail in begun), key=itemgetter(0))
-    for seq, version, detail, place in merge(begins, _events(rows), key=itemgetter(0)):
-        if until is not None and seq >= until:
-            break
-        quotas = quotas_of.get(version)
+class _Replay:
+    """The windows of one address, or of a broker's listeners, at one home: from one run of its events to the next."""
+
+    def __init__(self, window: str, broker: int, timeline: Timeline, until: int | None, begun: Sequence[Start]) -> None:
+        self._home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
+        self._broker = broker
+        self._timeline = timeline
+        self._until = NEVER if until is None else until
+        self._begins = deque(
+            sorted(((seq, version, _of(detail, window)) for seq, version, detail in begun), key=itemgetter(0))
+        )
+        self._quotas: dict[int, _Quotas] = {}
+
+    def beyond(self, rows: pyarrow.Table) -> list[dict[str, Any]]:
+        """Rows of UNITS among the next events. `rows`: CHANGES in order of seq."""
+        found = []
+        for seq, version, detail, place in _events(rows):
+            while self._begins and self._begins[0][0] <= seq:
+                begun_seq, begun_version, begin = self._begins.popleft()
+                self._event(begun_seq, begun_version, begin)
+            beyond = self._event(seq, version, detail)
+            if beyond:
+                row = rows.slice(place, 1).to_pylist()[0]
+                same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "at_ns", "version", "pool")}
+                of = {
+                    "kind": row["pool"].partition(":")[0],
+                    "to": row["peer"],
+                    "units": row["tokens"],
+                    "beyond": beyond,
+                }
+                found.append({**same, **of})
+        return found
+
+    def _event(self, seq: int, version: int, detail: dict[str, Any]) -> int:
+        """How many units of an event are beyond; none of one that follows a gap."""
+        if seq >= self._until:
+            return 0
+        quotas = self._quotas.get(version)
         if quotas is None:
-            quotas = quotas_of[version] = _Quotas(timeline.limits(version, broker), timeline.inter_broker)
-        beyond = home.event(detail, quotas.of, quotas.window)
-        if beyond and place >= 0:
-            row = rows.slice(place, 1).to_pylist()[0]
-            same = {name: row[name] for name in ("broker", "shard", "epoch", "seq", "at_ns", "version", "pool")}
-            of = {"kind": row["pool"].partition(":")[0], "to": row["peer"], "units": row["tokens"], "beyond": beyond}
-            found.append({**same, **of})
-    return found
+            limits = self._timeline.limits(version, self._broker)
+            quotas = self._quotas[version] = _Quotas(limits, self._timeline.inter_broker)
+        return self._home.event(detail, quotas.of, quotas.window)
 
 
 class _Quotas:

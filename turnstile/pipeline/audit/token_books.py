@@ -1,15 +1,16 @@
 """The books of each pool and shard: tokens that it has (at home: that are out), and connections that it has open, at every step.
 
 A prefix sum that begins anew where a home, or a shard, does. So it splits in time: what a slice says of each pool and
-shard (ENDS) is put after what was so before it, and the next slice begins with two rows of that (`carried`).
+shard (ENDS) is put after what was so before it, and the next slice begins with two rows of that (`carried`), of the pools and
+shards that occur in it.
 
 K1  a slice with what is carried into it has the books of the same steps in one piece
 K2  whether the first move in a slice begins anew depends on the move before it, so a slice says both; for every later move it
     is known in the slice
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -32,6 +33,9 @@ ENDS = pyarrow.schema(
 """Of a pool and shard in one slice: the sums of `change` and `tokens`; `is_anew`: whether a move after the first began anew, with
 `booked` since then; whether the first may (`begins`) and its epoch; `what` (0: none) and epoch of the last; version and at_ns
 of the last admission (-1: none)."""
+
+
+_KEYS = pyarrow.schema([ENDS.field(name) for name in KEY])
 
 
 class Books(NamedTuple):
@@ -114,51 +118,74 @@ def ends(table: pyarrow.Table) -> pyarrow.Table:
 
 
 class _Known(NamedTuple):
-    """What is so of a pool and shard after some slices."""
+    """What is so of each pool and shard after some slices; an array of each, by the number of the pool and shard."""
 
-    what: int = 0
-    epoch: int = 0
-    booked: int = 0
-    open: int = 0
-    version: int = 0
-    at_ns: int = -1
+    what: Array
+    epoch: Array
+    booked: Array
+    open: Array
+    version: Array
+    at_ns: Array
+    is_own: Array
 
-    def after(self, end: Mapping[str, Any]) -> "_Known":
-        """And after one more, of which ENDS is given (K2)."""
-        is_new = self.what == 0 or self.epoch != end["first_epoch"]
-        is_new |= not end["is_own"] and self.what == WHAT[LOST]
-        if end["is_anew"]:
-            booked = end["booked"]
-        else:
-            booked = end["tokens"] + (0 if end["begins"] and is_new else self.booked)
-        found = self._replace(booked=booked, open=self.open + end["change"])
-        if end["what"]:
-            found = found._replace(what=end["what"], epoch=end["epoch"])
-        if end["at_ns"] >= 0:
-            found = found._replace(version=end["version"], at_ns=end["at_ns"])
-        return found
+    @classmethod
+    def of(cls, count: int) -> "_Known":
+        """Nothing yet."""
+        what, epoch, booked, opened, version = numpy.zeros((5, count), "i8")
+        return cls(what, epoch, booked, opened, version, numpy.full(count, -1), numpy.zeros(count, dtype=bool))
 
-    def rows(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The same as STEPS: a move, if there was one, and the last admission, before all that follows."""
-        same = {**key, "is_carried": True, "tokens": 0, "change": 0, "version": self.version, "epoch": self.epoch}
-        move = {**same, "at_ns": -1, "rank": 0, "what": self.what, "tokens": self.booked}
-        admission = {**same, "at_ns": self.at_ns, "rank": 2, "what": 0, "change": self.open}
-        return [*([move] if self.what else []), *([admission] if self.open or self.at_ns >= 0 else [])]
+    def add(self, mine: Array, end: Mapping[str, Array]) -> None:
+        """One more slice, whose ENDS are those of the pools and shards `mine` (K2)."""
+        what, at_ns = self.what[mine], self.at_ns[mine]
+        is_new = (what == 0) | (self.epoch[mine] != end["first_epoch"]) | (~end["is_own"] & (what == WHAT[LOST]))
+        onto = end["tokens"] + numpy.where(end["begins"] & is_new, 0, self.booked[mine])
+        self.booked[mine] = numpy.where(end["is_anew"], end["booked"], onto)
+        self.open[mine] += end["change"]
+        for name in ("what", "epoch"):
+            known = getattr(self, name)
+            known[mine] = numpy.where(end["what"] > 0, end[name], known[mine])
+        self.version[mine] = numpy.where(end["at_ns"] >= 0, end["version"], self.version[mine])
+        self.at_ns[mine] = numpy.where(end["at_ns"] >= 0, end["at_ns"], at_ns)
+        self.is_own[mine] = end["is_own"]
+
+    def steps(self, mine: Array, keys: pyarrow.Table) -> pyarrow.Table:
+        """The same of some as STEPS: a move, if there was one, and the last admission, before all that follows."""
+        moved = mine[self.what[mine] > 0]
+        admitted = mine[(self.open[mine] != 0) | (self.at_ns[mine] >= 0)]
+        both = numpy.concatenate([moved, admitted])
+        is_move = numpy.arange(len(both)) < len(moved)
+        named = keys.take(pyarrow.array(both))
+        return arrays.table_of(
+            STEPS,
+            at_ns=numpy.where(is_move, -1, self.at_ns[both]),
+            rank=numpy.where(is_move, 0, 2),
+            epoch=self.epoch[both],
+            what=numpy.where(is_move, self.what[both], 0),
+            tokens=numpy.where(is_move, self.booked[both], 0),
+            change=numpy.where(is_move, 0, self.open[both]),
+            version=self.version[both],
+            is_own=self.is_own[both],
+            is_carried=numpy.ones(len(both), dtype=bool),
+            **{name: named[name] for name in KEY},
+        )
 
 
-def carried(slices: Sequence[pyarrow.Table]) -> list[pyarrow.Table]:
-    """STEPS that stand for all before each slice. `slices`: ENDS of each, in order of time."""
-    known: dict[tuple[Any, ...], tuple[dict[str, Any], _Known]] = {}
-    found = []
+def carried(slices: Sequence[pyarrow.Table]) -> Iterator[pyarrow.Table]:
+    """STEPS that stand for all before each slice, of the pools and shards that occur in it. `slices`: ENDS of each, in order of
+    time."""
+    every = pyarrow.concat_tables([_KEYS.empty_table(), *(each.select(KEY).cast(_KEYS) for each in slices)])
+    order, starts = arrays.grouped(
+        *(arrays.codes(every, name)[0] if name == "pool" else arrays.numbers(every, name) for name in KEY)
+    )
+    number = numpy.empty(len(order), "i8")
+    number[order] = arrays.group_of(starts, len(order))
+    keys = every.take(pyarrow.array(order[starts]))
+    known, first = _Known.of(len(starts)), 0
     for each in slices:
-        rows = [row for key, of in known.values() for row in of.rows(key)]
-        found.append(pyarrow.Table.from_pylist(rows, STEPS))
-        for end in each.to_pylist():
-            key = {name: end[name] for name in (*KEY, "is_own")}
-            place = tuple(end[name] for name in KEY)
-            _, before = known.get(place, ({}, _Known()))
-            known[place] = key, before.after(end)
-    return found
+        mine = number[first : first + each.num_rows]
+        yield known.steps(mine, keys)
+        known.add(mine, {name: each[name].to_numpy() for name in ENDS.names if name not in KEY})
+        first += each.num_rows
 
 
 CARRY = Carry(ends, ENDS, carried)

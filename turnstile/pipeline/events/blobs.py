@@ -1,6 +1,7 @@
 """Tables as binary values: what tasks send each other instead of rows. Words that are often the same are coded once for each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 from zlib import crc32
 
 import numpy
@@ -31,6 +32,20 @@ def unpacked(values: Iterable[bytes], schema: pyarrow.Schema) -> pyarrow.Table:
     if len({table.schema for table in tables}) > 1:  # some have their words coded, some not
         tables = [coded(table) for table in tables]
     return pyarrow.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+class Packed(Sequence[pyarrow.Table]):
+    """Tables that are unpacked one at a time, whenever they are asked for."""
+
+    def __init__(self, values: Sequence[bytes], schema: pyarrow.Schema) -> None:
+        self._values = values
+        self._schema = schema
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        return unpacked([self._values[place]], self._schema)
 
 
 def coded(table: pyarrow.Table) -> pyarrow.Table:

@@ -6,7 +6,7 @@ can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are alwa
 that key finds the same in one piece and in many.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow
@@ -14,18 +14,19 @@ import pyarrow
 from turnstile.pipeline.events import arrays, sweep
 
 Kernel = Callable[[pyarrow.Table], pyarrow.Table]
+InTurn = Callable[[Iterator[pyarrow.Table]], pyarrow.Table]
 
 
 class Carry(NamedTuple):
     """How a kernel over rows in order of `at_ns` is cut in time.
 
     ends      a kernel: what is so at the end of a slice of the rows, whatever was before it (columns of `schema`)
-    carried   `ends` of all slices in order of time -> for each slice the rows that stand for all before it
+    carried   `ends` of all slices in order of time -> for each slice in turn the rows that stand for all before it
     """
 
     ends: Kernel
     schema: pyarrow.Schema
-    carried: Callable[[Sequence[pyarrow.Table]], list[pyarrow.Table]]
+    carried: Callable[[Sequence[pyarrow.Table]], Iterable[pyarrow.Table]]
 
 
 HERE_EVENTS = 6_000_000
@@ -47,8 +48,12 @@ class Rows(Protocol):
         """What a kernel makes of rows of which all that have the same `keys` come together."""
         ...
 
+    def in_turn(self, keys: Sequence[str], kernel: InTurn, schema: pyarrow.Schema) -> "Rows":
+        """As `by`, but a kernel has the rows slice of time after slice of time, so that it need not hold them all."""
+        ...
+
     def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> "Rows":
-        """As `by`, but a key that has very many rows may come in slices of time, each with what is carried into it."""
+        """As `by`, but the rows come in slices of time, each with what is carried into it."""
         ...
 
     def swept(
@@ -89,6 +94,9 @@ class RowsHere:
 
     def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> Rows:
         return RowsHere(kernel(self._table))
+
+    def in_turn(self, keys: Sequence[str], kernel: InTurn, schema: pyarrow.Schema) -> Rows:
+        return RowsHere(kernel(iter([self._table])))
 
     def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
         return self.by(keys, kernel, schema)

@@ -16,8 +16,8 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.events import arrays, sweep
-from turnstile.pipeline.events.blobs import packed, parted, shares, unpacked
-from turnstile.pipeline.events.rows import Carry, Kernel, Rows
+from turnstile.pipeline.events.blobs import Packed, packed, parted, shares, unpacked
+from turnstile.pipeline.events.rows import Carry, InTurn, Kernel, Rows
 from turnstile.pipeline.interrupts import in_thread
 
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ class RowsOnSpark:
         count = max(1, self._rows // TASK_ROWS)
         return self._sent(partial(_shares, tuple(keys), count), count).each(kernel, schema)
 
+    def in_turn(self, keys: Sequence[str], kernel: InTurn, schema: pyarrow.Schema) -> Rows:
+        count = max(1, self._rows // TASK_ROWS)
+        sent = self._sent(partial(_shares, tuple(keys), count), count)
+        pieces = sent._pieces.mapPartitionsWithIndex(partial(_in_turn, self._schema, kernel))
+        return RowsOnSpark(pieces, schema, self._slices, self._rows)
+
     def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
         slices = self._in_time()
         carried = carry.carried(slices.each(carry.ends, carry.schema).tables())
@@ -110,10 +116,10 @@ class RowsOnSpark:
     def table(self) -> pyarrow.Table:
         return pyarrow.concat_tables([self._schema.empty_table(), *map(self._cast, self.tables())])
 
-    def tables(self) -> list[pyarrow.Table]:
-        """What each task has."""
+    def tables(self) -> Packed:
+        """What each task has, in their order."""
         made = self._made()
-        return [unpacked([value], self._schema) for _, value in in_thread(made.collect).result()]
+        return Packed([value for _, value in in_thread(made.collect).result()], self._schema)
 
     def _cast(self, table: pyarrow.Table) -> pyarrow.Table:
         return table.cast(self._schema)
@@ -142,6 +148,11 @@ class RowsOnSpark:
 
 def _gathered(held: pyarrow.Schema, pieces: Iterable[Piece]) -> pyarrow.Table:
     return unpacked((value for _, value in sorted(pieces, key=lambda piece: piece[0])), held)
+
+
+def _in_turn(held: pyarrow.Schema, kernel: InTurn, number: int, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    in_order = sorted(pieces, key=lambda piece: piece[0])
+    yield number, packed(kernel(unpacked([value], held) for _, value in in_order))
 
 
 def _packed(held: pyarrow.Schema, make: Make, number: int, pieces: Iterable[Piece]) -> Iterator[Piece]:

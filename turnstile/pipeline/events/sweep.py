@@ -1,10 +1,8 @@
 """How many connections of a pool are open, at every admission, over a whole journal, without a hot key doing all the work.
 
-Counting is a prefix sum, so it splits by pool and in time. Addresses are spread over tasks by their hash, each whole. What
-would be too much for one task, a broker, a listener or an address with very many connections, is cut into slices of time
-of about equal size: what such a pool carries into a slice is the sum of what happened in it before, a handful of numbers.
-In a task every pool is counted with numpy in one pass. One address may have every event of the journal and still be
-counted by all cores.
+Counting is a prefix sum, so it is cut in slices of time: what a pool carries into a slice is the sum of what happened in it
+before (`nets`, `carried`), a number. In a slice every pool is counted with numpy in one pass. One address may have every event
+of the journal and still be counted by all cores.
 
 W1  at one instant closes count before opens, as a plan does
 W2  the count at an admission includes itself
