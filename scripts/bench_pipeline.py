@@ -1,7 +1,8 @@
-"""Events per second, CPU time and memory of audit and plan, beside a plain sequential replay and pandas, and how they grow.
+"""Events per second, CPU time and memory of audit, report and plan, beside a plain sequential replay and pandas, and how they grow.
 
 python scripts/bench_pipeline.py                        1 and 10 million connections
 python scripts/bench_pipeline.py --sizes 1e6,1e7,5e7    takes about ten gigabytes of disk in --work
+python scripts/bench_pipeline.py --large 1e8            and of that size the audit of caps on local[2] alone
 python scripts/bench_pipeline.py --write                puts the table into docs/internals/benchmarks.md
 
 Each figure is taken in a process of its own, so that none counts what another has left behind. Plan and audit are timed with
@@ -12,6 +13,7 @@ The row of DuckDB needs `pip install duckdb`: nothing else does, so it is no dep
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,30 +40,46 @@ from scripts.bench import machine, table  # noqa: E402
 from turnstile.pipeline import session  # noqa: E402
 from turnstile.pipeline.inputs import reading  # noqa: E402
 from turnstile.pipeline.plan import plan  # noqa: E402
-from turnstile.pipeline.plan.candidates import Candidate  # noqa: E402
 from turnstile.pipeline.plan.pieces import PIECES, Slots, spread  # noqa: E402
 
 CAPS = (5, 10, 20, 50, 100, 200)
 CHUNK = 1_000_000
 SAMPLE_S = 0.5
-COLUMNS = ("what", "connections", "seconds", "events/s", "CPU seconds", "peak GiB", "answer")
+COLUMNS = (
+    "what",
+    "connections",
+    "seconds",
+    "events/s",
+    "CPU seconds",
+    "CPU us/event",
+    "peak GiB",
+    "largest GiB",
+    "answer",
+)
+ON_SPARK = ("--master", "local[2]")
 
 
 class Measured(NamedTuple):
-    """One line of the table. An event is an open or a close."""
+    """One line of the table. An event is an open or a close, of an audit and a report an event of the journal (`events`).
+
+    `peak_bytes`: of all processes together; `largest_bytes`: of the largest.
+    """
 
     what: str
     connections: int
     seconds: float
     cpu_s: float
     peak_bytes: int
+    largest_bytes: int
+    events: int
     answer: str
 
     def cells(self) -> tuple[str, ...]:
         """As the table has them."""
         return (
-            self.what, f"{self.connections:,}", f"{self.seconds:,.1f}", f"{2 * self.connections / self.seconds:,.0f}",
-            f"{self.cpu_s:,.1f}", f"{self.peak_bytes / 2**30:.1f}", self.answer,
+            self.what, f"{self.connections:,}", f"{self.seconds:,.1f}", f"{self.events / self.seconds:,.0f}",
+            f"{self.cpu_s:,.1f}", f"{1e6 * self.cpu_s / self.events:.2f}", f"{self.peak_bytes / 2**30:.1f}",
+            f"{self.largest_bytes / 2**30:.1f}", self.answer,
         )  # fmt: skip
 
 
@@ -72,9 +90,10 @@ def measure(what: str, connections: int, folder: Path) -> Measured:
     command = [sys.executable, __file__, "--one", what, "--work", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)})
     assert process.stdout is not None
-    peak_bytes = 0
+    peak_bytes = largest_bytes = 0
     while process.poll() is None:
-        peak_bytes = max(peak_bytes, sum(_resident(pid) for pid in machine.tree(process.pid)))
+        resident = [_resident(pid) for pid in machine.tree(process.pid)]
+        peak_bytes, largest_bytes = max(peak_bytes, sum(resident)), max(largest_bytes, *resident, 0)
         time.sleep(SAMPLE_S)
     said = process.stdout.read()
     process.stdout.close()
@@ -82,7 +101,9 @@ def measure(what: str, connections: int, folder: Path) -> Measured:
     if process.returncode:
         raise machine.CannotMeasure(f"{what} at {connections:,} connections ended with {process.returncode}")
     one = json.loads(said)
-    return Measured(what, connections, one["seconds"], one["cpu_s"], peak_bytes, one["answer"])
+    found = re.search(r"([\d,]+) events", one["answer"])
+    events = int(found[1].replace(",", "")) if found else 2 * connections
+    return Measured(what, connections, one["seconds"], one["cpu_s"], peak_bytes, largest_bytes, events, one["answer"])
 
 
 def run_one(what: str, folder: Path) -> None:
@@ -106,16 +127,21 @@ def _resident(pid: int) -> int:
 
 
 @contextmanager
+def plan_of_caps(folder: Path) -> Iterator[Callable[[], str]]:
+    """Every cap of CAPS and the recommendation, by the command: here up to some million connections, else on Spark."""
+    yield partial(_planned, folder / "log")
+
+
+@contextmanager
 def spark_plan(folder: Path) -> Iterator[Callable[[], str]]:
-    """Every cap of CAPS and the recommendation, from a cold start: the session is part of it."""
+    """The same on Spark, whatever the size."""
+    yield partial(_planned, folder / "log", *ON_SPARK)
 
-    def run() -> str:
-        with session.session(app="turnstile bench-pipeline") as spark:
-            source = reading.load(spark, [str(folder / "log")], "parquet")
-            found = plan.plan(source, [Candidate(per_ip_cap=cap) for cap in CAPS])
-        return _refused([each["refused"] for each in found.candidates])
 
-    yield run
+def _planned(log: Path, *options: str) -> str:
+    caps = ",".join(map(str, CAPS))
+    answer = _command("plan", "--input", str(log), "--format", "parquet", "--per-ip-cap", caps, "--json", *options)
+    return _refused([each["refused"] for each in answer["candidates"]])
 
 
 @contextmanager
@@ -171,15 +197,42 @@ def audit_of_caps(folder: Path) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
+def spark_audit_of_caps(folder: Path) -> Iterator[Callable[[], str]]:
+    """The same on Spark, whatever the size."""
+    yield partial(_audited, folder / "journal", *ON_SPARK)
+
+
+@contextmanager
+def spark_audit_of_tokens(folder: Path) -> Iterator[Callable[[], str]]:
+    """With every move of tokens and every unit of rates, on Spark, whatever the size."""
+    yield partial(_audited, folder / "journal-with-tokens", *ON_SPARK)
+
+
+@contextmanager
+def report_of_caps(folder: Path) -> Iterator[Callable[[], str]]:
+    """Every table and the page of a journal with caps alone, by the command."""
+
+    def run() -> str:
+        answer = _command("report", str(folder / "journal"), "--html", str(folder / "report.html"), "--json")
+        return f"{answer['events']:,} events"
+
+    yield run
+
+
+@contextmanager
 def audit_of_tokens(folder: Path) -> Iterator[Callable[[], str]]:
     """The same with every move of tokens and every unit of rates."""
     yield partial(_audited, folder / "journal-with-tokens")
 
 
-def _audited(journal: Path) -> str:
-    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", "audit", str(journal), "--json"]
-    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+def _audited(journal: Path, *options: str) -> str:
+    answer = _command("audit", str(journal), "--json", *options)
     return f"{answer['verdict']}: {answer['events']:,} events"
+
+
+def _command(*arguments: str) -> Any:
+    command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", *arguments]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
 
 @contextmanager
@@ -237,14 +290,19 @@ def pandas_sweep(folder: Path) -> Iterator[Callable[[], str]]:
     yield run
 
 
+LARGE = "audit on Spark, caps"
 MEASURES = {
     "plain replay, one cap": plain_replay,
     "pandas, counting only": pandas_sweep,
     f"DuckDB and a loop, {len(CAPS)} caps": duckdb_script,
-    f"plan, {len(CAPS)} caps": spark_plan,
-    "plan without its replay": spark_alone,
+    f"plan, {len(CAPS)} caps": plan_of_caps,
+    f"plan on Spark, {len(CAPS)} caps": spark_plan,
+    "plan on Spark without its replay": spark_alone,
     "audit, caps": audit_of_caps,
+    LARGE: spark_audit_of_caps,
     "audit, caps, grants and rates": audit_of_tokens,
+    "audit on Spark, caps, grants and rates": spark_audit_of_tokens,
+    "report": report_of_caps,
 }
 
 
@@ -275,6 +333,7 @@ def main() -> int:
     """Arguments in, a table out; 1 when something could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="1e6,1e7", help="connections  [default: %(default)s]")
+    parser.add_argument("--large", type=float, help=f"connections of one more size, for the row {LARGE!r} alone")
     parser.add_argument("--only", action="append", choices=MEASURES, help="of the rows, this one. May be given again.")
     parser.add_argument("--work", type=Path, help="folder for what is measured on  [default: a temporary one]")
     parser.add_argument("--write", action="store_true", help="put the table into docs/internals/benchmarks.md")
@@ -287,20 +346,24 @@ def main() -> int:
         return 0
     rows: list[tuple[str, ...]] = []
     failed = False
-    for size in [int(float(part)) for part in given.sizes.split(",")]:
+    sizes = {int(float(part)): given.only or list(MEASURES) for part in given.sizes.split(",")}
+    if given.large:
+        sizes[int(given.large)] = [LARGE]
+    for size, chosen in sizes.items():
         folder = Path(tempfile.mkdtemp(prefix="turnstile-bench-", dir=given.work))
         try:
             print(f"making {size:,} connections ...", file=sys.stderr, flush=True)
             log = make_log(folder, size)
             make_journal.make_journal(folder / "journal", log, tokens=False)
-            make_journal.make_journal(folder / "journal-with-tokens", log, tokens=True)
-            for what in given.only or MEASURES:
+            if any("grants" in what for what in chosen):
+                make_journal.make_journal(folder / "journal-with-tokens", log, tokens=True)
+            for what in chosen:
                 print(f"measuring {what} ...", file=sys.stderr, flush=True)
                 try:
                     rows.append(measure(what, size, folder).cells())
                 except machine.CannotMeasure as reason:
                     failed = True
-                    rows.append((what, f"{size:,}", *[""] * 4, f"not measured: {reason}"))
+                    rows.append((what, f"{size:,}", *[""] * (len(COLUMNS) - 3), f"not measured: {reason}"))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     table.show_plain("Turnstile pipeline benchmarks", COLUMNS, rows)

@@ -61,7 +61,7 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
         if small is not None:
             result = finish(small)
         else:
-            with spark_session(on, [journal], "audit") as spark:
+            with spark_session(on, [journal], "audit", in_python=True) as spark:
                 from turnstile.pipeline.events.journal_events import read
 
                 events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)

@@ -78,7 +78,7 @@ def report(
         if small is not None:
             built = finish(small)
         else:
-            with spark_session(on, [journal], "report") as spark:
+            with spark_session(on, [journal], "report", in_python=True) as spark:
                 from turnstile.pipeline.events.journal_events import read
 
                 events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)

@@ -109,9 +109,14 @@ def spark_starting(on: SparkOptions, inputs: Sequence[str], what: str) -> Iterat
 
 
 @contextmanager
-def spark_session(on: SparkOptions, inputs: Sequence[str], what: str) -> Iterator[SparkSession]:
-    """As `spark_starting`, once it has started."""
-    with spark_starting(on, inputs, what) as begun:
+def spark_session(
+    on: SparkOptions, inputs: Sequence[str], what: str, *, in_python: bool = False
+) -> Iterator[SparkSession]:
+    """As `spark_starting`, once it has started. `in_python`: Spark's tasks are Python's alone."""
+    from turnstile.pipeline.session import LITTLE
+
+    is_little = in_python and on.is_local and not jvm.is_submitted()
+    with spark_starting(on._replace(conf={**(LITTLE if is_little else {}), **on.conf}), inputs, what) as begun:
         yield begun.spark()
 
 

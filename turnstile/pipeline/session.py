@@ -30,13 +30,17 @@ GIB = 1 << 30
 LOCAL = "local[*]"
 _HERE = Path(__file__).resolve().parent
 _JAVA_OPTIONS = f"-Dlog4j2.configurationFile=file:{_HERE / 'log4j2.properties'} -Duser.timezone=UTC"
+LITTLE = {
+    # The first compiler only: a job of seconds never earns back what the second one costs. Halves an audit's CPU time.
+    jvm.OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""For a job whose work is done by Python: the JVM carries tables from task to task."""
 SMALL = {
+    **LITTLE,
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
-    # The first compiler only: a job of seconds never earns back what the second one costs. Halves an audit's CPU time.
-    jvm.OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _SHIPPED = (
     "turnstile/*.py",

@@ -1,4 +1,4 @@
-"""Logs that are read here: row by row as Spark reads them (S1), or not at all (S2)."""
+"""Logs that are read here: same_rows_as_spark, or unplain_is_left_to_spark."""
 
 import gzip
 import json

@@ -17,7 +17,7 @@ _OPTIONS = pyarrow.ipc.IpcWriteOptions(compression="lz4")
 def packed(table: pyarrow.Table) -> bytes:
     """A table as one value."""
     sink = pyarrow.BufferOutputStream()
-    whole = table.unify_dictionaries().combine_chunks()
+    whole = _with_few_words(table.unify_dictionaries().combine_chunks())
     with pyarrow.ipc.new_stream(sink, whole.schema, options=_OPTIONS) as writer:
         writer.write_table(whole)
     value: bytes = sink.getvalue().to_pybytes()
@@ -80,6 +80,23 @@ def parted(table: pyarrow.Table, number: Array) -> list[tuple[int, pyarrow.Table
         (int(number[order[start]]), ordered.slice(start, end - start))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
+
+
+def _with_few_words(table: pyarrow.Table) -> pyarrow.Table:
+    """The same with dictionaries that have no word that no row has: a part of a table has but a part of its words."""
+    for place, field in enumerate(table.schema):
+        if not pyarrow.types.is_dictionary(field.type) or not table.num_rows:
+            continue
+        column = table.column(place).chunk(0)
+        if len(column.dictionary) > table.num_rows // 2:
+            index = column.indices.fill_null(0).to_numpy()
+            is_used = numpy.zeros(len(column.dictionary), dtype=bool)
+            is_used[index] = True
+            words = column.dictionary.filter(pyarrow.array(is_used))
+            nulls = column.indices.is_null().to_numpy(zero_copy_only=False) if column.indices.null_count else None
+            renumbered = pyarrow.array((numpy.cumsum(is_used) - 1)[index].astype("i4"), mask=nulls)
+            table = table.set_column(place, field.name, pyarrow.DictionaryArray.from_arrays(renumbered, words))
+    return table
 
 
 def _numbers(table: pyarrow.Table, name: str) -> Array:

@@ -1,8 +1,8 @@
 """Rows on Spark (rows.py): tables in the tasks of an RDD. Tasks send each other tables (blobs.py), never rows.
 
-E1  rows of a task are in one order, whatever order they came in: by the task that sent them
-E2  what is asked of rows in order of time is done slice by slice: each slice of time is one task, and what is so before it is put
-    together in this process, from what each slice says of itself (Carry)
+one_order  rows of a task are in one order, whatever order they came in: by the task that sent them
+slices_are_judged_as_one_piece  what is asked of rows in order of time is done slice by slice: each slice of time is one task, and
+    what is so before it is put together in this process, from what each slice says of itself (Carry)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A log that is small and plain, read in this process: the rows that Spark reads of it (reading.py), without a JVM.
 
-S1  what is read here is, row by row, what Spark reads: the same connections, and the same reasons of rows put aside
-S2  a log in which anything is not plain (Unplain) is not read here: a form of time or number that is not one of the usual, a
-    pattern for a path, a mapping that does not fit. Spark reads it, and says what is wrong with it
+same_rows_as_spark  what is read here is, row by row, what Spark reads: the same connections, the same reasons of rows put aside
+unplain_is_left_to_spark  a log in which anything is not plain (Unplain) is not read here: a form of time or number that is not one
+    of the usual, a pattern for a path, a mapping that does not fit. Spark reads it, and says what is wrong with it
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ class SmallLog:
 def small(
     paths: Sequence[str], format: str, *, columns: Mapping[str, str] | None = None, port: int | None = None
 ) -> SmallLog | None:
-    """A log of at most about HERE_CONNECTIONS; None for one that is larger, elsewhere, or not plain (S2)."""
+    """A log of at most about HERE_CONNECTIONS; None for one that is larger, elsewhere, or not plain (unplain_is_left_to_spark)."""
     try:
         if format == "journal":
             return None if port is not None else _journal(paths)
