@@ -3,19 +3,24 @@
 import pickle
 import random
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow
 
+from turnstile.pipeline.events import sent_tables
 from turnstile.pipeline.events.blobs import packed, parted
 from turnstile.pipeline.events.spark_rows import RowsOnSpark, Slices
 
+_FILES: dict[str, Path] = {}
+_place_on_spark = sent_tables.place_of
 
-class _Given:
-    """A broadcast."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+def _place_of(name: str) -> str:
+    return str(_FILES[name]) if name in _FILES else _place_on_spark(name)
+
+
+sent_tables.place_of = _place_of  # tasks of an RDD of this process have their files here
 
 
 class LocalContext:
@@ -24,8 +29,8 @@ class LocalContext:
     def __init__(self, seed: int = 0) -> None:
         self.random = random.Random(seed)
 
-    def broadcast(self, value: Any) -> _Given:
-        return _Given(value)
+    def addFile(self, path: str) -> None:
+        _FILES[Path(path).name] = Path(path)
 
     def parallelize(self, values: Sequence[Any], count: int) -> "LocalRdd":
         return LocalRdd(self, [list(values[number::count]) for number in range(count)])

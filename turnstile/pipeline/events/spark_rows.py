@@ -18,10 +18,11 @@ import pyarrow.compute
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.blobs import Packed, packed, parted, shares, unpacked
 from turnstile.pipeline.events.rows import Carry, InTurn, Kernel, Rows
+from turnstile.pipeline.events.sent_tables import SentTables
 from turnstile.pipeline.interrupts import in_thread
 
 if TYPE_CHECKING:
-    from pyspark import RDD, Broadcast
+    from pyspark import RDD
 
 TASK_ROWS = 500_000
 Piece = tuple[Any, bytes]
@@ -86,14 +87,14 @@ class RowsOnSpark:
     def by_in_time(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, carry: Carry) -> Rows:
         slices = self._in_time()
         carried = carry.carried(slices.each(carry.ends, carry.schema).tables())
-        return slices._with(partial(_with_carried, self._given(carried), kernel), schema)
+        return slices._with(partial(_with_carried, SentTables(self._pieces.context, carried), kernel), schema)
 
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
         slices = self._in_time()
         carried = sweep.carried(slices.each(partial(sweep.nets, tuple(kinds)), sweep.CARRY).tables())
-        swept = partial(_swept, self._given(carried), tuple(kinds), judge, schema, closes_first)
+        swept = partial(_swept, SentTables(self._pieces.context, carried), tuple(kinds), judge, schema, closes_first)
         return slices._with(swept, schema).table()
 
     def and_(self, other: Rows) -> Rows:
@@ -140,10 +141,6 @@ class RowsOnSpark:
         pieces = self._pieces.mapPartitionsWithIndex(partial(_parts, self._held, self._make, where))
         sent = pieces.partitionBy(count, int).values()
         return RowsOnSpark(sent, self._schema, self._slices, self._rows)
-
-    def _given(self, tables: Iterable[pyarrow.Table]) -> list[Broadcast[bytes]]:
-        """Tables that tasks are given: each is sent where it is asked for."""
-        return [self._pieces.context.broadcast(packed(table)) for table in tables]
 
 
 def _gathered(held: pyarrow.Schema, pieces: Iterable[Piece]) -> pyarrow.Table:
@@ -192,16 +189,14 @@ def _of_kinds(kinds: Sequence[str], columns: Sequence[str], table: pyarrow.Table
     return table.select(columns).filter(pyarrow.array(arrays.is_one_of(table, "kind", kinds)))
 
 
-def _with_carried(
-    carried: Sequence[Broadcast[bytes]], kernel: Kernel, number: int, table: pyarrow.Table
-) -> pyarrow.Table:
-    before = unpacked([carried[number].value], table.schema)
+def _with_carried(carried: SentTables, kernel: Kernel, number: int, table: pyarrow.Table) -> pyarrow.Table:
+    before = carried.table(number, table.schema)
     return kernel(pyarrow.concat_tables([before.cast(table.schema), table]))
 
 
 def _swept(
-    carried: Sequence[Broadcast[bytes]], kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, closes_first: bool,
+    carried: SentTables, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, closes_first: bool,
     number: int, table: pyarrow.Table,
 ) -> pyarrow.Table:  # fmt: skip
-    before = unpacked([carried[number].value], sweep.CARRY)
+    before = carried.table(number, sweep.CARRY)
     return sweep.judged(table, before, kinds, judge, schema, closes_first=closes_first)

@@ -8,7 +8,7 @@ W1  at one instant closes count before opens, as a plan does
 W2  the count at an admission includes itself
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy
@@ -95,8 +95,8 @@ def nets(kinds: Sequence[str], steps: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.concat_tables(tables)
 
 
-def carried(slices: Sequence[pyarrow.Table]) -> list[pyarrow.Table]:
-    """CARRY: what each pool brings into each slice. `slices`: nets of each, in order of time."""
+def carried(slices: Sequence[pyarrow.Table]) -> Iterator[pyarrow.Table]:
+    """CARRY: what each pool brings into each slice, in turn. `slices`: nets of each, in order of time."""
     every = pyarrow.concat_tables([CARRY.empty_table(), *(each.cast(CARRY) for each in slices)])
     (kind, _), (pool, _) = arrays.codes(every, "kind"), arrays.codes(every, "pool")
     order, starts = arrays.grouped(kind, arrays.numbers(every, "broker"), pool)
@@ -104,14 +104,13 @@ def carried(slices: Sequence[pyarrow.Table]) -> list[pyarrow.Table]:
     key[order] = arrays.group_of(starts, len(order))
     names, net = every.take(pyarrow.array(order[starts])), arrays.numbers(every, "carry")
     total = numpy.zeros(len(starts), "i8")
-    found, first = [], 0
+    first = 0
     for each in slices:
         there = numpy.flatnonzero(total)
         mine = names.take(pyarrow.array(there))
-        found.append(mine.set_column(CARRY.get_field_index("carry"), "carry", pyarrow.array(total[there])))
+        yield mine.set_column(CARRY.get_field_index("carry"), "carry", pyarrow.array(total[there]))
         numpy.add.at(total, key[first : first + each.num_rows], net[first : first + each.num_rows])
         first += each.num_rows
-    return found
 
 
 Judge = Callable[[PoolCounts], pyarrow.Table]
@@ -194,8 +193,8 @@ def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> A
         return numpy.zeros(len(pools), dtype="i8")
     wanted = pyarrow.table({"broker": [broker for broker, _ in pools], "pool": [pool for _, pool in pools]})
     both = pyarrow.concat_tables([wanted, mine.select(["broker", "pool"]).cast(wanted.schema)])
-    pool, _ = arrays.codes(both, "pool")
-    _, code = numpy.unique(numpy.stack([arrays.numbers(both, "broker"), pool]), axis=1, return_inverse=True)
+    pool, words = arrays.codes(both, "pool")
+    _, code = numpy.unique(arrays.numbers(both, "broker") * len(words) + pool, return_inverse=True)
     found = numpy.zeros(int(code.max()) + 1, dtype="i8")
     found[code[len(pools) :]] = arrays.numbers(mine, "carry")
     brought: Array = found[code[: len(pools)]]
