@@ -60,6 +60,12 @@ def test_connections_that_an_earlier_run_left_in_the_backlog_are_not_of_the_next
         assert "they agree" in load(cluster, "--timeout", "20", "--concurrency", "4")
 
 
+def test_a_run_that_is_not_told_where_to_goes_to_the_brokers_of_the_admin_api(tmp_path):
+    with running(tmp_path / "d", brokers=2, shards=1) as cluster:
+        told = json.loads(cluster.turnstile("load", "--sources", "127.1.0.0/24", "--connections", "40", "--json"))
+        assert told["reconciled"] is True and told["admitted"] == told["cluster"]["admitted"] == 40
+
+
 SCENARIO = """
 title = "Too many from one address"
 [limits]

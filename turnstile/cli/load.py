@@ -66,7 +66,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
-@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="Brokers, HOST:PORT,... .")
+@click.option("--bootstrap", help="Brokers, HOST:PORT,... .  [default: of the cluster at --admin, else 127.0.0.1:9092]")
 @admin_option
 @token_option
 @click.option(
@@ -108,7 +108,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
 @spark_options
 @json_option
-def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
+def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
          processes: int | None, expected: tuple[str, ...], apply: bool, on: OnSpark | None, **options: Any) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
@@ -133,6 +133,7 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     from rich.console import Console
 
     from turnstile.load import output, side_by_side
+    from turnstile.load.bootstrap import bootstrap_of
     from turnstile.load.comparison import compare
     from turnstile.load.raw_sockets import DriverError
 
@@ -154,7 +155,7 @@ def load(bootstrap: str, admin: str, token: str | None, scenario: str | None, li
     cluster = AdminClient(admin, token)
 
     try:
-        with _runs(on, chosen, bootstrap, cluster, processes, bar_console) as run_once:
+        with _runs(on, chosen, bootstrap or bootstrap_of(cluster), cluster, processes, bar_console) as run_once:
             both = compare(chosen, cluster, run_once) if apply else None
             result = run_once() if both is None else both.limited or both.plain
     except DriverError as fault:
