@@ -98,11 +98,11 @@ class MeteredShard:
                 0, 1, self._image, call=_never, now_ms=lambda: self.now_ms, touch=lambda: None, after=lambda ms, function: None,
                 mistaken=_never, notes=QuotaEvents(self, lambda: self._image.version),  # type: ignore[arg-type]
             )  # fmt: skip
-            self._meters.image_changed()
+            self._meters.read_quotas()
             changes = [each for each in changes if each[0] == "quota"]
         for change in changes:
             self._version([change], full=False)
-            self._meters.image_changed()
+            self._meters.read_quotas()
 
     def _version(self, changes: list[list[Any]], *, full: bool) -> None:
         version = self._image.version + 1
