@@ -20,7 +20,7 @@ def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command in the session of all tests."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[Any]:
+    def session(*_: Any, **__: Any) -> Iterator[Any]:
         yield spark
 
     @contextmanager
