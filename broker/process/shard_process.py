@@ -302,7 +302,9 @@ class ShardProcess:
         def enforced() -> None:
             self.context.counters.set("version", applied.version)
             self.context.journal.config(applied.version, applied.delta, full=applied.whole)
-            if not self.context.tokens.ahead:  # else the version of that peer follows (tokens.py, T5)
+            if (
+                not self.context.tokens.ahead
+            ):  # else the version of that peer follows (tokens.py, no_asking_behind_a_peer)
                 self._may_listen.set()
             done()
 

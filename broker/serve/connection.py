@@ -6,20 +6,23 @@ nothing more is read, as a Kafka broker mutes a channel while it serves its requ
 their requests.
 
 Invariants
-C1  Responses are written in the order in which their requests arrived; those of requests that are served together, together.
-C2  While a request is served, an answer is unsent or the channel is muted, no further request is taken up.
-C3  `closed` is reported exactly once, before the connection's tokens are released.
-C4  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it closes the connection.
-    While unfinished requests take too much, no more is read of a long one (request_memory.py).
-C5  A connection that ends after an answer is closed when its client has closed it, or a moment later: a reset, which
-    unread bytes would cause, must not overtake the answer.
-C6  A connection that ends cancels the answers it waits for.
-C7  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever else it had sent.
-    Requests behind the one that waits are served for their effect (Produce without acknowledgement) and not answered.
-C8  However much a client sends or takes, its connection does so much of it at a time as fits a time slice, and is called again
-    in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself what is to be done:
-    it may have been muted since, or its client may have left. Whole frames wait in `received` only while it is busy,
-    muted, unsent or to be called again.
+responses_in_request_order  Responses are written in the order in which their requests arrived; those of requests that are
+    served together, together.
+one_request_at_a_time  While a request is served, an answer is unsent or the channel is muted, no further request is taken
+    up.
+closed_before_tokens_are_released  `closed` is reported exactly once, before the connection's tokens are released.
+frames_take_what_arrived  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it
+    closes the connection. While unfinished requests take too much, no more is read of a long one (request_memory.py).
+last_answers_are_read  A connection that ends after an answer is closed when its client has closed it, or a moment later: a
+    reset, which unread bytes would cause, must not overtake the answer.
+ended_connections_cancel  A connection that ends cancels the answers it waits for.
+closed_clients_free_tokens  A client that has closed its side while a request waits is gone: its tokens are free at once,
+    whatever else it had sent. Requests behind the one that waits are served for their effect (Produce without
+    acknowledgement) and not answered.
+clients_get_slices  However much a client sends or takes, its connection does so much of it at a time as fits a time slice,
+    and is called again in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself
+    what is to be done: it may have been muted since, or its client may have left. Whole frames wait in `received` only
+    while it is busy, muted, unsent or to be called again.
 """
 
 from __future__ import annotations
@@ -155,7 +158,7 @@ class Connection(ClientSocket):
         self._read()
 
     def _read(self) -> None:
-        """Reads and serves until the socket is empty, or the time slice over (C8).
+        """Reads and serves until the socket is empty, or the time slice over (clients_get_slices).
 
         With edge-triggered readiness a short read says that it is empty; what TLS has decrypted makes no socket ready.
         """
@@ -179,7 +182,7 @@ class Connection(ClientSocket):
     # The end of the stream
 
     def _look_for_the_end(self) -> None:
-        """The end of the stream has arrived: closes the connection if a request waits for its answer (C7).
+        """The end of the stream has arrived: closes the connection if a request waits for its answer (closed_clients_free_tokens).
 
         What stands behind a mute is served when that is over, as by Kafka: else closing would be a way around a quota.
         """
@@ -244,7 +247,8 @@ class Connection(ClientSocket):
         return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
 
     def _serve_received(self) -> None:
-        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one (C2, C8)."""
+        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one
+        (one_request_at_a_time, clients_get_slices)."""
         self.gathered = self.gathered or []
         spend = self._time_slice.spend
         while not self.busy and self.unsent is None and not self.closed:
@@ -325,7 +329,7 @@ class Connection(ClientSocket):
                 self.send(response)
 
     def _came(self, answer: Deferred[Encoded | None]) -> None:
-        """The answer that a request waited for is there: sends it, unless an earlier one is unsent (C1)."""
+        """The answer that a request waited for is there: sends it, unless an earlier one is unsent (responses_in_request_order)."""
         self.serving.poller.touch()
         if self.unsent is None and self.under_way is not None and self.under_way[1] is answer:
             self._answer_under_way(*self.under_way)

@@ -1,15 +1,18 @@
 """A partition's log: batches as they were received, in files, with only base offset and leader epoch filled in.
 
-L1  an appended batch is in the file before its offset is told to a client; nothing is flushed, as Kafka's default is, so
-    that it survives the death of this process but not that of the machine
-L2  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when the log is opened
-L3  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap between segments, and
-    a cleaning (broker/storage/cleaning.py) empty batches: reading an offset there goes on behind it
-L4  an idempotent producer's batch is in the log once, however often it was sent (broker/storage/producer_state.py)
-L5  memory is bounded: an index per segment (broker/storage/segment.py); per partition producers, and a few places where readers
-    left off; of aborted transactions a fifth of what their records take on disk at most (broker/storage/transaction_index.py)
-L6  who reads committed records reads up to the last stable offset: the first offset of the transactions that are ongoing,
-    or the end. It never falls. What was aborted in front of it is named with what is read
+in_the_file_before_told  an appended batch is in the file before its offset is told to a client; nothing is flushed, as
+    Kafka's default is, so that it survives the death of this process but not that of the machine
+batches_whole_or_not_at_all  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when
+    the log is opened
+offsets_without_gaps  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap
+    between segments, and a cleaning (broker/storage/cleaning.py) empty batches: reading an offset there goes on behind it
+idempotent_batches_once  an idempotent producer's batch is in the log once, however often it was sent
+    (broker/storage/producer_state.py)
+log_memory_is_bounded  memory is bounded: an index per segment (broker/storage/segment.py); per partition producers, and a
+    few places where readers left off; of aborted transactions a fifth of what their records take on disk at most
+    (broker/storage/transaction_index.py)
+committed_up_to_stable_offset  who reads committed records reads up to the last stable offset: the first offset of the
+    transactions that are ongoing, or the end. It never falls. What was aborted in front of it is named with what is read
 
 Files: segments (segment_name.py), an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
 with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
@@ -96,7 +99,7 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """L6."""
+        """The first offset that readers of committed records do not get (committed_up_to_stable_offset)."""
         return max(self.producers.first_unstable_offset(self.next_offset), self.start_offset)
 
     @property
@@ -232,7 +235,8 @@ class PartitionLog:
         """Batches, the first of which holds `offset`; b"" at the end. Raises OutOfRange, and OSError.
 
         The last batch may be cut, the first is not: nothing if it doesn't fit, unless at least one is asked for.
-        `committed`: only what is in front of the last stable offset (L6). `in_file`: many bytes may stay in their file.
+        `committed`: only what is in front of the last stable offset (committed_up_to_stable_offset). `in_file`: many bytes
+        may stay in their file.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OutOfRange

@@ -2,17 +2,20 @@
 
 Messages in, messages out (`post`, also to this shard: the home is a holder, too); no sockets, no clock.
 
-L1  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens out rise only while they are below the
-    cap, but for reports of use that was not limited; after a cut they only fall.
-L2  granted[s] = held[s] + tokens on the way to or from s.
-L3  While a connection waits, no token is free (or none may be granted yet, see L5).
-L4  A connection is refused only when it is proven that all of the cap is in use: refusals.py.
-L5  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead (`blocked`): it may
-    use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version is not done
-    before every live peer has reported (tokens.py, T3), so until then the pool had no cap.
-L7  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
-L6  When more tokens are out than the cap allows, every holder is asked for the tokens that no open connection uses:
-    cached ones, and those of connections still in flight. `revoking` are the pools for which not all have answered.
+no_grant_beyond_cap  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens out rise only while they
+    are below the cap, but for reports of use that was not limited; after a cut they only fall.
+granted_is_held_or_on_the_way  granted[s] = held[s] + tokens on the way to or from s.
+no_free_token_while_one_waits  While a connection waits, no token is free (or none may be granted yet, see
+    no_grant_before_reports).
+refused_only_by_proof  A connection is refused only when it is proven that all of the cap is in use: refusals.py.
+no_grant_before_reports  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead
+    (`blocked`): it may use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version
+    is not done before every live peer has reported (tokens.py, done_when_all_peers_confirm), so until then the pool had no
+    cap.
+lost_links_free_nothing  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
+excess_is_revoked  When more tokens are out than the cap allows, every holder is asked for the tokens that no open
+    connection uses: cached ones, and those of connections still in flight. `revoking` are the pools for which not all have
+    answered.
 """
 
 from collections import deque
@@ -38,8 +41,9 @@ Lost = Callable[[int, Mapping[str, int]], None]
 class Ledger:
     """The pools at home on one shard. `in_flight()`: whether connections of this shard may hold tokens and wait.
 
-    `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet (L5). `revoking`
-    are pools whose holders have not all answered since more was out than the cap allows (L6).
+    `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet
+    (no_grant_before_reports). `revoking` are pools whose holders have not all answered since more was out than the cap
+    allows (excess_is_revoked).
     """
 
     def __init__(

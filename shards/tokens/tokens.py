@@ -3,21 +3,22 @@
 It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py). Everything is a plain call; only
 `flush` sends, tells waiters and calls back, so no call is entered while another is half done.
 
-T1  A connection holds a token of each of its pools, taken in the order given, and gives back exactly those.
-T2  Decided at once, on this shard: a token that is cached, free at home, or of a pool without a cap; a refusal by a cap
-    of 0, or of a pool at home here of which no other shard has a token. Every other decision takes an answer of another
-    shard (refusals.py says why).
-T3  A version is done here when every peer that is not dead has applied it, and has confirmed (`synced`) that it heard
-    of its use from all others. What a home has to revoke for a version it asks for before it confirms, on the same
-    link; so when all shards are done, tokens beyond a cap are held by open connections only, and none is admitted
-    beyond it. What a home that died can't revoke any more, its holders discard.
-T4  A connection that waits for a home which does not answer within the deadline is refused as `unavailable`. Under a
-    rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for one that asked `at_once`:
-    it is never refused as by a cap without the proof of refusals.py.
-T5  No connection asks for a token before a version is done here while no peer is known to be `ahead` of it: the broker
-    opens its listeners then. So nothing is used under a version that is older than one which another shard is done with,
-    or has confirmed: who applies the newer one after it met this shard waits for its report. A holder that was done would
-    admit a connection in flight before it read what its home revokes for that report.
+a_token_of_each_pool  A connection holds a token of each of its pools, taken in the order given, and gives back exactly
+    those.
+decided_here_only_when_certain  Decided at once, on this shard: a token that is cached, free at home, or of a pool without a
+    cap; a refusal by a cap of 0, or of a pool at home here of which no other shard has a token. Every other decision takes
+    an answer of another shard (refusals.py says why).
+done_when_all_peers_confirm  A version is done here when every peer that is not dead has applied it, and has confirmed
+    (`synced`) that it heard of its use from all others. What a home has to revoke for a version it asks for before it
+    confirms, on the same link; so when all shards are done, tokens beyond a cap are held by open connections only, and none
+    is admitted beyond it. What a home that died can't revoke any more, its holders discard.
+silent_homes_refuse_as_unavailable  A connection that waits for a home which does not answer within the deadline is refused
+    as `unavailable`. Under a rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for
+    one that asked `at_once`: it is never refused as by a cap without the proof of refusals.py.
+no_asking_behind_a_peer  No connection asks for a token before a version is done here while no peer is known to be `ahead`
+    of it: the broker opens its listeners then. So nothing is used under a version that is older than one which another
+    shard is done with, or has confirmed: who applies the newer one after it met this shard waits for its report. A holder
+    that was done would admit a connection in flight before it read what its home revokes for that report.
 """
 
 from collections import deque
@@ -217,7 +218,7 @@ class Tokens:
         """The connection that just took a token of each of `pools` waits for something other than tokens before it is
         open: for the rate of its address. A change may revoke its tokens meanwhile; resume() or cancel() follows.
 
-        Without this, a change would count it as open, and be done before it is (T3).
+        Without this, a change would count it as open, and be done before it is (done_when_all_peers_confirm).
         """
         self._waiting.suspend(pools, waiter)
 
@@ -255,11 +256,12 @@ class Tokens:
 
     @property
     def ahead(self) -> bool:
-        """Whether a peer that lives has told of a later version than this shard has applied; asked by `done` (T5)."""
+        """Whether a peer that lives has told of a later version than this shard has applied; asked by `done`
+        (no_asking_behind_a_peer)."""
         return self._peers.is_ahead(self._changes.version)
 
     def apply(self, version: int, done: Callable[[], None], changed: Collection[str] | None = None) -> None:
-        """`rule_of` speaks for `version` from now on; `done` follows from flush(), when T3 holds.
+        """`rule_of` speaks for `version` from now on; `done` follows from flush(), when done_when_all_peers_confirm holds.
 
         `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
         what keeps a change of something else from visiting every pool. Where many have to be visited, change_some() does.
@@ -332,7 +334,8 @@ class Tokens:
         tick or a message.
 
         Sends the messages of the pass, one per peer, with one borrow per pool for all connections that came to wait for it.
-        Tells waiters their decisions, and calls the `done` of versions that are done (T3); both may call back.
+        Tells waiters their decisions, and calls the `done` of versions that are done (done_when_all_peers_confirm); both
+        may call back.
         """
         waiting, peers = self._waiting, self._peers
         while True:

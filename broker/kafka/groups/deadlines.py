@@ -1,8 +1,9 @@
 """When the groups of a shard, or its share partitions, are to be looked at next. No clock.
 
-T1  Every group with a deadline has an entry in the heap at or before it, if `note` was told of each that came nearer.
-T2  A round looks at A_ROUND members, and at most those of one group more.
-T4  The heap is at most a few times as long as there are groups.
+every_deadline_has_an_entry  Every group with a deadline has an entry in the heap at or before it, if `note` was told of
+    each that came nearer.
+rounds_are_bounded  A round looks at A_ROUND members, and at most those of one group more.
+deadline_heap_is_bounded  The heap is at most a few times as long as there are groups.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Offsets that transactions have committed and that are not to be seen before these end: by producer id and group.
 
-O1  An offset is pending from its TxnOffsetCommit to its transaction's marker, or until its group is forgotten.
-O2  `places(group)` is what a consumer may not start from yet (KIP-447).
+pending_until_the_marker  An offset is pending from its TxnOffsetCommit to its transaction's marker, or until its group is
+    forgotten.
+pending_places_are_unstable  `places(group)` is what a consumer may not start from yet (KIP-447).
 
 Source: OffsetMetadataManager.pendingTransactionalOffsets of Kafka 4.1.
 """

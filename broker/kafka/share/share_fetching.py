@@ -3,8 +3,9 @@
 A wait ends when a log grows, when records become available or locks free, and with its session. Then all partitions are looked at
 again. So nothing polls.
 
-W1  A session has one ShareFetch that waits at most: a new one ends the wait of the one before it, which is answered.
-W2  Nothing is acquired for a wait that was cancelled.
+one_waiting_fetch_a_session  A session has one ShareFetch that waits at most: a new one ends the wait of the one before it,
+    which is answered.
+cancelled_waits_acquire_nothing  Nothing is acquired for a wait that was cancelled.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class ShareFetching:
         return self._spawn(self._wait(fetch, answered), cancellable=True)
 
     def end(self, session: ShareSession) -> None:
-        """W1."""
+        """Ends the wait of the session's ShareFetch, if one waits (one_waiting_fetch_a_session)."""
         wait = self._waits.pop((session.group, session.member), None)
         if wait is not None:
             wait.end()

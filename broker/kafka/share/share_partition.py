@@ -4,13 +4,15 @@ In flight are the offsets from `start_offset` (SPSO) to in front of `end_offset`
 AVAILABLE, ACQUIRED by a member for the time of a lock, ACKNOWLEDGED, or ARCHIVED; in the last two it stays until the start
 offset has passed it.
 
-S1  A record is acquired by one member at a time at most.
-S2  It is delivered `delivery_limit` times at most: a last delivery that is released, or whose lock runs out, archives it.
-S3  `start_offset` never falls (but by `reset`, for AlterShareGroupOffsets).
-S4  What was acknowledged or archived is never acquired again.
-S5  At most `most_in_flight` records are in flight after an acquisition. (Kafka goes beyond it to the end of a batch.)
-S6  A lock that runs out releases what it held, and nothing else.
-S7  An acknowledgement is heeded whole or not at all.
+one_member_acquires_a_record  A record is acquired by one member at a time at most.
+deliveries_are_limited  It is delivered `delivery_limit` times at most: a last delivery that is released, or whose lock runs
+    out, archives it.
+share_start_never_falls  `start_offset` never falls (but by `reset`, for AlterShareGroupOffsets).
+acknowledged_stays_so  What was acknowledged or archived is never acquired again.
+in_flight_is_bounded  At most `most_in_flight` records are in flight after an acquisition. (Kafka goes beyond it to the end
+    of a batch.)
+expired_locks_release_their_own  A lock that runs out releases what it held, and nothing else.
+acknowledgements_whole_or_not  An acknowledgement is heeded whole or not at all.
 
 Source: SharePartition, InFlightState of Kafka 4.1 and 4.2.
 """
@@ -139,7 +141,7 @@ class SharePartition:
         return acquired
 
     def _extend(self, begin: int, end: int, most_in_flight: int) -> None:
-        """Records that were not in flight yet are, as AVAILABLE (S5)."""
+        """Records that were not in flight yet are, as AVAILABLE (in_flight_is_bounded)."""
         if begin > self.end_offset:  # a hole in the log, of which nothing will be read
             self.runs = merged([*self.runs, Run(self.end_offset, begin - 1, RecordState.ARCHIVED, 0)])
             self._advance()
@@ -167,7 +169,8 @@ class SharePartition:
     # What becomes of them
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> tuple[int, str | None]:
-        """(a Kafka code, why) of what `lock.member` says; S7. Offsets in front of the start are passed over."""
+        """(a Kafka code, why) of what `lock.member` says; acknowledgements_whole_or_not. Offsets in front of the start are
+        passed over."""
         runs = self.runs
         for batch in batches:
             if batch.last < self.start_offset:
@@ -203,7 +206,7 @@ class SharePartition:
         return self._release(lambda run: run.member == member, delivery_limit)
 
     def expire(self, delivery_limit: int, *, now_ms: int) -> bool:
-        """S6. Whether a lock had run out."""
+        """expired_locks_release_their_own. Whether a lock had run out."""
         return self._release(lambda run: run.state is RecordState.ACQUIRED and run.until_ms <= now_ms, delivery_limit)
 
     def give_back(self, member: str, records: Iterable[AcquiredRecords]) -> None:
@@ -251,7 +254,7 @@ class SharePartition:
         self._advance()
 
     def _advance(self) -> None:
-        """S3."""
+        """Moves the start past what is acknowledged or archived (share_start_never_falls)."""
         done = 0
         while done < len(self.runs) and self.runs[done].state in TERMINAL:
             done += 1
@@ -265,7 +268,7 @@ def _available(run: Run, *, deliveries: int) -> Run:
 
 
 def _released(run: Run, delivery_limit: int) -> Run:
-    """S2."""
+    """The run given back: available again, or archived after its last delivery (deliveries_are_limited)."""
     state = RecordState.ARCHIVED if run.deliveries >= delivery_limit else RecordState.AVAILABLE
     return Run(run.first, run.last, state, run.deliveries)
 

@@ -3,8 +3,9 @@
 A session is at home with its group, and belongs to the connection that began it. An epoch counts its requests: one that was lost
 or is repeated is told by it.
 
-N1  At most `most` sessions of a broker are open: of each shard its part, and one at least.
-N2  A connection that ends takes its own session along, and none that its member has begun over another one since.
+share_sessions_are_bounded  At most `most` sessions of a broker are open: of each shard its part, and one at least.
+ended_connections_end_their_session  A connection that ends takes its own session along, and none that its member has begun
+    over another one since.
 
 Source: ShareSessionCache, ShareSession, SharePartitionManager.newContext of Kafka 4.1.
 """
@@ -71,7 +72,7 @@ class ShareSessions:
     def open(
         self, group: str, member: str, owner: Sequence[int], places: Iterable[Place], most: int
     ) -> ShareSession | None:
-        """Begun in place of the one that the member has; None: N1."""
+        """Begun in place of the one that the member has; None: share_sessions_are_bounded."""
         self.close(group, member)
         mine = max(most // self._shards + (self._shard < most % self._shards), 1)
         if len(self._sessions) >= mine:
@@ -93,7 +94,7 @@ class ShareSessions:
         return self._sessions.get((group, member))
 
     def close(self, group: str, member: str, owner: Sequence[int] | None = None) -> ShareSession | None:
-        """The session that has ended. `owner`: only if it belongs to that connection (N2)."""
+        """The session that has ended. `owner`: only if it belongs to that connection (ended_connections_end_their_session)."""
         session = self._sessions.get((group, member))
         if session is None or (owner is not None and session.owner != tuple(owner)):
             return None

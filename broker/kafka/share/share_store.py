@@ -1,8 +1,9 @@
 """The share partitions of one shard, with their clock: every change is kept on disk, and locks run out in time.
 
-H1  A change that can't be written has not happened: OSError.
-H2  While a record is locked there is an entry in `deadlines` at or before the end of its lock.
-H3  Who waits for a share partition is told when records of it may have become available, or locks free.
+unwritten_changes_have_not_happened  A change that can't be written has not happened: OSError.
+locked_records_have_a_deadline  While a record is locked there is an entry in `deadlines` at or before the end of its lock.
+waiters_are_told_of_records  Who waits for a share partition is told when records of it may have become available, or locks
+    free.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class ShareStore:
         return int(offset)
 
     def change(self, key: ShareKey, partition: SharePartition, make: Callable[[], T]) -> T:
-        """H1, H2, H3."""
+        """Returns what `make` does, once its change is written. Raises OSError (unwritten_changes_have_not_happened)."""
         before = partition.start_offset, partition.runs
         made = make()
         self.kept.keep(key, partition, before)
@@ -135,7 +136,7 @@ class ShareStore:
     # Locks
 
     def freed(self, key: ShareKey) -> None:
-        """H3."""
+        """Records or locks of the partition may have become free (waiters_are_told_of_records)."""
         for waiter in self._waiters.get(key, ()):
             waiter.freed()
 

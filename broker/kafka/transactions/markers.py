@@ -1,9 +1,9 @@
 """Writes the markers of transactions that were decided, to every partition and every group's offsets they have.
 
-M1  A marker is asked for until its home has answered that it is written, or there is nothing any more that it could end:
-    the partition is gone, or its producer has a later epoch there. So no decided transaction stays undecided for a reader
-    longer than a home is away.
-M2  `done` is called once, when every home has answered.
+markers_asked_until_written  A marker is asked for until its home has answered that it is written, or there is nothing any
+    more that it could end: the partition is gone, or its producer has a later epoch there. So no decided transaction stays
+    undecided for a reader longer than a home is away.
+done_is_called_once  `done` is called once, when every home has answered.
 
 Markers of one transaction may be written twice, when an answer was lost: the second one ends nothing, since a transaction
 of the same producer begins only after `done`. Calls to one home stay in order (shards/mesh/mesh.py, channels_deliver_in_order).

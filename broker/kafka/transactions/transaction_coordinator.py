@@ -1,15 +1,17 @@
 """The transactions whose home is this shard, with their clock, their file and their markers.
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same. A change
-is written before it is answered (C1), so a shard that is killed loses none; its successor ends what was decided, and answers
-from when `run` has begun: before, it does not know the topics.
+is written before it is answered (steps_logged_before_answered), so a shard that is killed loses none; its successor ends
+what was decided, and answers from when `run` has begun: before, it does not know the topics.
 
-C1  A step's metadata is in the log before its code is answered. If it can't be written nothing has changed, and the answer
-    is COORDINATOR_NOT_AVAILABLE, upon which clients try again.
-C2  Markers of a transaction are sent from when its decision is written until it is complete, by one task.
-C3  An ONGOING transaction is aborted when its timeout is over; so none hangs because its producer is gone.
-C4  There are at most `turnstile.transactional.ids.max` ids here: a new one beyond is refused with POLICY_VIOLATION. One that
-    was idle for transactional.id.expiration.ms is forgotten.
+steps_logged_before_answered  A step's metadata is in the log before its code is answered. If it can't be written nothing
+    has changed, and the answer is COORDINATOR_NOT_AVAILABLE, upon which clients try again.
+one_task_sends_markers  Markers of a transaction are sent from when its decision is written until it is complete, by one
+    task.
+overdue_transactions_are_aborted  An ONGOING transaction is aborted when its timeout is over; so none hangs because its
+    producer is gone.
+transactional_ids_are_bounded  There are at most `turnstile.transactional.ids.max` ids here: a new one beyond is refused
+    with POLICY_VIOLATION. One that was idle for transactional.id.expiration.ms is forgotten.
 
 Source: TransactionCoordinator, TransactionStateManager of Kafka 4.1.
 """
@@ -177,7 +179,7 @@ class TransactionCoordinator:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """C3."""
+        """Aborts every transaction whose timeout is over (overdue_transactions_are_aborted)."""
         now_ms = self._wall_ms()
         for known in self._log:
             if steps.timed_out(known, now_ms):
@@ -185,7 +187,7 @@ class TransactionCoordinator:
                 self._take(Step(codes.NONE, steps.fence(known, now_ms)))
 
     def expire(self) -> None:
-        """C4."""
+        """Forgets ids that were not used for transactional.id.expiration.ms (transactional_ids_are_bounded)."""
         now_ms, expiration_ms = self._wall_ms(), self._image.get("transactional.id.expiration.ms")
         for known in self._log:
             if steps.expired(known, expiration_ms, now_ms):
@@ -213,7 +215,7 @@ class TransactionCoordinator:
         return [step.code, step.producer_id, step.producer_epoch]
 
     def _take(self, step: Step) -> Step:
-        """C1, C2."""
+        """Writes the step, and begins to send its markers (steps_logged_before_answered, one_task_sends_markers)."""
         metadata = step.metadata
         if metadata is None:
             return step

@@ -11,12 +11,15 @@ A step answers with a code, and the metadata that must be written before the ans
 nothing: where Kafka is in PREPARE_EPOCH_FENCE until its log has answered, one step here goes on to PREPARE_ABORT; and an id
 that expires is DEAD in no moment in which it could be asked for. Both states are names that ListTransactions knows.
 
-Invariants (`check` asserts S1 and S2)
-S1  An id has partitions only while a transaction is ONGOING or PREPARE_*; a commit or an abort that was decided stays so.
-S2  The producer epoch of a producer id only rises; it is below EPOCH_LIMIT wherever a producer may get it.
-S3  A transaction of the second version (KIP-890) ends with an epoch of its own: what its producer sent before and arrives
-    late is fenced. Its last epoch tells a repeated EndTxn.
-S4  Of two producers with one id the earlier is fenced: InitProducerId raises the epoch, and aborts what was ONGOING.
+Invariants (`check` asserts decided_stays_decided and producer_epochs_only_rise)
+decided_stays_decided  An id has partitions only while a transaction is ONGOING or PREPARE_*; a commit or an abort that was
+    decided stays so.
+producer_epochs_only_rise  The producer epoch of a producer id only rises; it is below EPOCH_LIMIT wherever a producer may
+    get it.
+transactions_end_with_their_epoch  A transaction of the second version (KIP-890) ends with an epoch of its own: what its
+    producer sent before and arrives late is fenced. Its last epoch tells a repeated EndTxn.
+earlier_producers_are_fenced  Of two producers with one id the earlier is fenced: InitProducerId raises the epoch, and
+    aborts what was ONGOING.
 
 Source: TransactionCoordinator, TransactionMetadata of Kafka 4.1; KIP-98, KIP-360 (epochs), KIP-890, KAFKA-19367 (one bump).
 """
@@ -228,7 +231,9 @@ def end_second(
     if not again and known.producer_epoch != epoch:
         return Step(codes.PRODUCER_FENCED)
     if again and known.producer_epoch == EPOCH_LIMIT and known.next_producer_id == NONE:
-        return Step(codes.PRODUCER_FENCED)  # the fence took the last epoch, which no producer may get (S2)
+        return Step(
+            codes.PRODUCER_FENCED
+        )  # the fence took the last epoch, which no producer may get (producer_epochs_only_rise)
     if again:
         done = Step(codes.NONE, None, known.producer_id, known.producer_epoch)
         return _ended_before(known, done, commit=commit)

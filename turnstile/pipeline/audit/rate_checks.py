@@ -1,7 +1,7 @@
 """No rate beyond its window: what any Kafka broker with that limit could have admitted bounds what was admitted.
 
 A window of `quota.window.num` x `quota.window.size.seconds` seconds holds at most quota x (num + 1) x size: the
-sampled rate divides by no more than that (shards/limits/rate.py, samples_start_at_records to missing_windows_are_added).
+sampled rate divides by no more than that (shards/limits/rate.py, its invariants).
 Windows are looked at whole second by whole second, so the work is one count per key and second however many events a key has.
 
 A connection is admitted later than its unit is recorded: by up to a second while another shard is asked, and on a

@@ -1,12 +1,12 @@
 """The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
 
-T1  Every group with a deadline has one noted at or before it (deadlines.py).
-T2  A group without a generation, a member or a handed-out member id is not kept.
-T3  A new generation is remembered before any member hears of it.
-T5  A mistake in serving a group ends that group alone, as the death of its shard would: its members are told
-    UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
+deadlines_are_noted  Every group with a deadline has one noted at or before it (deadlines.py).
+empty_groups_are_dropped  A group without a generation, a member or a handed-out member id is not kept.
+generations_remembered_before_told  A new generation is remembered before any member hears of it.
+mistakes_end_one_group  A mistake in serving a group ends that group alone, as the death of its shard would: its members are
+    told UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
     UNKNOWN_SERVER_ERROR.
-T6  `tick` looks at each group once, however many of its deadlines have passed.
+one_look_per_group_and_tick  `tick` looks at each group once, however many of its deadlines have passed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GroupTable:
 
     `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
     generation and protocol type before this process, `remember(group id, generation, protocol type)` keeps them, and
-    `on_fault(group id, exception)` is told of a group that a mistake has ended (T5).
+    `on_fault(group id, exception)` is told of a group that a mistake has ended (mistakes_end_one_group).
     """
 
     def __init__(
@@ -109,7 +109,9 @@ class GroupTable:
         if group is None:
             return codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID
         beat = partial(group.heartbeat, member_id, instance_id, generation, now_ms)
-        return self._guarded(group, beat, codes.UNKNOWN_SERVER_ERROR)  # deadlines only move away: T1 holds
+        return self._guarded(
+            group, beat, codes.UNKNOWN_SERVER_ERROR
+        )  # deadlines only move away: deadlines_are_noted holds
 
     def leave(self, group_id: str, members: Collection[tuple[str, str | None]], now_ms: int) -> list[int]:
         """One code per (member id, instance id)."""
@@ -172,7 +174,7 @@ class GroupTable:
     def _guarded(
         self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
     ) -> T:
-        """What `step` returns. If it raises, the group ends (T5) and `failed` is returned.
+        """What `step` returns. If it raises, the group ends (mistakes_end_one_group) and `failed` is returned.
 
         `waiting`: the reply that the step was given, and what it is answered if the step raises.
         """

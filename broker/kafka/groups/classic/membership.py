@@ -1,8 +1,8 @@
 """The members of a group and their ids: members in the order in which they joined, instance ids of static ones, the leader.
 
 Invariants (`check` asserts them)
-R1  The leader is a member; while there are members there is one.
-R2  The instance ids of static members and the members they stand for map one to one.
+leader_is_a_member  The leader is a member; while there are members there is one.
+static_members_one_to_one  The instance ids of static members and the members they stand for map one to one.
 
 Source: KIP-345 (static members).
 """

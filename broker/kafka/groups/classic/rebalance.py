@@ -7,12 +7,13 @@
 No I/O and no clock; `now_ms` comes in. A join waits through PREPARING, a sync through COMPLETING: their `Reply` is kept by
 the member and called later, exactly once.
 
-Invariants (`check` asserts G2 and G4)
-G1  A generation has one leader; the generation only rises.
-G2  No member waits for a sync outside COMPLETING, nor for a join outside PREPARING.
-G3  A reply is called exactly once, or is still held by its member.
-G4  EMPTY means no members; every other state but PREPARING has some.
-G5  Ticked again and again at one instant, a group comes to rest: no deadline of it stays at or before that instant.
+Invariants (`check` asserts joins_and_syncs_in_their_states and empty_means_no_members)
+one_leader_a_generation  A generation has one leader; the generation only rises.
+joins_and_syncs_in_their_states  No member waits for a sync outside COMPLETING, nor for a join outside PREPARING.
+replies_called_once  A reply is called exactly once, or is still held by its member.
+empty_means_no_members  EMPTY means no members; every other state but PREPARING has some.
+ticked_groups_come_to_rest  Ticked again and again at one instant, a group comes to rest: no deadline of it stays at or
+    before that instant.
 
 Source: KIP-62, KIP-134 (initial delay); ClassicGroup and GroupMetadataManager of Kafka 4.1.
 """

@@ -1,9 +1,12 @@
 """Server-side assignors (KIP-848): which member is to own which partitions. Pure functions of the subscriptions.
 
-A1  Every partition of a topic that somebody subscribes to has one owner, who subscribes to it. No other is owned.
-A2  uniform: if all subscribe to the same topics, shares differ by one partition at most, and a member keeps what it had as
-    far as its share allows. If not, no partition can move to a subscriber that has two partitions fewer than its owner.
-A3  range: each topic is cut into consecutive ranges, of lengths that differ by one at most; static members come first.
+every_partition_has_one_owner  Every partition of a topic that somebody subscribes to has one owner, who subscribes to it.
+    No other is owned.
+uniform_is_even_and_sticky  uniform: if all subscribe to the same topics, shares differ by one partition at most, and a
+    member keeps what it had as far as its share allows. If not, no partition can move to a subscriber that has two
+    partitions fewer than its owner.
+range_is_consecutive  range: each topic is cut into consecutive ranges, of lengths that differ by one at most; static
+    members come first.
 
 Source: UniformAssignor and RangeAssignor of Kafka 4.1; which of several members gets the odd partition is not Kafka's choice.
 """

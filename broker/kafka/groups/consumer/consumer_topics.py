@@ -4,9 +4,9 @@ An expression is compiled when a client first sends it and matched with every to
 many topics delay nobody else. A topic that comes or goes is matched with the
 expressions that are known.
 
-E1  What is known of an expression is what it matches of the topics of this version.
-E2  At most MAX_EXPRESSIONS are known; the one that was asked for longest ago is forgotten first, and matched again if it
-    is needed.
+expressions_match_this_version  What is known of an expression is what it matches of the topics of this version.
+expressions_are_bounded  At most MAX_EXPRESSIONS are known; the one that was asked for longest ago is forgotten first, and
+    matched again if it is needed.
 
 Source: TopicRegexResolver of Kafka 4.1, which looks again every ten seconds at the earliest.
 """
@@ -108,7 +108,7 @@ class ConsumerTopics:
     async def _match_in_slices(self, regex: str) -> None:
         names: frozenset[str] = frozenset()
         found: set[str] = set()
-        while names != self._names:  # E1: once more if it is of another version by now
+        while names != self._names:  # expressions_match_this_version: once more if it is of another version by now
             before, names = names, self._names
             found &= names
             pause_at = time.monotonic() + SLICE_S

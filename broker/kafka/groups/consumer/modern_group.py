@@ -3,13 +3,13 @@
 A change of what members ask for, or of the topics they name, raises the epoch of the group; the target of that epoch is made
 by an assignor, and each member comes to it by itself (reconciliation.py).
 
-Invariants (`check` asserts G1 to G4)
-G1  No partition is held by two members; `holders` maps what members hold to them.
-G2  The instance ids of static members and the members they stand for map one to one.
-G3  No epoch falls while its member stays, but for LEAVE_STATIC and the return from it;
-    member epoch <= assignment epoch <= group epoch.
-G4  No partition is in the targets of two members.
-G5  What differs from what was last taken by `take_changes` is in the next one.
+Invariants (`check` asserts all but the last)
+no_partition_held_twice  No partition is held by two members; `holders` maps what members hold to them.
+static_ids_map_one_to_one  The instance ids of static members and the members they stand for map one to one.
+member_epochs_never_fall  No epoch falls while its member stays, but for LEAVE_STATIC and the return from it; member epoch
+    <= assignment epoch <= group epoch.
+no_partition_targeted_twice  No partition is in the targets of two members.
+group_changes_are_taken_once  What differs from what was last taken by `take_changes` is in the next one.
 
 Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.1.
 """

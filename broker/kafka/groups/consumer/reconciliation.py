@@ -5,9 +5,10 @@ STABLE ----------------------------> UNREVOKED ---------------------------------
    ^  |                                                                          v
    |  +--- nothing to give up ---> what others still hold is waited for: UNRELEASED ---> nothing is: STABLE
 
-S1  A partition is assigned to a member only if no member holds it.
-S2  What a member is asked to revoke it holds until it says, in a heartbeat with its partitions, that it has them no more.
-S3  The epoch of a member does not fall, and is at most that of the target.
+assigned_only_if_unheld  A partition is assigned to a member only if no member holds it.
+revoking_is_held_until_said  What a member is asked to revoke it holds until it says, in a heartbeat with its partitions,
+    that it has them no more.
+epoch_at_most_the_targets  The epoch of a member does not fall, and is at most that of the target.
 
 Source: CurrentAssignmentBuilder of Kafka 4.1.
 """

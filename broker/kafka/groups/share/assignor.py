@@ -1,9 +1,11 @@
 """The assignor of share groups (KIP-932), `simple`: which members are to read which partitions. A pure function.
 
-A1  Every partition of a topic that somebody subscribes to is read by one member at least, who subscribes to it; no other is read.
-A2  If all subscribe to the same topics, shares differ by one partition at most, and every member has one if there are any.
-    If not, the same holds for each topic and those who subscribe to it.
-A3  With M members and P partitions, ceil(M / P) members at most read a partition. A member keeps what it had as far as that allows.
+every_partition_is_read  Every partition of a topic that somebody subscribes to is read by one member at least, who
+    subscribes to it; no other is read.
+share_assignment_is_even  If all subscribe to the same topics, shares differ by one partition at most, and every member has
+    one if there are any. If not, the same holds for each topic and those who subscribe to it.
+readers_are_few_and_sticky  With M members and P partitions, ceil(M / P) members at most read a partition. A member keeps
+    what it had as far as that allows.
 
 Source: SimpleAssignor of Kafka 4.2; which of several members gets what is not Kafka's choice.
 """

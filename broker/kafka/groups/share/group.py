@@ -4,11 +4,12 @@ A partition may be read by several members, so nobody waits until another gives 
 next heartbeat on. Only partitions that were initialized for the group are assigned. A heartbeat that brings topics is answered
 first and initializes them; the next heartbeat raises the epoch and assigns them, as in Kafka.
 
-Invariants (`check` asserts G1 to G3)
-G1  No epoch falls while its member stays; member epoch <= assignment epoch <= group epoch.
-G2  A target consists of initialized partitions of topics that its member asked for when the target was made.
-G3  What a member of the assignment epoch was told is its target.
-G4  What differs from what was last taken by `take_changes` is in the next one.
+Invariants (`check` asserts all but the last)
+share_epochs_never_fall  No epoch falls while its member stays; member epoch <= assignment epoch <= group epoch.
+targets_are_initialized_partitions  A target consists of initialized partitions of topics that its member asked for when the
+    target was made.
+told_members_have_their_target  What a member of the assignment epoch was told is its target.
+share_group_changes_taken_once  What differs from what was last taken by `take_changes` is in the next one.
 
 Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.2.
 """

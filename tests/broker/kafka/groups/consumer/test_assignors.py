@@ -12,7 +12,7 @@ def members(count, topics, targets=None):
 
 
 def check_whole(subscribers, sizes, targets):
-    """A1."""
+    """Asserts every_partition_has_one_owner."""
     asked = {topic for each in subscribers for topic in each.topics}
     owned = [place for target in targets.values() for place in target]
     assert sorted(owned) == sorted((topic, number) for topic in asked for number in range(sizes[topic]))
@@ -52,7 +52,7 @@ def test_unequal_subscriptions_are_whole_and_as_level_as_can_be(data):
     for giver in subscribers:
         for topic, _ in targets[giver.id]:
             least = min(len(targets[each.id]) for each in subscribers if topic in each.topics)
-            assert len(targets[giver.id]) - least < 2  # A2
+            assert len(targets[giver.id]) - least < 2  # uniform_is_even_and_sticky
     again = [each._replace(target=targets[each.id]) for each in subscribers]
     assert uniform(again, asked) == targets
 

@@ -14,7 +14,7 @@ def members(count, topics, targets=None):
 
 
 def check_read(subscribers, numbers, targets):
-    """A1, A3 of all topics together or of each."""
+    """every_partition_is_read, readers_are_few_and_sticky of all topics together or of each."""
     for topic, some in numbers.items():
         asked = {each.id for each in subscribers if topic in each.topics}
         for number in some:
@@ -33,10 +33,10 @@ def test_equal_subscriptions_are_levelled_and_sticky(count, sizes, gone):
     check_read(subscribers, numbers, after)
     shares = [len(target) for target in after.values()]
     assert max(shares) - min(shares) <= 1
-    assert min(shares) >= min(1, places)  # A2
+    assert min(shares) >= min(1, places)  # share_assignment_is_even
     most = -(-count // places) if places else 0
     readers = [place for target in after.values() for place in target]
-    assert all(readers.count(place) <= most for place in readers)  # A3
+    assert all(readers.count(place) <= most for place in readers)  # readers_are_few_and_sticky
     if count + gone <= places:
         assert all(before[name] <= after[name] for name in after)  # others left: nobody loses anything
         assert simple(members(count, numbers, after), numbers) == after
