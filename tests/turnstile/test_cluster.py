@@ -268,8 +268,11 @@ sys.stdin.read()
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     worker, supervisor = map(int, running.stdout.readline().split())
-    pipes = [os.readlink(f"/proc/{worker}/fd/{each}") for each in os.listdir(f"/proc/{worker}/fd")]
-    assert os.readlink(f"/proc/{supervisor}/fd/0") not in pipes, "the fork has closed its copy"
+    pipe, of_worker = os.readlink(f"/proc/{supervisor}/fd/0"), Path(f"/proc/{worker}/fd")
+    until(
+        lambda: pipe not in [os.readlink(each) for each in of_worker.iterdir() if each.is_symlink()],
+        what="the fork has closed its copy",
+    )
     running.kill()
     running.wait()
     until(lambda: not Path(f"/proc/{supervisor}").exists(), what="the supervisor has ended")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminUnreachable
 
 ADMITTED = "turnstile_connections_admitted_total"
 REFUSED = "turnstile_connections_refused_total"
+BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count_total"
+"""As the parser spells it: it gives every counter a `_total`."""
 ADMITTED_OUTCOME = "admitted"
 """Of GET /v1/sources; the others are reasons of refusals."""
 
@@ -44,6 +46,8 @@ class Counters:
     epochs: dict[tuple[int, int], int] = field(default_factory=dict)
     by_source: BySource | None = None
     """None: the cluster doesn't tell, or some shard did not answer."""
+    was_blocked: bool = False
+    """Whether a rate, or a cap that lets connections wait, ever stopped a listener."""
 
     def since(self, before: Counters) -> Counters:
         """What happened after `before`; reasons that did not occur are left out."""
@@ -90,7 +94,8 @@ def read(admin: AdminClient) -> Counters | None:
     except (AdminUnreachable, ValueError, KeyError, TypeError):
         return None
     epochs = {(shard["broker"], shard["shard"]): shard["epoch"] for shard in shards}
-    return counters and Counters(counters.admitted, counters.refused, epochs, _by_source(admin, len(epochs)))
+    by_source = _by_source(admin, len(epochs))
+    return counters and replace(counters, epochs=epochs, by_source=by_source)
 
 
 def _by_source(admin: AdminClient, shards: int) -> BySource | None:
@@ -109,7 +114,7 @@ def parse(exposition: str) -> Counters | None:
     from prometheus_client.parser import text_string_to_metric_families
 
     refused: dict[str, int] = {}
-    admitted, found = 0, False
+    admitted, found, blocked = 0, False, False
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             if sample.name == ADMITTED:
@@ -117,5 +122,7 @@ def parse(exposition: str) -> Counters | None:
             elif sample.name == REFUSED:
                 reason = sample.labels.get("reason", "unknown")
                 refused[reason] = refused.get(reason, 0) + int(sample.value)
+            elif sample.name == BLOCKED:
+                blocked = blocked or sample.value > 0
             found = found or sample.name in (ADMITTED, REFUSED)
-    return Counters(admitted, refused) if found else None
+    return Counters(admitted, refused, was_blocked=blocked) if found else None

@@ -17,8 +17,9 @@ from turnstile.load.tally import Tally
 
 SETTLE_S = 2.0
 """A shard counts a refusal in the same pass in which it closes the socket, so this is far more than it needs."""
-STILL_S = 0.25
-"""The counts of the driver's own addresses stand still for this long before a run begins."""
+STILL_S, STILL_BLOCKED_S = 0.25, 1.5
+"""The counts of the driver's own addresses stand still for this long before a run begins; the latter where listeners were
+stopped: a rate stops one for a window (quota.window.size.seconds) at most, by default for a second."""
 BACKLOG_S = 5.0
 """The longest wait for that: another client at these addresses may never end."""
 NAMED = 3
@@ -46,7 +47,10 @@ def baseline(admin: AdminClient, own: Container[str]) -> Counters | None:
     before = read(admin)
     deadline = still_since = time.monotonic()
     deadline += BACKLOG_S
-    while before is not None and _of(before, own) and time.monotonic() < min(deadline, still_since + STILL_S):
+    while before is not None and _of(before, own):
+        still_s = STILL_BLOCKED_S if before.was_blocked else STILL_S
+        if time.monotonic() >= min(deadline, still_since + still_s):
+            break
         time.sleep(0.05)
         now = read(admin)
         if now is None or _of(now, own) != _of(before, own):
