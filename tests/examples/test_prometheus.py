@@ -61,7 +61,8 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         )
         assert process.stderr is not None
         try:
-            begun = "".join(up_to(process.stderr, "ready to receive web requests"))
+            # Two threads of Prometheus write these lines, in either order.
+            begun = "".join(up_to(process.stderr, "ready to receive web requests", 'msg="Listening on"'))
             address = re.findall(r'msg="Listening on" address=(\S+)', begun)[0]
 
             def answer(query: str) -> Any:
@@ -79,11 +80,13 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
             process.stderr.close()
 
 
-def up_to(lines: Iterable[str], last: str) -> Iterator[str]:
-    """Lines up to the one that has `last` in it."""
+def up_to(lines: Iterable[str], *texts: str) -> Iterator[str]:
+    """Lines up to the one with which each of `texts` has come."""
+    missing = set(texts)
     for line in lines:
         yield line
-        if last in line:
+        missing -= {text for text in missing if text in line}
+        if not missing:
             return
 
 
