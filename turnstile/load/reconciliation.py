@@ -45,16 +45,15 @@ def baseline(admin: AdminClient, own: Container[str]) -> Counters | None:
     would be counted as of this one.
     """
     before = read(admin)
-    deadline = still_since = time.monotonic()
-    deadline += BACKLOG_S
+    began = changed = time.monotonic()
     while before is not None and _of(before, own):
         still_s = STILL_BLOCKED_S if before.was_blocked else STILL_S
-        if time.monotonic() >= min(deadline, still_since + still_s):
+        if time.monotonic() >= min(began + BACKLOG_S, changed + still_s):
             break
         time.sleep(0.05)
         now = read(admin)
         if now is None or _of(now, own) != _of(before, own):
-            still_since = time.monotonic()
+            changed = time.monotonic()
         before = now
     return before
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from broker.kafka.cluster import guards
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.security.authorized_operations import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
-from broker.kafka.topics.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message

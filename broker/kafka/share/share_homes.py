@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from broker.kafka.remote import LOST
 from broker.kafka.share.messages import (
     ForgetShares,
     ListSharePlaces,
@@ -23,11 +24,8 @@ from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.wire import codes
 from shards.config.image import ClusterImage
-from shards.errors import DeadlineExceeded, PeerLost
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.ownership import home_of_key
-
-LOST = (PeerLost, DeadlineExceeded)
 
 
 class SharePlace(NamedTuple):

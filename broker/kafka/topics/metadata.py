@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.quotas.mutations import Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
+from broker.kafka.security.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import metadata_guards
 from broker.serve.call import Call
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
     from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
     from broker.wire.responses import DescribeTopicPartitionsTypes, MetadataTypes
 
-OPERATIONS_UNKNOWN = -(2**31)
-ALL_TOPIC_OPERATIONS = 3576
-"""Bits of AclOperation: read, write, create, delete, alter, describe, describe and alter configs."""
-ALL_CLUSTER_OPERATIONS = 8096
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 PIECE = 1000
 """Partitions that are described in one go."""
 MAX_PARTITIONS = 2000

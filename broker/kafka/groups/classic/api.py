@@ -25,6 +25,7 @@ from broker.kafka.groups.classic.messages import (
 from broker.kafka.groups.messages import DeleteGroup, ListGroups
 from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
+from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
         SyncGroupTypes,
     )
 
-OPERATIONS_UNKNOWN = -(2**31)
-ALL_GROUP_OPERATIONS = 3400
-"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
 _WAIT_S = 3600.0
 """A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
 

@@ -13,6 +13,7 @@ from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.modern.member import HeartbeatResult
 from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
+from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.runtime.places import by_topic
 from broker.serve.call import Call
 from broker.wire import codes
@@ -20,10 +21,6 @@ from broker.wire.codec import Message
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
-
-OPERATIONS_UNKNOWN = -(2**31)
-ALL_GROUP_OPERATIONS = 3400
-"""Bits of AclOperation: read, delete, describe, and describe and alter configs."""
 
 AssignmentOf = Callable[[Iterable[Sequence[Any]]], Any]
 MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
