@@ -87,8 +87,11 @@ class Eviction:
                 for _ in range(_TRIES):
                     if await self._close_idlest():
                         break
+                    if self._tokens.excess(POOL) == 0:
+                        return  # the one that was found has left by itself
         finally:
             self._working = False
+            self._poller.touch()  # those forced in meanwhile
 
     async def _close_idlest(self) -> bool:
         """Whether one was closed; it may have been used since it was found, or there may be none."""

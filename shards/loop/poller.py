@@ -80,7 +80,8 @@ _WHOLE_SLICES = ROUND_NS // SLICE_NS
 class Poller:
     """Callbacks for readiness: `watch` a descriptor, `run` in a task, hooks after each pass.
 
-    `now_ns` is the monotonic time at which the current pass began (ns, one clock for all processes of the machine);
+    `now_ns` is the monotonic time at which the current pass began, or the call of a watcher that is called again (ns, one clock
+    for all processes of the machine);
     `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited. `time_slice`: of the
     callback that runs. `stalls`: what held up the loop (passes_are_bounded).
     """
@@ -253,6 +254,7 @@ class Poller:
         while again and now_ns < until_ns:
             fd = next(iter(again))
             del again[fd]
+            self.now_ns = now_ns  # it may serve what has come since the pass began
             now_ns = self._call(((fd, 0),), now_ns)
         if again:
             self._again = {**again, **self._again}

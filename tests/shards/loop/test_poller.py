@@ -197,6 +197,21 @@ def test_those_that_asked_are_called_in_turn_for_as_long_as_a_round_lasts(busy):
     assert max(map(len, passes)) <= 6
 
 
+def test_the_time_of_one_that_is_called_again_is_that_of_its_call(busy):
+    """It may serve what has come since the pass began, which is no older than what others have served by then."""
+    now_ns = itertools.count(0, 1000)
+    busy.poller.clock_ns = now_ns.__next__
+    seen = []
+    several = [busy(name, times=2) for name in "abc"]
+    for each in several:
+        each.ready = lambda events, fd=each.fd: seen.append(busy.poller.now_ns) or len(seen) > 3 or busy.poller.again(fd)
+        each.arrives()
+    busy.poller.run_pass()
+    assert len(set(seen)) == 1, "what was ready when the pass began"
+    busy.poller.run_pass()
+    assert seen[3:] == sorted(set(seen[3:])) and len(seen) == 6
+
+
 async def test_one_that_asks_between_two_passes_wakes_the_poller(busy, nursery):
     asleep = trio.Event()
     poller = busy.poller
