@@ -1,12 +1,13 @@
 """What people should know of limits that are in force, or that a change brings: sentences. Pure.
 
 A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), and quotas of bytes that are
-smaller than a batch (byte_rates.py). Answers of the admin API, `turnstile up` and the pytest plugin say them.
+smaller than a batch (byte_rates.py), or of users where nobody logs in. Answers of the admin API, `turnstile up` and the pytest
+plugin say them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import ConfigState, listeners_of, settings_delta
@@ -14,11 +15,12 @@ from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
-from shards.limits.quota_entities import entity_of, entity_of_key
+from shards.limits.quota_entities import Entity, entity_of, entity_of_key
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
+_ANONYMOUS = "ANONYMOUS"
 MOST = 20
 """Notes that one answer has at most; a last one counts the others."""
 
@@ -45,7 +47,10 @@ def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> lis
         for entity, values in changes
     ]
     limits = _limits(state, state.settings)[EVERY_BROKER]
-    return _bounded([*byte_rate_notes(limits, quotas, _largest_batch(state)), *burst_notes(limits, quotas, names=())])
+    users = _users_without_login(state, [entity for entity, values in quotas if values])
+    return _bounded(
+        [*users, *byte_rate_notes(limits, quotas, _largest_batch(state)), *burst_notes(limits, quotas, names=())]
+    )
 
 
 def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
@@ -55,12 +60,25 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
     for broker, limits in _limits(state, state.settings).items():
         of = quotas if broker == EVERY_BROKER else ()
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
-    return _bounded(notes)
+    return _bounded([*notes, *_users_without_login(state, [entity for entity, _ in quotas])])
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:
     """Of everything that is in force, the limits that let no connection in."""
     return _lockouts(state, state.settings, "")
+
+
+def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list[str]:
+    """Quotas of users that no client can be: where no listener asks for a login, all are User:ANONYMOUS (KafkaPrincipal)."""
+    maps = [text for key, text in state.static.items() if key.endswith("/listener.security.protocol.map")]
+    if any(":SASL_" in text for text in maps):
+        return []
+    named = sorted({user for entity in entities if (user := dict(entity).get("user"))} - {_ANONYMOUS})
+    return [
+        f"the quota of user={user} limits no client: no listener asks for a login, so every client is "
+        f"user={_ANONYMOUS}; start the cluster with --listener SASL=127.0.0.1:0,sasl"
+        for user in named
+    ]
 
 
 def _lockouts(state: ConfigState, settings: Mapping[str, str], at: str) -> list[str]:

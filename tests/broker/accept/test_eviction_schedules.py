@@ -7,6 +7,7 @@ there was a connection that may go; and none went that had not to.
 
 import random
 from collections import defaultdict, deque
+from contextlib import suppress
 from types import coroutine
 
 import pytest
@@ -59,7 +60,11 @@ class Shard:
     def __init__(self, net, me):
         self.net, self.me, self.connections, self.woken = net, me, {}, True
         self.tokens = Tokens(
-            me, net.shards_in_all, epoch=me + 1, send=self.send, rule_of=lambda key: CapRule(CAP, "max.connections", True)
+            me,
+            net.shards_in_all,
+            epoch=me + 1,
+            send=self.send,
+            rule_of=lambda key: CapRule(CAP, "max.connections", True),
         )
         context = ShardContext(
             shard=me, shards=net.shards_in_all, image=None, tokens=self.tokens, poller=Poller(self), timers=None,
@@ -139,10 +144,8 @@ class Net:
 
     def go_on(self, at):
         shard, task, answer = self.tasks.pop(at)
-        try:
+        with suppress(StopIteration):
             self.calls.append((shard, task, *task.send(answer)))
-        except StopIteration:
-            pass
 
     def rest(self):
         while self.step():

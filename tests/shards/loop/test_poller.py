@@ -204,7 +204,9 @@ def test_the_time_of_one_that_is_called_again_is_that_of_its_call(busy):
     seen = []
     several = [busy(name, times=2) for name in "abc"]
     for each in several:
-        each.ready = lambda events, fd=each.fd: seen.append(busy.poller.now_ns) or len(seen) > 3 or busy.poller.again(fd)
+        each.ready = lambda events, fd=each.fd: (
+            seen.append(busy.poller.now_ns) or len(seen) > 3 or busy.poller.again(fd)
+        )
         each.arrives()
     busy.poller.run_pass()
     assert len(set(seen)) == 1, "what was ready when the pass began"

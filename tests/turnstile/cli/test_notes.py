@@ -53,6 +53,20 @@ def test_a_rate_is_set_with_the_burst_that_passes_first(cluster: Cluster) -> Non
     cluster.unset("max.connection.creation.rate")
 
 
+def test_a_quota_of_a_user_is_set_with_a_word_where_nobody_logs_in(cluster: Cluster, tmp_path: Path) -> None:
+    said = cluster.turnstile("quota", "set", "user=alice", "producer_byte_rate=50000000")
+    assert "note: the quota of user=alice limits no client: no listener asks for a login" in said
+    assert any(
+        note.startswith("the quota of user=alice limits no client") for note in cluster.get("/v1/notes")["notes"]
+    )
+    for reached in ("user=ANONYMOUS", "user=<default>", "client-id=app"):
+        assert "no login" not in cluster.turnstile("quota", "set", reached, "producer_byte_rate=50000000")
+        cluster.turnstile("quota", "unset", reached)
+    assert "no login" not in cluster.turnstile("quota", "unset", "user=alice")
+    with running(tmp_path / "data", "--listener", "SASL=127.0.0.1:0,sasl", shards=1) as with_login:
+        assert "no login" not in with_login.turnstile("quota", "set", "user=alice", "producer_byte_rate=50000000")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
