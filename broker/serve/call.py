@@ -77,6 +77,14 @@ class Call(Generic[ResponseTypes]):
             None  # what goes out instead when a quota withholds a Fetch's answer
         )
 
+    def read_only_if(self, may_read: Callable[[str], bool]) -> None:
+        """Only topics for which `may_read(name)` is true are read for this client."""
+        self.may_read = may_read
+
+    def withhold_by(self, answer: Callable[[], Message]) -> None:
+        """If a quota withholds the answer of this Fetch, `answer()` goes out in its place."""
+        self.withheld = answer
+
     @property
     def reached(self) -> str:
         """The local address of the connection: where its client found the broker, if nothing on the way maps addresses."""

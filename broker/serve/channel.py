@@ -40,8 +40,6 @@ class Channel(Protocol):
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
-    when_closed: Callable[[], None] | None
-    """Called once when it has closed: what a client has in a share group is released then."""
     serving: ChannelServer
 
     @property
@@ -49,6 +47,10 @@ class Channel(Protocol):
         """The local address: where its client found the broker."""
 
     def close(self, why: str = ...) -> None: ...
+    def call_when_closed(self, function: Callable[[], None]) -> None:
+        """Calls `function` once when the channel has closed, at once if it has; in place of one given before. What a client
+        has in a share group is released then."""
+
     def reset_when_closed(self) -> None: ...
 
 
@@ -78,6 +80,9 @@ class ChannelServer(Protocol):
     """The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
+
+    def answering_by(self, answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]) -> ChannelServer:
+        """A copy of this server, whose requests are answered by `answer`."""
 
     def malformed(self, channel: Channel, why: str) -> None: ...
     def bug(self, channel: Channel, error: Exception) -> None: ...

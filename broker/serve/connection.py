@@ -52,6 +52,7 @@ class Connection(ClientSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
+        "_when_closed",
         "authentication",
         "buffers",
         "busy",
@@ -74,7 +75,6 @@ class Connection(ClientSocket):
         "under_way",
         "user",
         "waits_for_memory",
-        "when_closed",
     )
 
     def __init__(
@@ -102,7 +102,7 @@ class Connection(ClientSocket):
         self.buffers = False  # a request that is counted in serving.requests
         self.waits_for_memory = False
         self.gone = False  # and nothing is to be answered any more
-        self.when_closed: Callable[[], None] | None = None
+        self._when_closed: Callable[[], None] | None = None
 
     def __str__(self) -> str:
         return f"a connection of {self.ip} to {self.listener}"
@@ -141,8 +141,14 @@ class Connection(ClientSocket):
             self._forget_request()
         self.received = None
         self._cancel_answer()
-        if self.when_closed is not None:
-            self.when_closed()
+        if self._when_closed is not None:
+            self._when_closed()
+
+    def call_when_closed(self, function: Callable[[], None]) -> None:
+        """Calls `function` once when the connection has closed, at once if it has; in place of one given before."""
+        self._when_closed = function
+        if self.closed:
+            function()
 
     # Reading
 

@@ -15,7 +15,6 @@ Sources: SocketServer.Processor.processCompletedReceives, KafkaChannel.maybeBegi
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 from broker.metrics.shard_counters import ShardCounters
 from broker.serve.channel import Authenticator, Channel
@@ -38,8 +37,7 @@ class SaslSession:
         self._expires_ns: int | None = 0
         self._began_ns = 0
         self._has_begun = False
-        channel.serving = copy(listener)
-        channel.serving.answer = self.answer
+        channel.serving = listener.answering_by(self.answer)
 
     def prolong(self, now_ns: int, lifetime_ms: int | None) -> None:
         """The client has proven who it is, for the first time or again. 0: the session is over; None: it never ends."""

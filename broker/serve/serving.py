@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from copy import copy
 
 from broker.metrics.outcomes import Outcomes
 from broker.runtime.shard_context import ShardContext
@@ -66,6 +67,12 @@ class Serving:
     ) -> None:
         """Requests are answered by `answer` from here on; `opened` is told of each connection (None: of none)."""
         self.answer, self.opened = answer, opened
+
+    def answering_by(self, answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]) -> Serving:
+        """A copy of this server, whose requests are answered by `answer`."""
+        other = copy(self)
+        other.answer = answer
+        return other
 
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""

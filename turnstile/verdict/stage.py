@@ -116,6 +116,11 @@ class Stage:
         yield detail
         self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
 
+    def end_baseline(self) -> None:
+        """What was seen up to now is the baseline; the client's address is known by it."""
+        self.baseline = self.so_far()
+        self.address = next((event.ip for event in self.baseline.events if event.ip), "127.0.0.1")
+
     def so_far(self) -> Timeline:
         return Timeline(self.steps, self.watch.all(), machine=self.machine)
 

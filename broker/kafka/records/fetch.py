@@ -190,7 +190,7 @@ class _Fetch:
         )
         if session is None:
             return self._respond(topics, committed, call, answers)
-        call.withheld = partial(self._withdrawn, session, call)
+        call.withhold_by(partial(self._withdrawn, session, call))
         return self._respond(topics, committed, call, answers, session.id)
 
     def _withdrawn(self, session: FetchSession, call: Call[FetchTypes]) -> FetchTypes.FetchResponse:
@@ -238,15 +238,16 @@ class _Fetch:
     ) -> MaybeDeferred[Message]:
         make = partial(call.types.FetchResponse, session_id=session.id)
         if session.epoch != epoch:  # another request of the session has overtaken this one
-            call.withheld = lambda: make(error_code=codes.INVALID_FETCH_SESSION_EPOCH, responses=())
-            return call.withheld()
+            overtaken = make(error_code=codes.INVALID_FETCH_SESSION_EPOCH, responses=())
+            call.withhold_by(lambda: overtaken)
+            return overtaken
         told = session.tell(asked, answers)
 
         def withheld() -> Message:
             session.untell(told)
             return make(error_code=codes.NONE, responses=())
 
-        call.withheld = withheld
+        call.withhold_by(withheld)
         response = make(error_code=codes.NONE, responses=self._topics_told(told, session.by_id, committed, call.types))
         if len(told) <= LARGE_ITEMS:
             return response

@@ -97,7 +97,7 @@ def fetch(access: Access, handler: Handler) -> Handler:
     """The partitions of a session are known to the handler alone, so it asks itself."""
 
     def handle(request: Any, call: Call) -> Answer:
-        call.may_read = partial(access.may, call, Operation.READ, ResourceType.TOPIC)
+        call.read_only_if(partial(access.may, call, Operation.READ, ResourceType.TOPIC))
         return handler(request, call)
 
     return handle

@@ -28,13 +28,13 @@ CLUSTER_MESSAGE = MESSAGES[CLUSTER_DENIED]
 Guard: TypeAlias = Callable[[Access, Handler], Handler]
 """Makes of a handler one that answers first what its client may not do."""
 
-Refused: TypeAlias = Callable[..., Message]
+MakeRefusal: TypeAlias = Callable[..., Message]
 """(types, request) -> the whole answer to a request that is denied; `unless` gives the error code, too."""
 Made: TypeAlias = Callable[..., Message]
 """(types, topic of the request) -> the answer to a topic that the client may not touch."""
 
 
-def unless(code: Callable[[Access, Call, Any], int], refused: Refused) -> Guard:
+def unless(code: Callable[[Access, Call, Any], int], refused: MakeRefusal) -> Guard:
     """Of an API that is answered or denied as a whole: `code` says with which error, NONE for not at all."""
 
     def guard(access: Access, handler: Handler) -> Handler:
@@ -82,7 +82,7 @@ def answered(response: T, field: str, more: Iterable[object]) -> T:
 # Of the cluster, of a group, of topics
 
 
-def of_cluster(operation: Operation, refused: Refused) -> Guard:
+def of_cluster(operation: Operation, refused: MakeRefusal) -> Guard:
     """Of an API that asks for an operation on the cluster."""
     return unless(
         lambda access, call, request: codes.NONE if access.may_cluster(call, operation) else CLUSTER_DENIED,
@@ -90,12 +90,12 @@ def of_cluster(operation: Operation, refused: Refused) -> Guard:
     )
 
 
-def whole(response_class: str, **fields: object) -> Refused:
+def whole(response_class: str, **fields: object) -> MakeRefusal:
     """An answer with an error of its own."""
     return lambda types, request: getattr(types, response_class)(error_code=CLUSTER_DENIED, **fields)
 
 
-def of_group(operation: Operation, refused: Refused) -> Guard:
+def of_group(operation: Operation, refused: MakeRefusal) -> Guard:
     """Of an API whose request has one `group_id`."""
     return unless(
         lambda access, call, request: (

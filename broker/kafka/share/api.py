@@ -168,7 +168,7 @@ class _ShareFetch:
         if lost:
             self._give_back(request, results, lost)
         if any(records.values()):
-            call.withheld = lambda: self._withheld(request, call, answer, results)
+            call.withhold_by(lambda: self._withheld(request, call, answer, results))
         return self._response(call, answer, results, records)
 
     def _read(self, place: Place, result: PartitionResult) -> bytes:
@@ -238,9 +238,7 @@ class _ShareFetch:
         channel = call.channel
         if channel is not None:
             self._members.setdefault(channel.id, set()).add((request.group_id or "", request.member_id or ""))
-            channel.when_closed = partial(self._closed, channel.id)
-            if channel.closed:
-                channel.when_closed()
+            channel.call_when_closed(partial(self._closed, channel.id))
 
     def _closed(self, connection: int) -> None:
         for group, member in self._members.pop(connection, ()):

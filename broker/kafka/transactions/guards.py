@@ -11,7 +11,7 @@ from broker.kafka.security.guards import (
     MESSAGES,
     TOPIC_DENIED,
     Guard,
-    Refused,
+    MakeRefusal,
     after,
     answered,
     by_topic,
@@ -63,7 +63,7 @@ def init_producer_id(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def of_transaction(refused: Refused, *, group: bool = False) -> Guard:
+def of_transaction(refused: MakeRefusal, *, group: bool = False) -> Guard:
     """Of an API whose request has one `transactional_id`, and perhaps a `group_id`."""
 
     def code(access: Access, call: Call, request: Any) -> int:

@@ -20,8 +20,7 @@ def baseline(stage: Stage) -> None:
         if stage.is_subscribed:
             detail["interval_ms"] = stage.times.telemetry_ms
         stage.pause(stage.times.baseline_s)
-    stage.baseline = stage.so_far()
-    stage.address = next((event.ip for event in stage.baseline.events if event.ip), "127.0.0.1")
+    stage.end_baseline()
 
 
 def _await_work(stage: Stage, began_ns: int) -> None:

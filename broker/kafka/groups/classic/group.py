@@ -69,7 +69,7 @@ class ClassicGroup(Rebalance):
             self.outbox.append((reply, self._synced(member)))
             return
         self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
-        member.syncing = reply
+        member.await_sync(reply)
         if member_id == self.membership.leader:
             self._assign(dict(assignments), now_ms)
 
@@ -196,7 +196,7 @@ class ClassicGroup(Rebalance):
         member.protocols = request.protocols
         member.session_ms, member.rebalance_ms = request.session_ms, request.rebalance_ms
         self._drop_join(member, JoinGroupResult(codes.REBALANCE_IN_PROGRESS, member.id))
-        member.joining = reply
+        member.await_join(reply)
         self._rebalance(limits.initial_delay_ms, now_ms)
 
     def _has_room(self, member_id: str, max_size: int) -> bool:

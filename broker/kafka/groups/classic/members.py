@@ -73,6 +73,14 @@ class Member:
     joining: Reply | None = None
     syncing: Reply | None = None
 
+    def await_join(self, reply: Reply) -> None:
+        """`reply` is called with the answer to its JoinGroup, which waits until the rebalance has all members."""
+        self.joining = reply
+
+    def await_sync(self, reply: Reply) -> None:
+        """`reply` is called with the answer to its SyncGroup, which waits for the leader's assignment."""
+        self.syncing = reply
+
     @property
     def expires_ms(self) -> int | None:
         waiting = self.joining is not None or self.syncing is not None
