@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class SentTables:
-    """The file is there for as long as this is. A broadcast would reach every task as a whole, or as very many."""
+    """A broadcast would reach every task as a whole, or as very many.
+
+    file_outlives_its_job: the file is there until the session ends, since an executor that joins later, for one that was lost,
+    fetches every file that was ever added before its first task.
+    """
 
     def __init__(self, context: SparkContext, tables: Iterable[pyarrow.Table]) -> None:
         folder = tempfile.mkdtemp(prefix="turnstile-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(context, shutil.rmtree, folder, ignore_errors=True)
         path = Path(folder) / f"{uuid4().hex}.tables"
         self._name = path.name
         self._ends = [0]
