@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench import machine
+from scripts.standalone_check import Check
 from scripts.standalone_network import HOST, RANGE
 from turnstile.admin_client import AdminClient
 from turnstile.load import counters
@@ -62,60 +63,54 @@ def broker(begin: Turnstile, data: Path) -> Iterator[tuple[str, str]]:
         process.communicate()
 
 
-def run(begin: Turnstile, folder: Path, master: str, worker: int) -> bool:
-    """Whether load is right there: as from one machine, its exit codes, and with the processes below pid `worker` killed."""
+def checks(begin: Turnstile, folder: Path, master: str, worker: int) -> Iterator[Check]:
+    """Loads of a cluster on this machine. In the middle of the last, pid `worker` and all below it are killed."""
     scenario = folder / "office.toml"
     scenario.write_text(SCENARIO)
     with broker(begin, folder / "data") as (bootstrap, admin):
         to = ("load", "--json", "--bootstrap", bootstrap, "--admin", admin)
         here = ("--master", master, "--processes", "2")
         on = (*here, "--worker-sources", RANGE)
-        checks = [
-            ("a scenario", _whole(begin, (*to, *on, "--scenario", str(scenario)))),
-            ("addresses that reach nothing", _unreachable(begin, (*to, *here, "--sources", "127.1.0.0/28"))),
-            ("expectations", _expected(begin, (*to, *on, "--sources", "127.1.0.0/28", "--connections", "50"))),
-            ("a worker killed", _killed(begin, (*to, *on, *LONG), AdminClient(admin), worker)),
-        ]
-    for name, wrong in checks:
-        print(f"load, {name}: {wrong or 'right'}", flush=True)
-    return not any(wrong for _, wrong in checks)
+        sources = ("--sources", "127.1.0.0/28")
+        yield Check("load of a scenario", *_whole(begin, (*to, *on, "--scenario", str(scenario))))
+        yield Check("load from addresses that reach nothing", *_unreachable(begin, (*to, *here, *sources)))
+        yield Check("load with expectations", *_expected(begin, (*to, *on, *sources, "--connections", "50")))
+        yield Check("load, a worker killed", *_killed(begin, (*to, *on, *LONG), AdminClient(admin), worker))
 
 
-def _whole(begin: Turnstile, command: tuple[str, ...]) -> str:
+def _whole(begin: Turnstile, command: tuple[str, ...]) -> tuple[str, str]:
     code, told, said = _done(begin(*command))
     office = told["groups"]["office"]
     if code or not told["reconciled"] or len(told["drivers"]) != 2:
-        return f"exit code {code}: {told} {said}"
+        return f"exit code {code}: {told} {said}", ""
     # Each of the scenario's five addresses is one of a worker's, so the office alone meets the cap.
     if not 50 <= office["admitted"] < 120 or not office["refused"] or told["groups"]["data centre"]["refused"]:
-        return f"a cap of 50 for an address let in {told['groups']}"
+        return f"a cap of 50 for an address let in {told['groups']}", ""
     late_ms = max(each["late_ms"] for each in told["drivers"])
     if late_ms > 1000:
-        return f"drivers started {late_ms} ms late"
-    _print(told)
-    return ""
+        return f"drivers started {late_ms} ms late", ""
+    return "", _summary(told)
 
 
-def _unreachable(begin: Turnstile, command: tuple[str, ...]) -> str:
+def _unreachable(begin: Turnstile, command: tuple[str, ...]) -> tuple[str, str]:
     code, told, said = _done(begin(*command))
-    return (
-        "" if code == 1 and "--worker-sources names addresses" in told["error"] else f"exit code {code}: {told} {said}"
-    )
+    is_right = code == 1 and "--worker-sources names addresses" in told.get("error", "")
+    return "" if is_right else f"exit code {code}: {told} {said}", str(told.get("error"))
 
 
-def _expected(begin: Turnstile, command: tuple[str, ...]) -> str:
+def _expected(begin: Turnstile, command: tuple[str, ...]) -> tuple[str, str]:
     code, told, said = _done(begin(*command, "--expect", "admitted==50", "--expect", "refused>1"))
     holds = code == 99 and said.splitlines()[-1] == "missed: refused>1: it was 0" and told["admitted"] == 50
-    return "" if holds else f"exit code {code}: {said}"
+    return "" if holds else f"exit code {code}: {told} {said}", f"exit code {code}, {said.splitlines()[-1]}"
 
 
-def _killed(begin: Turnstile, command: tuple[str, ...], admin: AdminClient, worker: int) -> str:
+def _killed(begin: Turnstile, command: tuple[str, ...], admin: AdminClient, worker: int) -> tuple[str, str]:
     before = _admitted(admin)
     process = begin(*command)
     until_s = time.monotonic() + WAIT_S
     while _admitted(admin) < before + 200:
         if process.poll() is not None or time.monotonic() > until_s:
-            return f"it did not begin: {process.communicate()}"
+            return f"it did not begin: {process.communicate()}", ""
         time.sleep(0.1)
     for pid in [worker, *machine.tree(worker)]:
         with contextlib.suppress(ProcessLookupError):
@@ -123,13 +118,11 @@ def _killed(begin: Turnstile, command: tuple[str, ...], admin: AdminClient, work
     code, told, said = _done(process)
     lost = [driver for driver in told["drivers"] if driver["lost_s"] is not None]
     if code != 1 or len(lost) != 1 or told["reconciled"] is not True:
-        return f"exit code {code}: {told} {said}"
+        return f"exit code {code}: {told} {said}", ""
     [whole] = [driver for driver in told["drivers"] if driver["lost_s"] is None]
     if whole["admitted"] != 1500 or not 0 < lost[0]["admitted"] < 1500:
-        return f"of 1,500 clients each: {told['drivers']}"
-    _print(told)
-    print(f"  {said.splitlines()[-1]}", flush=True)
-    return ""
+        return f"of 1,500 clients each: {told['drivers']}", ""
+    return "", f"exit code {code}, {_summary(told)}; {said.splitlines()[-1]}"
 
 
 def _done(process: "subprocess.Popen[str]") -> tuple[int, dict[str, Any], str]:
@@ -140,9 +133,9 @@ def _done(process: "subprocess.Popen[str]") -> tuple[int, dict[str, Any], str]:
         sys.exit(f"load: exit code {process.returncode}\n{out}{said}")
 
 
-def _print(told: dict[str, Any]) -> None:
+def _summary(told: dict[str, Any]) -> str:
     drivers = ", ".join(f"{each['host']} {each['admitted']:,}" for each in told["drivers"])
-    print(f"  {told['attempted']:,} attempted, admitted by driver {drivers}; {told['reconciliation']}", flush=True)
+    return f"{told['attempted']:,} attempted, admitted by driver {drivers}; {told['reconciliation']}"
 
 
 def _admitted(admin: AdminClient) -> int:
