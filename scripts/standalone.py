@@ -6,8 +6,8 @@ process, by the cluster, and by the cluster while one of its workers' processes 
 code, verdict, evidence, counts and pages have to be the same. A load can't be done again: what a lost driver did has to be told
 (standalone_load.py). Needs root, for namespaces.
 
-    make standalone                      a line for each check; exit code 0: all are right
-    python scripts/standalone.py load    load alone
+    make standalone                            a line for each check; exit code 0: all are right
+    python scripts/standalone.py audit load    these alone, of: plan, audit, report, "audit of quotas", follow, more, load
 """
 
 import os
@@ -25,6 +25,8 @@ from scripts import standalone_jobs, standalone_load  # noqa: E402  found once t
 from scripts.standalone_check import Check  # noqa: E402
 from scripts.standalone_cluster import Cluster, begin, running  # noqa: E402
 
+OTHERS = ("more", "load")
+"""Besides the jobs: what is not a worker's, and what workers lack; a load, which ends a worker."""
 WHAT_IT_HAS = """
 import importlib.util, os
 names = ("turnstile", "shards", "broker", "pyspark", "pandas", "numpy", "pyarrow")
@@ -40,14 +42,19 @@ def checks(cluster: Cluster) -> Iterator[Check]:
         "" if seen.stdout == "['numpy', 'pyarrow'] [] []\n" else f"{seen.stdout}{seen.stderr}",
         "they have numpy and pyarrow alone, and see nothing of the checkout and of the driver's folder",
     )
-    if "load" not in sys.argv[1:]:
+    chosen = sys.argv[1:] or [*standalone_jobs.JOBS, *OTHERS]
+    if chosen != ["load"]:
         standalone_jobs.make_inputs(cluster)
-        yield from standalone_jobs.checks(cluster)
-    python = cluster.python(without="numpy")
-    yield from standalone_load.checks(
-        partial(begin, cluster, python=python), cluster.driver, cluster.master, cluster.worker(1)
-    )
-    left = [path.name for path in (cluster.driver / "tmp").iterdir()]
+    for name in chosen:
+        if name in standalone_jobs.JOBS:
+            yield from standalone_jobs.checks(cluster, name)
+    if "more" in chosen:
+        yield standalone_jobs.quota_plan(cluster)
+        yield from standalone_jobs.refusals(cluster)
+    if "load" in chosen:
+        turnstile = partial(begin, cluster, python=cluster.python(without="numpy"))
+        yield from standalone_load.checks(turnstile, cluster.driver, cluster.master, cluster.worker(1))
+    left = [path.name for path in (cluster.driver / "tmp").glob("*")]
     yield Check("temporary files", ", ".join(left), "none is left")
 
 

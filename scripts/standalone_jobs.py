@@ -1,12 +1,14 @@
 """The jobs part of standalone.py: answers of a cluster beside those of one process, also with an executor killed in the middle."""
 
 import contextlib
+import json
 import os
 import re
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from metered import run as metered
@@ -27,30 +29,43 @@ ROUNDS = 12
 """Of a storm: a process is killed and a cap changed at the end of each."""
 FEW_TASKS = ("--conf", "spark.sql.shuffle.partitions=2")
 """The inputs are small."""
+OUTPUT = "its output"
 CAPS = ("--per-ip-cap", "5,20", "--broker-cap", "30")
 
 
+class Kill(NamedTuple):
+    """An executor is killed in the middle of a job, with these options, when it has finished so many tasks and is in another."""
+
+    after: int
+    name: str = "a worker killed"
+    options: tuple[str, ...] = ()
+
+
+ALONE = partial(Kill, name="its only worker killed", options=("--conf", "spark.cores.max=1"))
+"""One executor has done it all, so that nothing is left of it, and another, which starts then, goes on."""
+
+
 class Job(NamedTuple):
-    """A command; its options where it is done by one process; its exit code; after how many tasks of an executor that is killed."""
+    """A command; its options where it is done by one process; its exit code."""
 
     arguments: tuple[str, ...]
     here: tuple[str, ...] = ()
     code: int = 0
-    killed_after: int | None = None
+    kills: tuple[Kill, ...] = ()
 
 
 LOCAL = ("--master", "local[*]")
 """What is done by Spark alone."""
 JOBS = {
     "plan": Job(
-        ("plan", "--input", "{shared}/log", "--format", "csv", *CAPS, "--json", "--html", "{out}/plan.html"), killed_after=1
+        ("plan", "--input", "{shared}/log", "--format", "csv", *CAPS, "--json", "--html", "{out}/plan.html"), kills=(Kill(1),)
     ),
-    "audit": Job(("audit", "{shared}/storm", "--json", "--html", "{out}/audit.html"), code=1, killed_after=4),
+    "audit": Job(("audit", "{shared}/storm", "--json", "--html", "{out}/audit.html"), code=1, kills=(Kill(4), ALONE(12))),
     "report": Job(
         ("report", "{shared}/storm", "--json", "--html", "{out}/report.html", "--out", "{out}/tables", "--out-format", "csv"),
-        killed_after=2,
+        kills=(Kill(2),),
     ),
-    "audit of quotas": Job(("audit", "{shared}/quotas", "--json", "--html", "{out}/quotas.html"), killed_after=3),
+    "audit of quotas": Job(("audit", "{shared}/quotas", "--json", "--html", "{out}/quotas.html"), kills=(Kill(3),)),
     "follow": Job(("report", "{shared}/small", "--follow", "--once", "--out", "{out}/counts"), here=LOCAL),
     "followed": Job(("followed", "{out}/counts", "--json"), here=LOCAL),
 }  # fmt: skip
@@ -96,23 +111,21 @@ def _storm() -> Storm:
     return storm.end()
 
 
-def checks(cluster: Cluster) -> Iterator[Check]:
-    """Each job by one process and by the cluster; in the end what workers lack is one sentence."""
-    for name, job in JOBS.items():
-        here = _answer(cluster, job, "here", begin(cluster, *_given(cluster, job, "here"), *job.here))
-        if here.code != job.code:
-            yield Check(name, f"exit code {here.code} of one process: {here.said}", "")
-            continue
-        options = (*FEW_TASKS, "--master", cluster.master)
-        there = _answer(cluster, job, "there", _begun(cluster, job, "there", options))
-        yield Check(name, _differences(here, there), _told(here))
-        if job.killed_after is not None:
-            process = _begun(cluster, job, "killed", options)
-            lost, wrong = _kill_executor(cluster, process, job.killed_after)
-            killed = _answer(cluster, job, "killed", process)
-            yield Check(f"{name}, a worker killed", wrong or _differences(here, killed), f"{_told(here)}; {lost}")
-    yield _quota_plan(cluster)
-    yield from _refusals(cluster)
+def checks(cluster: Cluster, name: str) -> Iterator[Check]:
+    """A job by one process and by the cluster, whole and with kills. `name`: of JOBS; "followed" needs "follow" before."""
+    job = JOBS[name]
+    here = _answer(cluster, "here", begin(cluster, *_given(cluster, job, "here"), *job.here))
+    if here.code != job.code:
+        yield Check(name, f"exit code {here.code} of one process: {here.said}", "")
+        return
+    options = (*FEW_TASKS, "--master", cluster.master)
+    there = _answer(cluster, "there", _begun(cluster, job, "there", options))
+    yield Check(name, _differences(here, there), _told(here))
+    for kill in job.kills:
+        process = _begun(cluster, job, "killed", (*options, *kill.options))
+        lost, wrong = _kill_executor(cluster, process, kill.after)
+        killed = _answer(cluster, "killed", process)
+        yield Check(f"{name}, {kill.name}", wrong or _differences(here, killed), f"{_told(here)}; {lost}")
 
 
 def _begun(cluster: Cluster, job: Job, on: str, options: tuple[str, ...]) -> "subprocess.Popen[str]":
@@ -125,12 +138,12 @@ def _given(cluster: Cluster, job: Job, on: str) -> list[str]:
     return [each.format(shared=cluster.shared, out=out) for each in job.arguments]
 
 
-def _answer(cluster: Cluster, job: Job, on: str, process: "subprocess.Popen[str]") -> Answer:
+def _answer(cluster: Cluster, on: str, process: "subprocess.Popen[str]") -> Answer:
     """Once it has ended. Pages and tables of another job have gone."""
     out, said = process.communicate()
     folder = cluster.shared / on
     pages = sorted((*folder.glob("*.html"), *folder.glob("tables/*")))
-    texts = {"its output": out, **{page.name: page.read_text() for page in pages}}
+    texts = {OUTPUT: out, **{page.name: page.read_text() for page in pages}}
     for page in pages:
         page.unlink()
     return Answer(process.returncode, {what: text.replace(str(folder), "OUT") for what, text in texts.items()}, said)
@@ -144,7 +157,10 @@ def _kill_executor(cluster: Cluster, process: "subprocess.Popen[str]", after: in
             begun, finished = executor.tasks()
             if after <= finished < begun:
                 os.kill(executor.pid, signal.SIGKILL)
-                return f"lost worker {executor.worker}'s process after {finished} tasks, in the middle of another", ""
+                return (
+                    f"lost worker {executor.worker}'s process, which had finished {finished} tasks and was in another",
+                    "",
+                )
         time.sleep(LOOK_S)
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
@@ -161,10 +177,13 @@ def _differences(here: Answer, there: Answer) -> str:
 
 
 def _told(answer: Answer) -> str:
-    return f"exit code {answer.code}, {', '.join(answer.texts)} as of one process"
+    said = json.loads(answer.texts[OUTPUT] or "{}")
+    facts = "".join(f", {name} {said[name]}" for name in ("verdict", "events", "connections") if name in said)
+    pages = [name for name in answer.texts if name != OUTPUT]
+    return f"as of one process: exit code {answer.code}{facts}, {len(pages)} pages and tables"
 
 
-def _quota_plan(cluster: Cluster) -> Check:
+def quota_plan(cluster: Cluster) -> Check:
     """One process does it, so a worker has no part in it that could be lost; and it says so."""
     name = "plan of quotas"
     plan = ("plan", "--quotas", "--input", str(cluster.shared / "quotas"), "--format", "journal", "--json")
@@ -177,7 +196,7 @@ def _quota_plan(cluster: Cluster) -> Check:
     return Check(name, "", f"done by one process; with --master: {said}")
 
 
-def _refusals(cluster: Cluster) -> Iterator[Check]:
+def refusals(cluster: Cluster) -> Iterator[Check]:
     """What workers lack is one sentence."""
     log, unseen = str(cluster.shared / "log"), cluster.driver / "conn.csv"
     unseen.write_text("ip,opened_at,closed_at\n10.0.0.1,1000,1100\n")
