@@ -46,6 +46,7 @@ _SHIPPED = (
     "turnstile/*.py",
     "turnstile/pipeline/**/*",
     "shards/__init__.py",
+    "shards/ownership.py",
     "shards/limits/**/*",
     "shards/settings/**/*",
     "broker/__init__.py",
