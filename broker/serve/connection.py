@@ -382,6 +382,7 @@ class Connection(ClientSocket):
         if self._time_slice.over:  # that of a callback in which others were served before: a timer's, a link's
             self.serving.poller.again(self.fd)
             return
+        self.serving.poller.refresh()  # the client may have sent it after it had read the answer
         self._serve_on()
         if self.hung_up:
             self._look_for_the_end()

@@ -80,8 +80,8 @@ _WHOLE_SLICES = ROUND_NS // SLICE_NS
 class Poller:
     """Callbacks for readiness: `watch` a descriptor, `run` in a task, hooks after each pass.
 
-    `now_ns` is the monotonic time at which the current pass began, or the call of a watcher that is called again (ns, one clock
-    for all processes of the machine);
+    `now_ns` is the monotonic time at which the current pass began, or of the last `refresh` in it (ns, one clock for all processes
+    of the machine);
     `round_ns`: how long the last passes took between two turns of trio's tasks, without what they waited. `time_slice`: of the
     callback that runs. `stalls`: what held up the loop (passes_are_bounded).
     """
@@ -154,6 +154,10 @@ class Poller:
             if not self._woken.is_set():  # else it goes on with what tasks have done since the last pass, in one slice
                 self.time_slice.begin(self.now_ns)
                 self._woken.set()
+
+    def refresh(self) -> None:
+        """Brings `now_ns` up to date, before something is taken up that may have come since the pass began."""
+        self.now_ns = self.clock_ns()
 
     def wake(self) -> None:
         """Runs the hooks of `at_end_of_pass` once more: for an event in one hook that makes work for an earlier one."""
@@ -254,7 +258,7 @@ class Poller:
         while again and now_ns < until_ns:
             fd = next(iter(again))
             del again[fd]
-            self.now_ns = now_ns  # it may serve what has come since the pass began
+            self.now_ns = now_ns  # see refresh()
             now_ns = self._call(((fd, 0),), now_ns)
         if again:
             self._again = {**again, **self._again}

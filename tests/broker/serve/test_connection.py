@@ -180,6 +180,23 @@ def test_an_answer_that_fails_ends_its_connection(served):
     assert (echo.ended, echo.faults) == (["malformed"], ["it failed"])
 
 
+def test_a_request_that_comes_after_an_answer_is_as_late_as_it_comes(served):
+    """The client runs as soon as it has its answer, and this process may not go on before the next request has come."""
+    echo, client, connection = served
+    now_ns = [connection.last_used_ns]
+    echo.poller.clock_ns = lambda: now_ns[0]
+    client.sendall(framed(b"later"))
+    passes(echo)
+
+    def preempted(bytes_in, bytes_out):
+        now_ns[0] += 3_000_000
+        client.sendall(framed(b"next"))
+
+    echo.answered = preempted
+    echo.laters[b"later"].resolve(b"later")
+    assert echo.frames == [b"later", b"next"] and connection.last_used_ns == now_ns[0] - 3_000_000
+
+
 async def test_requests_behind_a_slow_one_wait_for_it():
     async with trio.open_nursery() as nursery:
         echo = Echo(nursery)
